@@ -1,17 +1,19 @@
 #!lua name=timerhub
 -- SPDX-License-Identifier: MIT
--- Delayed tasks kept in Redis: the protocol of timerhub-relay(5), as a library of Redis functions.
+-- Keeps delayed tasks in Redis: a library of Redis functions for the protocol of timerhub-relay(5).
 --
 -- A queue is eight keys under one hash tag. A caller gives the keys of a function in KEYS, in the
--- function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative errno. Redis
--- keeps the effects of a function that fails. So a function makes all checks, and all reads that
--- can fail on a key of the wrong type, before its first effect. Times are whole microseconds of
--- Redis's clock since 1970, which a double holds exactly until 2255. The work of each function is
--- bounded and does not depend on the number of tasks. tests/relay compares the functions with a
--- model. tests/models/relay.pml is a model of bells and looks.
+-- function's order, or only the key {QUEUE}. The comment before a function lists its keys and
+-- arguments. Every reply begins with 0 or a negative errno. If a function fails, Redis keeps the
+-- effects that it had before the failure. So a function makes all checks, and all reads that can
+-- fail on a key of the wrong type, before its first effect. Times are whole microseconds of Redis's
+-- clock since 1970, which a double holds exactly until 2255. The work of each function is bounded
+-- and does not depend on the number of tasks. tests/relay compares the functions with a model.
+-- tests/models/relay.pml is a model of the relays' calls of timerhub_look and of the messages
+-- (bells) that ask for an earlier call.
 
-local VERSION = 2  -- of this text; a relay replaces an older one
-local LAYOUT = 1  -- of the keys
+local VERSION = 2  -- version of this file; a relay replaces an older version in Redis
+local LAYOUT = 1  -- version of the layout of the keys
 local GROUP = 'timerhub'
 
 local ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
@@ -19,18 +21,19 @@ local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
 
 local ID_MAX = 64
 local LAST_US = 9007199254740991  -- 2^53 - 1
-local PUT_OFF_US = 300000000  -- the longest that the ladder lets a relay sleep, beside its grace
-local CHUNK = 16  -- records read at a time: a look's data is bounded by bytes too
+local PUT_OFF_US = 300000000  -- largest failover delay, without rank times grace
+local CHUNK = 16  -- number of records that timerhub_look reads at a time
 local LOOK_BYTES = 1048576
-local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- how many a look takes on
+local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- bounds of one timerhub_look
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
-local OVERDUE_US = 1000000  -- relays that owe a look for longer are dead
-local PUTS = 128  -- tasks of one timerhub_puts
-local REPAIRED = 64  -- how many a repair looks at
-local BUCKETS = 64  -- of lateness
+local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, the relays are dead
+local PUTS = 128  -- largest number of tasks of one timerhub_puts
+local REPAIRED = 64  -- number of records or entries that one timerhub_repair checks
+local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
--- While a library is loaded there are no globals, but strings have their methods.
+-- While Redis loads a library of functions, Lua has no global variables, but strings have their
+-- methods.
 local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
 
 local DEFAULTS = {
@@ -44,23 +47,25 @@ local DEFAULTS = {
     {name = 'shard', value = 0, least = 0, most = 63},
 }
 
-local DEFAULT = {} -- value by name
+local DEFAULT = {} -- default value of each setting, by name
 for index = 1, #DEFAULTS do
     DEFAULT[DEFAULTS[index].name] = DEFAULTS[index].value
 end
 
 local function now_us()
     local time = redis.call('TIME')
-    return time[1] * 1000000 + time[2] -- text as numbers: less work than tonumber()
+    return time[1] * 1000000 + time[2] -- arithmetic converts text faster than tonumber()
 end
 
--- Returns a whole number as text. Lua's tostring() and .. lose digits. If an argument of redis.call
--- is a number, Redis keeps the digits, but takes twice as long, since Redis prints a double.
+-- Returns a whole number as text. Lua's tostring() and the operator .. lose digits of large
+-- numbers. If an argument of redis.call is a number, Redis prints it as a double, which keeps the
+-- digits but takes twice as long.
 local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as a score. Infinity is not a whole number, so text() cannot convert it.
+-- Returns a due time as the text of a sorted set's score. The function converts infinity itself,
+-- because text() converts only whole numbers.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -75,9 +80,9 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns the fields of a record: stage (w: waiting, r: in the stream), attempts, put time, and the
--- data of a waiting task or the entry's id. Attempts and put time are text. If the record is
--- damaged, returns nil.
+-- Returns the fields of a task's record: stage (w: waiting, r: in the stream), attempts, put time,
+-- and rest. The rest is the data of a waiting task, or the id of a task's entry in the stream.
+-- Attempts and put time are text. If the record is damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -85,13 +90,13 @@ local function parse(record)
     end
 end
 
--- Returns a record. Attempts and put time are text.
+-- Returns a task's record, made of its fields. The arguments `attempts` and `put` are text.
 local function record_of(stage, attempts, put, rest)
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
--- Returns the number of attempts plus one, as text. Most attempts are the first, so the function
--- avoids format() for them, which takes 0.2 us.
+-- Returns the number of attempts plus one, as text. For a first attempt the function avoids
+-- format(), which takes 0.2 us, because most attempts are first attempts.
 local function next_attempt(attempts)
     return attempts == '0' and '1' or text(attempts + 1)
 end
@@ -109,8 +114,9 @@ local function settings(state)
     return found
 end
 
--- Returns the due time for `when`, which is a delay, or a time with the flag a. Returns nil if
--- `when` is no number, false if the time is out of range.
+-- Returns the due time for the argument `when`. With the flag a, `when` is a time, and otherwise
+-- `when` is a delay. Returns nil if `when` is not a number, and false if the due time is out of
+-- range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
@@ -125,18 +131,19 @@ local function due_of(when, flags, now)
     return due <= LAST_US and due
 end
 
--- Returns the due time for a reply, in which -1 means never.
+-- Returns a due time as it is in replies, in which -1 means never.
 local function reply_of(due)
     return due == math.huge and -1 or due
 end
 
--- ---- ring: tell of a task that is earlier than what has been promised ----
+-- ---- ring: wake relays for a task that is due before the promised call of timerhub_look ----
 
--- Returns the relays to ring for a task due at `due`, in order, and the time that the bell asks
--- for. Returns nil if a relay has promised to look in time. If look_by is absent, no relay has
--- promised a look. For a task due in the past the bell asks for now, because a promise in the past
--- counts as broken. If the promise is long past, the promising relays are dead, and the bell asks
--- for now. The function reads all keys that ring() needs, so that ring() cannot fail.
+-- Returns the relays that ring() must wake for a task due at `due`, in order, and the time by which
+-- a relay must call timerhub_look. Returns nil if a relay has promised to call timerhub_look in
+-- time. The promised time is look_by. If look_by is absent, no relay has promised a call. For a
+-- task that was due in the past, the returned time is now, because a promise of a past time counts
+-- as broken. If the promised time is long past, the relays that promised it are dead, and the
+-- returned time is now. find_seats() reads all keys that ring() needs, so that ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -151,13 +158,15 @@ local function look_by_of(state)
     return redis.call('HGET', state, 'look_by')
 end
 
--- Returns the prefix of all names of the queue.
+-- Returns the prefix that the names of all keys and channels of the queue have.
 local function prefix(state)
     return sub(state, 1, -6)
 end
 
--- Ring the first two seats that have a subscriber. A seat without a subscriber is removed, because
--- its relay's connection is closed.
+-- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
+-- that are subscribed. Remove a relay that is not subscribed from the seats (the registered
+-- relays), because the relay's connection is closed. Returns the number of relays that received the
+-- message.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -183,9 +192,10 @@ local function ring(state, seats, found)
     end
 end
 
--- ---- where a task of the stream is ----
+-- ---- entries of the stream of ready tasks ----
 
--- Entry ids compare as pairs of numbers, which may be larger than a double holds.
+-- Returns whether the entry id `a` is less than the entry id `b`. An entry id is a pair of numbers,
+-- which may have more digits than a double holds.
 local function is_below(a, b)
     local a_ms, a_seq = match(a, '^0*(%d-)%-0*(%d-)$')
     local b_ms, b_seq = match(b, '^0*(%d-)%-0*(%d-)$')
@@ -195,7 +205,8 @@ local function is_below(a, b)
     return #a_seq < #b_seq or (#a_seq == #b_seq and a_seq < b_seq)
 end
 
--- Returns the last entry that the group has delivered, or nil if there is no group.
+-- Returns the id of the last entry that the consumer group has delivered, or nil if the group does
+-- not exist.
 local function last_delivered(ready)
     if redis.call('EXISTS', ready) == 0 then
         return nil
@@ -211,7 +222,8 @@ local function pending_of(ready, entry)
     return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
--- Returns the state of an entry: 'undelivered', 'taken', or 'finished' by a plain XACK.
+-- Returns the state of an entry. The state is 'undelivered', 'taken', or 'finished'. A consumer
+-- finishes an entry by a plain XACK.
 local function find_entry(ready, entry)
     local last = last_delivered(ready)
     if last and pending_of(ready, entry) then
@@ -223,8 +235,8 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- Returns the fields id, due (as text), n and data of an entry, or nil if the entry is foreign or
--- missing.
+-- Returns the fields id, due (as text), n and data of an entry. Returns nil if the entry is
+-- missing, or if another program has written it.
 local function entry_fields(entry)
     local fields = entry and entry[2]
     if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
@@ -243,14 +255,16 @@ local function add_entry(ready, id, due, attempts, data)
     return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
--- Add an entry to dead. If dead refuses the entry, returns an error, which is a table.
+-- Add an entry to the key `dead`, the stream of tasks that are given up. If Redis refuses the
+-- entry, returns an error, which is a table.
 local function bury(dead, most, id, due, attempts, why, data)
     return redis.pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
         'n', text(attempts), 'why', why, 'data', data)
 end
 
--- Remove a task that has ended. Puts of the task's id are refused until past_us after its put, so
--- that a put which is repeated in doubt changes nothing.
+-- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
+-- put, further puts of the id are refused. So if a client does not know whether its put was carried
+-- out, and repeats the put, the repeated put changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -263,8 +277,8 @@ local function past_us_of(state)
     return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
 end
 
--- Returns 0, and the stage, put time and rest of a task's record, or an error. If a delivery is
--- given, it must be the task's latest delivery.
+-- Returns 0, and the stage, put time and rest of a task's record, or an error. The argument
+-- `delivery` is nil, or the id of the entry that must be the task's latest delivery.
 local function find_task(task, id, delivery)
     if not is_id(id) then
         return EINVAL
@@ -281,7 +295,7 @@ end
 
 -- ---- functions of producers ----
 
--- due task state seats
+-- Keys: due task state seats. Insert a task, or replace a waiting task if the flags have r.
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
@@ -303,7 +317,7 @@ local function insert(keys, id, due, flags, data, now, look_by)
     return {0, reply_of(due), now}
 end
 
--- Check the arguments of a put. Returns 0 and the due time, or an error.
+-- Check the arguments of a put. Returns 0 and the due time of the task, or an error.
 local function read_put(id, when, flags, data, limit, now)
     if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) then
         return EINVAL
@@ -318,15 +332,17 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- Returns tasks_max, data_max, and the relays' promise as the text in state.
+-- Returns the limits tasks_max and data_max, and look_by, the text of the time at which a relay has
+-- promised to call timerhub_look.
 local function limits_of(state)
     local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
     return tonumber(told[1] or nil) or DEFAULT.tasks_max,
         tonumber(told[2] or nil) or DEFAULT.data_max, told[3]
 end
 
--- Returns 0 if a put may be made, or the error. `room` is the number of tasks that still fit.
--- `refused_until` is nil, or the text of the time until which the id is in past.
+-- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
+-- still fit in the queue. The argument `refused_until` is nil, or the text of the time until which
+-- puts of the id are refused.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     if refused_until and tonumber(refused_until) > now then
         return EEXIST
@@ -340,7 +356,7 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- due task state seats past; id when flags data [until]
+-- Keys: due task state seats past. Arguments: id when flags data [until]. Puts a task.
 local function put(keys, args)
     local id, flags, data = args[1], args[3], args[4]
     local now = now_us()
@@ -361,8 +377,9 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- due task state seats past; id when flags data until, for each of at most PUTS. Makes several
--- puts, which share reads and writes. Replies 0, now, and the code and due time of each put.
+-- Keys: due task state seats past. Arguments: id when flags data until, for each of at most PUTS
+-- tasks. Makes several puts, which share reads and writes. Replies 0, the time now, and the result
+-- code and due time of each put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -402,7 +419,7 @@ local function puts(keys, args)
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
-        -- fail, because its key was read before.
+        -- fail, because this function has already read the key of the HSET.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -410,7 +427,7 @@ local function puts(keys, args)
     return reply
 end
 
--- due task ready state past; id
+-- Keys: due task ready state past. Arguments: id. Cancels a task that no consumer has taken.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -434,8 +451,8 @@ local function cancel(keys, args)
     return {result}
 end
 
--- Returns 0, attempts and data of an undelivered entry, or the error because of which an entry
--- cannot be withdrawn.
+-- Returns 0, and the attempts and data of an undelivered entry. If the entry cannot be withdrawn,
+-- because it was delivered or is missing, returns the error.
 local function find_undelivered(ready, entry)
     local where = find_entry(ready, entry)
     if where == 'taken' then
@@ -448,7 +465,7 @@ local function find_undelivered(ready, entry)
     return 0, attempts, data
 end
 
--- due task ready state past seats; id when flags
+-- Keys: due task ready state past seats. Arguments: id when flags. Changes a task's due time.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -488,7 +505,7 @@ local function acknowledge(ready, entry)
     redis.call('XDEL', ready, entry)
 end
 
--- due task ready state past; id [entry]
+-- Keys: due task ready state past. Arguments: id [entry]. Ends a task that is done.
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -507,7 +524,7 @@ local function done(keys, args)
     return {0}
 end
 
--- due task ready state past seats dead; id delay [entry]
+-- Keys: due task ready state past seats dead. Arguments: id delay [entry]. Returns a taken task.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -546,15 +563,15 @@ local function retry(keys, args)
     return {0, reply_of(due), now, 0}
 end
 
--- ---- look: what a relay does when it wakes ----
+-- ---- timerhub_look: moves due tasks and ends leases ----
 
--- due task ready dead past state seats seen
+-- Returns a table of the keys due task ready dead past state seats seen, by name.
 local function names(keys)
     return {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7], seen = keys[8]}
 end
 
--- Create the queue if it does not exist or was deleted.
+-- Create the queue if the queue does not exist or was deleted.
 local function begin(ready, state, conf)
     if not conf.version then
         redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
@@ -562,8 +579,8 @@ local function begin(ready, state, conf)
     end
 end
 
--- Remove ids from past, and relays from seen, whose time has passed. Returns whether there are more
--- such ids.
+-- Remove the ids from the key `past`, and the relays from the key `seen`, whose time has passed.
+-- Returns whether `past` has more such ids.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -578,9 +595,10 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- Remove an id from due that has no record of a waiting task. Another program has added such an id,
--- and the id would block the ids behind it. The id's record goes to dead, unless its task is in the
--- stream. If dead refuses the record, the record stays and is never due.
+-- Remove an id from the key `due` that has no record of a waiting task. Another program has added
+-- such an id, and the id would block the ids behind it. If the id's task is in the stream, the
+-- task's record stays. Otherwise the id's record goes to the key `dead`. If Redis refuses the entry
+-- in `dead`, the record stays and is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -596,8 +614,8 @@ local function set_aside(q, conf, id, due, record, stage)
     redis.call('HDEL', q.task, id)
 end
 
--- Count a task's lateness in its bucket. Bucket i counts from 2^i ns up to but not including
--- 2^(i+1). Bucket 0 also counts 0.
+-- Count a task's lateness in the histogram. Bucket i counts a lateness from 2^i ns up to but not
+-- including 2^(i+1) ns. Bucket 0 also counts a lateness of 0.
 local function note_late(sum, late_us)
     local _, exponent = math.frexp(late_us * 1000)
     local bucket = exponent > 1 and exponent - 1 or 0
@@ -606,9 +624,9 @@ local function note_late(sum, late_us)
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- Move a chunk of tasks into the stream: `heads` has ids and due times as text, and the chunk is
--- from `from` to `last`. Returns the bytes of the chunk's data. Sets sum.refusal if the stream
--- refuses an entry.
+-- Move a chunk of due tasks into the stream. The array `heads` has the tasks' ids and due times as
+-- text, and the chunk is from index `from` to index `last`. Returns the bytes of the chunk's data.
+-- If Redis refuses an entry, sets sum.refusal to the error.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -634,16 +652,16 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     end
     if size > 0 then
         redis.call('HSET', q.task, unpack(values))
-        -- The moved tasks are the first elements of due, because set_aside() has removed all other
-        -- ids between them.
+        -- The moved tasks are the first elements of the key `due`, because set_aside() has removed
+        -- all other ids between them.
         redis.call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
     sum.moved = sum.moved + size / 2
     return bytes
 end
 
--- Move due tasks into the stream, at most `batch` tasks, and about LOOK_BYTES at most. Returns
--- whether there may be more.
+-- Move due tasks into the stream, at most `batch` tasks and about LOOK_BYTES of data at most.
+-- Returns whether there may be more due tasks.
 local function promote(q, conf, now, batch, sum)
     local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
@@ -661,10 +679,12 @@ local function promote(q, conf, now, batch, sum)
     return #heads == 2 * batch
 end
 
--- ---- leases, and what plain XACK has left ----
+-- ---- leases that have ended, and entries that a plain XACK has left ----
 
--- Add an entry whose lease is over to the stream once more, or add the entry to dead, unless dead
--- refuses the entry. Returns whether the old entry can be deleted.
+-- Handle an entry whose lease has ended. Add the task to the stream once more. If the task has had
+-- attempts_max attempts, add the task to the key `dead` instead, unless Redis refuses the entry
+-- there. If the entry is not its task's latest entry, add it to `dead` too. Returns whether the old
+-- entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -694,8 +714,8 @@ local function end_lease(q, conf, now, sum, entry)
     if attempts then
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
-        -- The entry is from another program. Put it into dead, so that the program's author can
-        -- find it.
+        -- Another program has written the entry. Add the entry to the key `dead`, so that the
+        -- program's author can find it.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis.call('HINCRBY', q.state, 'orphans', 1)
@@ -705,9 +725,10 @@ local function end_lease(q, conf, now, sum, entry)
     end
 end
 
--- Walk the pending entries, from the entry at which the last look stopped. Returns the entry to
--- continue from, or nil at the end. A consumer may extend a lease, so that a later entry's lease
--- may end before an earlier one's.
+-- End the leases of pending entries whose time has passed, beginning with the entry at which the
+-- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. The
+-- function checks every entry, because a consumer may extend a lease, and then the lease of a later
+-- entry ends before the lease of an earlier entry.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -719,8 +740,9 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Drop acknowledged entries before the first pending one: a plain XACK leaves them in the stream,
--- and their records. Returns whether there may be more such entries.
+-- Delete acknowledged entries before the first pending entry, and their tasks' records. If a
+-- consumer acknowledges an entry by a plain XACK, the entry and the record stay. Returns whether
+-- there may be more such entries.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -740,8 +762,8 @@ local function sweep_acked(q, conf, now, sum)
     return #entries == ACKED
 end
 
--- Delete consumers that have been idle for a day. A consumer that holds entries stays, because
--- XGROUP loses the entries of a deleted consumer.
+-- Delete the consumers of the group that have been idle for a day. A consumer that has pending
+-- entries stays, because XGROUP DELCONSUMER would lose these entries.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -755,8 +777,8 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Sweep the stream. Returns when to sweep again, or nil if no sweep is needed before a task is
--- promoted.
+-- Sweep the stream: end leases, delete acknowledged entries, and delete idle consumers. Returns
+-- when to sweep again, or nil if no sweep is needed until a task is moved into the stream.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -776,10 +798,10 @@ local function sweep(q, conf, now, sum, sweep_at, from)
     return redis.call('XLEN', q.ready) > 0 and now + math.ceil(conf.lease_us / 8) or nil
 end
 
--- ---- seats ----
+-- ---- seats: the registered relays and their ranks ----
 
--- Returns the order of a relay that has not broken a promise. The order depends on the queue, so
--- that queues have different first relays.
+-- Returns the score of a newly registered relay in the key `seats`. The score depends on the queue,
+-- so that different queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -788,8 +810,9 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- Give a relay a seat, and move it to the front if the relays there have broken their promise.
--- Returns its rank.
+-- Register a relay in the key `seats`, if it is not registered. If the relays with lower ranks have
+-- not called timerhub_look at the promised time, move the relay before them. Returns the relay's
+-- rank.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
@@ -806,9 +829,9 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Remember a relay for four times as long as it may sleep; renew the entry when half of this time
--- has passed. If a relay has moved tasks, its call writes in any case, so note the relay's info
--- too.
+-- Note in the key `seen` that a relay is alive. The note lasts four times as long as the relay may
+-- sleep, and is renewed when half of this time has passed. If the relay's call has moved tasks,
+-- also note the relay's info, because the call writes to Redis anyway.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -820,8 +843,9 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     end
 end
 
--- Returns how long a relay waits until its next look. Rank 0 promises the time of its next look.
--- Each other rank waits longer than the rank before it.
+-- Returns how long a relay must wait until its next call of timerhub_look. The relay of rank 0
+-- promises the time of its next call, in look_by. Each other rank waits longer than the previous
+-- rank.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -836,8 +860,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     return first - now
 end
 
--- Read all keys of a look, so that a key of the wrong type fails before any effect. Returns the
--- length of the stream.
+-- Read all keys of a timerhub_look, so that a key of the wrong type makes the function fail before
+-- its first effect. Returns the length of the stream.
 local function check_types(q)
     redis.call('ZCARD', q.due)
     redis.call('HLEN', q.task)
@@ -869,7 +893,8 @@ local function set_sweep(q, was, sweep_at)
     end
 end
 
--- Move due tasks and end leases. Returns when to sweep next, and whether there are more due tasks.
+-- Move due tasks into the stream, and sweep the stream if it is time. Returns when to sweep next,
+-- and whether there may be more due tasks.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
     local more = promote(q, conf, now, batch, sum)
     local next_at = sweep_at
@@ -883,7 +908,7 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
     return next_at, more
 end
 
--- due task ready dead past state seats seen; relay batch horizon grace info
+-- Keys: due task ready dead past state seats seen. Arguments: relay batch horizon grace info.
 local function look(keys, args)
     local q, relay = names(keys), args[1]
     local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
@@ -922,7 +947,7 @@ local function look(keys, args)
     return reply
 end
 
--- seats seen state; relay
+-- Keys: seats seen state. Arguments: relay. Removes the registration of a relay.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
     local rank = relay and redis.call('ZRANK', seats, relay)
@@ -942,7 +967,7 @@ end
 
 -- ---- functions of operators ----
 
--- Returns for how long the first undelivered task has been due.
+-- Returns for how long the first undelivered task in the stream has been due.
 local function lag_of(ready, now)
     local last = last_delivered(ready)
     local first = last and redis.call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
@@ -950,13 +975,13 @@ local function lag_of(ready, now)
     return due and math.max(0, now - (tonumber(due) or now)) or 0
 end
 
--- Returns for how long the first waiting task has been due.
+-- Returns for how long the first waiting task (outside the stream) has been due.
 local function overdue_of(due, now)
     local first = tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or nil)
     return first and math.max(0, now - first) or 0
 end
 
--- Write the number of tasks in each bucket of lateness.
+-- Add the number of tasks in each bucket of the histogram of lateness to a reply.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -970,7 +995,7 @@ local function say_lateness(state, say)
     end
 end
 
--- due task ready dead past state seats seen
+-- Keys: due task ready dead past state seats seen. Replies the queue's counters and settings.
 local function stat(keys)
     local q = names(keys)
     local reply = {0}
@@ -1012,8 +1037,8 @@ local function stat(keys)
     return reply
 end
 
--- due task; from count. Replies five values for each task: id, due time (-1: never), attempts, time
--- of the put, bytes of data.
+-- Keys: due task. Arguments: from count. Replies five values for each of `count` waiting tasks: id,
+-- due time (-1: never), attempts, time of the put, bytes of data.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1034,8 +1059,8 @@ local function list(keys, args)
     return reply
 end
 
--- due task ready; id. Replies the task's stage, due time, attempts, time of the put, data and
--- entry.
+-- Keys: due task ready. Arguments: id. Replies a task's stage, due time, attempts, time of the put,
+-- data and entry.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1053,7 +1078,8 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- dead due task state seats past; entry
+-- Keys: dead due task state seats past. Arguments: entry. Puts a task of `dead` into the queue
+-- again.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1079,9 +1105,11 @@ local function revive(keys, args)
     return result
 end
 
--- ---- repair: what other programs, and an eviction, have left ----
+-- ---- repair: keys that other programs or an eviction have damaged ----
 
--- Delete an unreachable record, or put its id back into due.
+-- Repair the record of a task. Move an unreadable record to the key `dead`. If the key `due` does
+-- not have the id of a waiting task, add the id to `due`. Delete the record of a task whose entry
+-- was deleted.
 local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
@@ -1095,19 +1123,19 @@ local function repair_record(q, conf, now, sum, id, record)
             redis.call('ZADD', q.due, text(now), id)
             sum.restored = sum.restored + 1
         end
-    elseif not read_entry(q.ready, entry) then -- deleted by hand
+    elseif not read_entry(q.ready, entry) then -- the entry was deleted by hand
         redis.call('XACK', q.ready, GROUP, entry)
         finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.removed = sum.removed + 1
     end
 end
 
--- Remove an id of due that has no record of a waiting task.
+-- Remove an id from the key `due` that has no record of a waiting task.
 local function repair_due(q, conf, sum, id, due)
     local record = redis.call('HGET', q.task, id) or nil
     local stage = parse(record)
     if stage == 'w' or (record and not stage) then
-        return -- repair_record() has left an unreadable record, since dead takes no more
+        return -- leave an unreadable record, which `dead` has refused
     end
     if stage == 'r' or
         type(bury(q.dead, conf.dead_max, id, due, 0, 'record', '')) ~= 'table' then
@@ -1116,8 +1144,8 @@ local function repair_due(q, conf, sum, id, due)
     end
 end
 
--- Write a record for an entry without one. Delete an entry that is foreign, or is not its task's
--- latest.
+-- Repair an entry of the stream. If the entry's task has no record, write a record. Delete an entry
+-- that another program has written, or that is not its task's latest entry.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts = entry_fields(found)
@@ -1140,9 +1168,9 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- due task ready dead past state seats; stage cursor. Examines some records and entries, beginning
--- with the cursor ''. Replies 0, the stage and cursor of the next call, and the numbers of tasks
--- put back and removed.
+-- Keys: due task ready dead past state seats. Arguments: stage cursor. Repairs some records and
+-- entries, beginning at the cursor. Replies 0, the stage and cursor for the next call, and the
+-- numbers of tasks that were put back and removed.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1190,7 +1218,7 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- Returns the settings in `args`, which are pairs of name and value, or nil and an error.
+-- Returns the settings in `args`, an array of alternating names and values, or nil and an error.
 local function wanted_settings(args)
     local known, wanted = {}, {}
     for _, setting in ipairs(DEFAULTS) do
@@ -1210,8 +1238,9 @@ local function wanted_settings(args)
     return wanted
 end
 
--- ready state; [name value]... Creates the queue if it does not exist, and changes the named
--- settings. shards and shard never change: -EEXIST if another value is given.
+-- Keys: ready state. Arguments: [name value]... Creates the queue if the queue does not exist, and
+-- changes the named settings. The settings `shards` and `shard` never change. If another value is
+-- given for them, replies -EEXIST.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, refusal = wanted_settings(args)
@@ -1249,8 +1278,8 @@ local function version()
     return {0, VERSION}
 end
 
--- Returns the keys that a function takes, or nil if they are wrong. The caller gives the keys one
--- by one, or the queue's name in braces for all of them.
+-- Returns the keys of a function, or nil if the caller gave wrong keys. The caller gives each key,
+-- or instead of all keys only the queue's name in braces.
 local function keys_of(keys, parts)
     if #keys >= #parts then
         return keys
@@ -1275,8 +1304,9 @@ end
 
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
--- Functions with allow-oom work in a full Redis, because they free memory or need little. Only puts
--- are without this flag.
+-- Functions with the flag allow-oom work even if the memory of Redis is full, because they free
+-- memory or need little. Among the functions that write, only `put` and `puts` do not have this
+-- flag.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)
