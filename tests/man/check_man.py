@@ -139,8 +139,8 @@ def check_safety(page, text):
     """Each call of the page says whether threads and signal handlers may make it, and the page that
     no call is a cancellation point (tests/service/test_cancellation.c holds the core to it)."""
     complaints = []
-    if not re.search("journal|relay", page) and "No call here is a cancellation point" not in \
-            section(text, "ATTRIBUTES"):
+    if not re.search("journal|relay", page) and "No call on this page is a cancellation point" not \
+            in section(text, "ATTRIBUTES"):
         complaints.append(f"{page}: ATTRIBUTES does not say that no call is a cancellation point")
     table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))
     for name in names_of(text):
