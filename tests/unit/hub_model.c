@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See hub_model.h. */
+/* Implements the model of a manual hub. See hub_model.h. */
 #include "hub_model.h"
 
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include "hub_check.h"
 #include "process.h"
 
-/* The largest slack that the hub stores. */
+/* The largest slack of a timer that the hub can store. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
 
-/* The handles and data that one call of timerhub_dispatch() gave to callbacks. */
+/* The handles and data that one call of timerhub_dispatch() passed to callbacks. */
 static struct {
 	struct timerhub_event events[MODEL_TIMERS_MAX];
 	unsigned count;
@@ -25,7 +25,10 @@ static void record_call(const struct timerhub_event *event)
 
 /* ---- the model ---- */
 
-/* Returns the scheduled time: the multiple in the window of the largest possible power of two. */
+/*
+ * Returns the instant for which the hub schedules a timer. The instant is the multiple of the
+ * largest power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last_ns;
@@ -83,7 +86,7 @@ static void model_end(struct model *model, struct model_timer *timer)
 	model->stale[model->stale_count++ % MODEL_STALE] = timer->handle;
 }
 
-/* Record a submission for the timer's scheduled time. */
+/* Records that a caller submits the timer to the owner, for the timer's instant. */
 static void model_submitted(struct model *model, const struct model_timer *timer)
 {
 	if (timer_instant(timer) < model->next_ns)
@@ -170,7 +173,7 @@ void model_verify_each(struct model *model)
 
 /* ---- arm ---- */
 
-/* Compute the deadline that the hub must use; false for -ERANGE. */
+/* Computes the deadline that the hub must use. Returns false if the hub must return -ERANGE. */
 static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t flags,
                         uint64_t *ret_ns)
 {
@@ -225,7 +228,7 @@ static void model_armed(struct model *model, unsigned queue, const struct timerh
 	model_submitted(model, timer);
 }
 
-/* Check the result of one arm. */
+/* Checks the result of arming one timer. */
 static void verify_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec,
                        int result, timerhub_timer handle)
 {
@@ -275,7 +278,7 @@ void model_arm_many(struct model *model, unsigned queue, const struct timerhub_s
                     unsigned count)
 {
 	timerhub_timer handles[MODEL_BATCH];
-	int unfit = 0; /* errno of the first invalid spec */
+	int unfit = 0; /* errno of the first invalid spec, or 0 */
 	int result;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -444,7 +447,8 @@ static bool model_has_pending_periodic(const struct model *model)
 
 void model_follow(struct model *model, unsigned steps)
 {
-	bool excused = true; /* the timer expected next may have been moved or cancelled */
+	/* the caller may have moved or cancelled the timer that the hub expects next */
+	bool excused = true;
 
 	for (; steps > 0; steps--) {
 		struct timerhub_stats before, after;
@@ -452,7 +456,8 @@ void model_follow(struct model *model, unsigned steps)
 		if (model->next_ns > MODEL_NOW_MAX_NS)
 			return;
 		expect_eq(timerhub_stats(model->hub, &before), 0);
-		excused |= model_has_pending_periodic(model); /* the timer may become overdue */
+		/* a PENDING periodic timer may become OVERDUE */
+		excused |= model_has_pending_periodic(model);
 		if (advance(model, model->next_ns) == 0 && !excused) {
 			expect_eq(timerhub_stats(model->hub, &after), 0);
 			expect_lt(before.refiled, after.refiled);
@@ -486,7 +491,10 @@ static bool event_earlier(const struct model_timer *a, const struct model_timer 
 	return timer_instant(a) < timer_instant(b);
 }
 
-/* The event must be of a pending timer, and no other pending timer of its queue may precede it. */
+/*
+ * Checks a delivered event. Its timer must be pending, and no other pending timer of the queue may
+ * precede the timer.
+ */
 static void model_deliver(struct model *model, const struct timerhub_event *event, unsigned queue)
 {
 	struct model_timer *timer = model_find(model, event->timer);
@@ -515,8 +523,8 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 		if (timer->deadline_ns > MODEL_LAST_NS)
 			timer->deadline_ns = MODEL_NEVER;
 		/*
-		 * The timer is already scheduled, or it was overdue and must be submitted to the
-		 * owner.
+		 * If the periodic timer was PENDING, it is already scheduled. If the timer was
+		 * OVERDUE, the delivery must submit it to the owner.
 		 */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;
@@ -539,7 +547,8 @@ static int take(struct model *model, unsigned queue, enum model_taking taking,
                 struct timerhub_event *events, unsigned max)
 {
 	/*
-	 * Dispatch reports its timers through their callbacks, so all timers must have a callback.
+	 * timerhub_dispatch() reports timers only through their callbacks, so each pending timer
+	 * must have a callback.
 	 */
 	if (taking == MODEL_DISPATCH && all_have_fn(model, queue)) {
 		called.count = 0;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A loop without a hub. The rig gives the loop a manual clock, which the test sets.
- */
+/* A fixture for tests of a loop without a hub. The loop has a manual clock, which the test sets. */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 
@@ -23,7 +21,7 @@ static inline struct timerhub_loop *loop_rig_open(uint32_t timeouts_max, uint64_
 	return loop;
 }
 
-/* Moves the clock of the loop, which must not go back. */
+/* Moves the clock of the loop to `now_ns`. The clock must not go back. */
 static inline void loop_rig_move(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	expect(clock_set(&loop->clock, now_ns));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hook between any two atomic steps. The compiler includes this file first when a test compiles
- * its own copy of a library file.
+ * Defines a hook that is called between any two atomic steps. A test that compiles its own copy of
+ * a library file lets the compiler include step_hook.h first.
  */
 #ifndef UNIT_STEP_HOOK_H
 #define UNIT_STEP_HOOK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bit arithmetic is compared with loops that give the same results. */
+/* Compares the functions for bit arithmetic with loops that compute the same results. */
 #include "harness.h"
 
 #include "base/bits.h"

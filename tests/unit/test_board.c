@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board of counters. Its header describes the hub. A second mapping of an
- * observable hub's memfd shows the same values. A forked child writes its counts to a board of its
- * own. A new board may take the place of a closed board. The free stacks and the inbox lanes write
- * their counts to the board.
+ * Tests the board (the page with a hub's counters). The header of a board describes the hub. A
+ * second mapping of an observable hub's memfd shows the same values. A forked child writes its
+ * counts to a board of its own. If a process has closed a board, a new board may take its place.
+ * The free stacks and the inbox lanes write their counts to the board.
  */
 #include "harness.h"
 
@@ -101,7 +101,7 @@ START_TEST(only_an_observable_board_has_a_file)
 }
 END_TEST
 
-/* The child has its own copy of every board. The parent's boards stay unchanged. */
+/* After a fork, the child has its own copy of every board. The parent's boards stay unchanged. */
 START_TEST(forked_child_counts_for_itself)
 {
 	struct board *boards[3];
@@ -139,7 +139,8 @@ START_TEST(places_of_boards_come_back)
 	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
 	expect(!another);
 	expect_eq(fd, -2);
-	expect_eq(board_open(&another, &fd, &hidden), 0); /* a hidden board needs no place */
+	/* the number of observable boards is limited, the number of hidden boards is not */
+	expect_eq(board_open(&another, &fd, &hidden), 0);
 	board_close(another, fd);
 	board_close(boards[100], fds[100]);
 	expect_eq(board_open(&boards[100], &fds[100], &about), 0);
@@ -152,8 +153,8 @@ START_TEST(places_of_boards_come_back)
 END_TEST
 
 struct notes {
-	uint64_t armed, live; /* sum over the counts of the free stacks */
-	uint64_t waiting;     /* sum over the counts of the inbox lanes */
+	uint64_t armed, live; /* sum of the counts of all free stacks on the board */
+	uint64_t waiting;     /* sum of the counts of all inbox lanes on the board */
 };
 
 static struct notes notes_of(const struct board *board)
@@ -224,7 +225,10 @@ static void expect_on_board(const struct board_queue *counts, int fd, uint64_t w
 	          waiting);
 }
 
-/* A queue is on the board while it is open. The next queue at its index begins with zeros. */
+/*
+ * A queue is on the board while it is open. The next queue that gets the same index begins with
+ * counters of zero.
+ */
 START_TEST(queues_come_and_go_on_the_board)
 {
 	struct timerhub_config config = { .size = sizeof(config),

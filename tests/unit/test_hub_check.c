@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hub_check() sees each broken invariant. In a hub with a timer in every phase, every invariant
- * holds. Each test changes one word of the hub's memory. hub_check() must then name the invariant
- * that is broken.
+ * Tests that hub_check() detects each broken invariant of a hub. In an intact hub with a timer in
+ * every phase, hub_check() must find that every invariant holds. Each of the other tests changes
+ * one word of the hub's memory. hub_check() must then name the invariant that the change has
+ * broken.
  */
 #include "harness.h"
 
@@ -13,19 +14,21 @@
 
 #define BUCKET_NS (UINT64_C(1) << WHEEL_FINEST_SHIFT)
 /*
- * The clock is in the middle of a bucket, so timers armed now for the same bucket go into the run.
+ * NOW_NS is in the middle of a bucket. Timers that are armed at NOW_NS for the same bucket go into
+ * the run.
  */
 #define NOW_NS (SEC / BUCKET_NS * BUCKET_NS + 1000)
-#define CROWD 40 /* number of timers in one bucket, which fill three chunks */
+#define CROWD 40 /* number of timers in one bucket of the wheel, enough to fill three chunks */
 
 struct scene {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
-	uint32_t run[3], heap[2]; /* slots of armed timers, filed there, in order of instant */
-	uint32_t far[CROWD];      /* armed timers in one bucket of the wheel */
+	/* slots of armed timers in the run and in the heap, in order of instant */
+	uint32_t run[3], heap[2];
+	uint32_t far[CROWD]; /* slots of armed timers in one bucket of the wheel */
 	uint32_t pending, period, overdue, idle;
-	uint32_t cancelled; /* a free slot that still has a schedule entry */
-	uint32_t free;      /* a free slot that is not scheduled */
+	uint32_t cancelled; /* a free slot with a schedule entry */
+	uint32_t free;      /* a free slot without a schedule entry */
 	uint32_t submitted; /* an armed timer whose slot is in the inbox */
 };
 
@@ -76,7 +79,7 @@ static void scene_open_hub(struct scene *scene)
 	expect_eq(timerhub_queue_open(scene->hub, &scene->queue, NULL), 0);
 }
 
-/* The scene frees slots last, so that no later timer gets these slots. */
+/* The function frees slots last, so that no timer armed later gets one of these slots. */
 static void scene_open(struct scene *scene)
 {
 	struct timerhub_queue *other;
@@ -348,7 +351,10 @@ static struct arena_shard *free_shard(struct scene *scene)
 	return shards;
 }
 
-/* Returns the word, in the slot on top of a free stack, that counts the slots below it. */
+/*
+ * Returns the word that counts the slots of a free stack below its top slot. The word is in the top
+ * slot.
+ */
 static atomic_u64 *free_link(struct scene *scene)
 {
 	uint64_t top = u64_load_relaxed(&free_shard(scene)->top);
@@ -460,7 +466,7 @@ static void break_board(struct scene *scene)
 static const struct {
 	const char *invariant;
 	void (*break_it)(struct scene *scene);
-	bool callers_may; /* the state is legal while a caller is in the middle of a call */
+	bool callers_may; /* true if the broken state is legal while a caller is inside a call */
 } faults[] = {
 	{ "filing_names_entry", break_filing, false },
 	{ "filing_names_entry", break_filing_of_run, false },
@@ -515,7 +521,10 @@ static const struct {
 	{ "expiry_is_in_outbox", break_outbox_queue, true },
 };
 
-/* The close of a hub reads neither timers nor schedule, so the broken hub can be closed. */
+/*
+ * The close of a hub reads neither timers nor schedule, so a hub with a broken invariant can be
+ * closed.
+ */
 START_TEST(broken_invariant_is_named)
 {
 	struct scene scene;

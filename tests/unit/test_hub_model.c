@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls of the whole manual hub. After each call the hub must equal the array of
- * hub_model.h.
+ * Makes random calls of all functions of a manual hub. After each call, the hub must agree with the
+ * array of timers in hub_model.h.
  */
 #include "hub_model.h"
 
@@ -45,10 +45,11 @@ static uint64_t random_expires(struct player *player, uint32_t *flags)
 	case 0:
 		return MODEL_NEVER;
 	case 1:
-		return *flags == 0 ? 0 : dice_magnitude(dice, 62); /* often in the past */
+		/* a point in time, often in the past */
+		return *flags == 0 ? 0 : dice_magnitude(dice, 62);
 	case 2:
 		return *flags == 0 ? dice_boundary(dice) : MODEL_LAST_NS - dice_below(dice, 3);
-	case 3: /* the deadline of another timer, live or ended */
+	case 3: /* the deadline of another live or ended timer */
 		*flags = TIMERHUB_ABSOLUTE;
 		return model->timers[dice_below(dice, model->capacity)].deadline_ns;
 	default:
@@ -188,7 +189,10 @@ static void run_round(uint64_t round)
 	struct player player = { .dice = dice_new(round) };
 	unsigned capacity = 1 + (unsigned)dice_magnitude(&player.dice, 6) % MODEL_TIMERS_MAX;
 
-	/* A hub in shared memory must behave like a hub in private memory. */
+	/*
+	 * A hub in shared memory must behave like a hub in private memory, so one round in eight
+	 * uses shared memory.
+	 */
 	model_open(&player.model, capacity, dice_one_in(&player.dice, 8) ? TIMERHUB_OBSERVABLE : 0);
 	if (dice_one_in(&player.dice, 2))
 		model_advance(&player.model, dice_boundary(&player.dice));

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop is compared, in virtual time, with an array of timeouts that is sorted in each turn. The
- * program makes random calls between turns and inside callbacks; a turn takes no time or up to some
- * seconds. Each callback comes in its turn, in order of deadline, once per set, and not before the
- * delay has passed since the call.
+ * Compares a loop, in virtual time, with an array of timeouts that the test sorts in each turn of
+ * the loop. The program makes random calls of the loop between turns and inside callbacks. A turn
+ * takes no time, or up to some seconds. The loop must call each callback in the right turn, in
+ * order of deadline, once for each time that its timeout was set, and not before the delay has
+ * passed since the call that set the timeout.
  *
- * The model follows the header. A delay counts from the call. At the next reading of the clock the
- * model computes the deadline from that reading. The loop reads the clock in a turn, and before the
- * 65th timeout that is set by delay.
+ * The array of timeouts follows the header timerhub_loop.h. The delay of a timeout counts from the
+ * call that sets the timeout. At the next reading of the clock, the model computes the timeout's
+ * deadline from the clock value read. The loop reads the clock in a turn, and before the 65th
+ * timeout that is set by delay.
  */
 #include "loop_rig.h"
 
@@ -23,22 +25,26 @@
 struct entry {
 	struct timerhub_timeout timeout;
 	bool is_added;
-	bool is_fresh;        /* set by delay since the last reading */
-	bool is_set_in_turn;  /* set by a callback of this turn */
-	uint64_t delay_ns;    /* valid while is_fresh */
-	uint64_t deadline_ns; /* NEVER: not set. NEVER - 1: fresh, until the next reading */
-	uint64_t called_ns;   /* true time of the call */
-	uint64_t least_ns;    /* earliest true time: called_ns + delay; after set_at the deadline */
+	/* true if the timeout was set by delay since the last reading of the clock */
+	bool is_fresh;
+	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
+	uint64_t delay_ns;   /* delay of the last call; valid while is_fresh */
+	/* NEVER: the timeout is not set. NEVER - 1: its deadline is computed at the next reading */
+	uint64_t deadline_ns;
+	uint64_t called_ns; /* clock value of the test when it set the timeout */
+	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
+	uint64_t least_ns;
 };
 
 struct bench {
 	struct timerhub_loop *loop;
 	struct dice dice;
 	uint64_t now_ns;
-	uint64_t turn_began_ns; /* the event loop's turn began then: the end of the last turn */
+	/* clock value at the end of the last turn, where the event loop's turn began */
+	uint64_t turn_began_ns;
 	bool is_turning;
-	uint64_t turn_ns; /* the clock reading of the turn in progress */
-	unsigned called;  /* callbacks of this turn */
+	uint64_t turn_ns; /* clock value that the turn in progress has read */
+	unsigned called;  /* number of callbacks called in the turn in progress */
 	uint32_t fresh[TIMERHUB_LOOP_FRESH_MAX];
 	unsigned fresh_count;
 	struct entry *due[TIMEOUTS]; /* timeouts that are due in the present turn, sorted */
@@ -63,7 +69,7 @@ static void model_read_clock(void)
 		entry->deadline_ns = bench->now_ns + entry->delay_ns;
 		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
 			entry->deadline_ns = NEVER - 1;
-		/* Law 1: never early, and late by at most the length of the turn. */
+		/* Law 1: a deadline is never early, and late by at most the length of the turn. */
 		expect_le(entry->least_ns, entry->deadline_ns);
 		expect_le(entry->deadline_ns - entry->least_ns,
 		          bench->now_ns - bench->turn_began_ns);
@@ -71,7 +77,7 @@ static void model_read_clock(void)
 	bench->fresh_count = 0;
 }
 
-/* The clock value from which a new delay counts. */
+/* Returns the clock value from which the delay of a new timeout counts. */
 static uint64_t model_base_ns(void)
 {
 	return bench->loop->front.base_ns;
@@ -87,14 +93,18 @@ static bool model_is_listed(const struct entry *entry)
 	return false;
 }
 
-/* A timeout set by delay and then by another call keeps its entry until the next reading. */
+/*
+ * A timeout that was set by delay keeps its entry in `fresh` until the next reading of the clock,
+ * even if another call changes the timeout.
+ */
 static void model_forget(struct entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - bench->entries);
 
 	for (unsigned i = 0; i < bench->fresh_count; i++)
 		if (bench->fresh[i] == index)
-			bench->fresh[i] = HOLE; /* an entry without timeout keeps its position */
+			/* an entry of `fresh` without a timeout keeps its position */
+			bench->fresh[i] = HOLE;
 }
 
 static void model_set(struct entry *entry, uint64_t delay_ns)
@@ -141,7 +151,7 @@ static void model_begin_turn(void)
 		bench->due_ns[i] = bench->due[i]->deadline_ns;
 }
 
-/* Returns the deadline of the timeout that must be called next, or NEVER. */
+/* Returns the deadline of the timeout that the loop must call next, or NEVER. */
 static uint64_t model_next_ns(void)
 {
 	for (; bench->due_next < bench->due_count; bench->due_next++) {
@@ -242,7 +252,7 @@ static void op_remove(struct entry *entry)
 	model_forget(entry);
 	entry->is_added = entry->is_fresh = false;
 	entry->deadline_ns = NEVER;
-	/* The library must not write to the timeout now. */
+	/* After the remove, the library must not write to the timeout. */
 	memset(&entry->timeout, 0, sizeof(entry->timeout));
 }
 
@@ -271,7 +281,7 @@ static void random_time_passes(void)
 	                     : dice_one_in(dice, 4) ? dice_magnitude(dice, 20)
 	                                            : 0;
 
-	/* Test the largest time as well, where the clock stops. */
+	/* The largest time, where the clock stops, is tested too. */
 	bench->now_ns =
 		passed_ns < NEVER - 1 - bench->now_ns ? bench->now_ns + passed_ns : NEVER - 1;
 	loop_rig_move(bench->loop, bench->now_ns);
@@ -284,7 +294,8 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	expect(loop == bench->loop);
 	expect(bench->is_turning);
 	expect(entry->is_added);
-	expect_eq(entry->deadline_ns, model_next_ns()); /* due, and next in order */
+	/* the timeout is the next of the due ones */
+	expect_eq(entry->deadline_ns, model_next_ns());
 	expect(!entry->is_set_in_turn);
 	expect_le(entry->least_ns, bench->turn_ns);
 	expect_eq(timerhub_timeout_is_set(timeout), 0);
@@ -298,7 +309,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 		op_random();
 	if (dice_one_in(&bench->dice, 3))
 		op_set(entry);
-	if (dice_one_in(&bench->dice, 4)) { /* act on the timeout that is due next */
+	if (dice_one_in(&bench->dice, 4)) { /* act on one of the next three due timeouts */
 		uint64_t next = bench->due_next + dice_below(&bench->dice, 3);
 
 		if (next < bench->due_count) {
@@ -342,9 +353,9 @@ static void bench_turn(void)
 	count = timerhub_loop_turn(bench->loop);
 	expect_eq(count, bench->called);
 	if (bench->called < CALLBACKS_MAX)
-		expect_eq(model_next_ns(), NEVER); /* no due timeout was left out */
+		expect_eq(model_next_ns(), NEVER); /* the loop has called all due timeouts */
 	if (bench->called > 0) {
-		/* The end of the turn reads the clock. */
+		/* At its end, a turn that has called a callback reads the clock. */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;
@@ -383,7 +394,7 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 
 	bench_open((uint64_t)_i);
 	for (uint64_t turn = 0; done < operations; turn++) {
-		/* Sometimes one turn makes many sets. */
+		/* In one turn of a hundred, the test makes 10,000 calls. */
 		unsigned count =
 			(unsigned)(dice_one_in(&bench->dice, 100) ? 10000
 		                                                  : dice_below(&bench->dice, 200));

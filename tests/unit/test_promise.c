@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promise decides which callers must wake the owner. If a caller need not wake the owner, the
- * owner sees the caller's entry.
+ * Tests the promise (the time by which the owner looks at its inbox). The promise decides which
+ * callers must wake the owner. If a caller need not wake the owner, the owner must see the caller's
+ * inbox entry without a wake.
  */
 #include "harness.h"
 
@@ -63,7 +64,7 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 	expect(promise_wants_wake(&promise, 10, &pass));
 	/*
 	 * The first caller has not recorded its wake, so a second caller wakes the owner too. A
-	 * second wake is harmless.
+	 * second wake does no harm.
 	 */
 	expect(promise_wants_wake(&promise, 5, &other));
 	promise_record_wake(&promise, pass);
@@ -76,8 +77,8 @@ START_TEST(recorded_wake_spares_others_until_the_next_pass)
 END_TEST
 
 /*
- * Trap 4: a stopped caller records its wake some passes later. The record must not stop a later
- * wake.
+ * Trap 4: a caller is stopped, and records its wake some passes later. The late record must not
+ * stop other callers from waking the owner.
  */
 START_TEST(record_of_an_old_pass_silences_nobody)
 {
@@ -115,17 +116,19 @@ START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
 END_TEST
 
 /*
- * Runs the two columns drawn in promise.c, many times. The caller publishes and reads the promise.
- * The owner raises the promise and looks. In no round may the caller omit the wake and the owner
- * miss the entry.
+ * Runs the two columns of statements drawn in promise.c against each other, many times. In one
+ * column, a caller publishes an entry and then reads the promise. In the other column, the owner
+ * raises the promise and then looks for entries. In no round may the caller omit the wake and the
+ * owner miss the entry.
  */
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	_Alignas(64) atomic_uint caller_at; /* the round that each thread has begun or ended */
+	/* number of the round that the caller (owner_at: the owner) has begun or ended */
+	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
-	bool woken; /* in this round; the caller writes */
-	bool last;  /* this round is the last; the owner writes */
+	bool woken; /* true if the caller has woken the owner in this round; the caller writes it */
+	bool last;  /* true if this round is the last; the owner writes it */
 } race;
 
 static void *caller_main(void *arg)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grid of a loop's schedule, with a width of every power of two. The time at which a timeout is
- * scheduled is never later than the deadline and never in the past.
+ * Tests the grid of a loop's schedule (the times to which a timeout's deadline is rounded), with a
+ * width of every power of two. The time for which a timeout is scheduled is never later than its
+ * deadline and never in the past.
  */
 #include "harness.h"
 
@@ -37,8 +38,8 @@ START_TEST(instant_is_on_the_grid_or_exact)
 		expect_lt(deadline_ns - at_ns, UINT64_C(1) << shift);
 		expect(at_ns == deadline_ns || grid_holds(shift, at_ns));
 		/*
-		 * A timeout is filed at its exact deadline only if the grid has no earlier instant
-		 * for it.
+		 * A timeout is scheduled at its exact deadline only if the grid has no time that is
+		 * earlier than the deadline and still in the future.
 		 */
 		if (at_ns == deadline_ns && !grid_holds(shift, at_ns))
 			expect((deadline_ns >> shift) << shift <= now_ns ||
@@ -54,7 +55,7 @@ START_TEST(short_rest_of_a_moved_timeout_keeps_its_grid)
 	expect_eq(grid_next(shift, false, 3 * SEC), shift);
 	expect_eq(grid_next(shift, false, 1), shift);
 	expect_eq(grid_next(shift, true, 3 * SEC * 7 / 8), shift);
-	/* A timeout of another length gets another grid. */
+	/* A timeout with a delay of another length gets a grid of another width. */
 	expect_eq(grid_next(shift, false, HOUR), grid_for(HOUR));
 	expect_eq(grid_next(shift, true, SEC / 100), grid_for(SEC / 100));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The run is compared with the same instants sorted by qsort(), with and without removals. */
+/*
+ * Compares the run (the sorted array of the wheel's current bucket) with the same instants sorted
+ * by qsort(), with and without removals.
+ */
 #include "harness.h"
 
 #include <stdlib.h>
@@ -14,7 +17,7 @@ struct bench {
 	struct run run;
 	struct timer_due entries[SLOTS], spare[SLOTS];
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* the model */
+	uint64_t at_ns[SLOTS]; /* the model of the run: the instant of each slot */
 };
 
 static int compare(const void *a, const void *b)
@@ -24,7 +27,10 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Fill the run with `count` slots of one finest bucket, using `spread` of its instants. */
+/*
+ * Fills the run with `count` slots whose instants are random, lie in one finest bucket of the
+ * wheel, and differ by less than `spread` ns.
+ */
 static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, uint64_t spread)
 {
 	uint64_t bucket_ns = dice_magnitude(dice, 47) << 16;
@@ -40,7 +46,8 @@ static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, u
 }
 
 /*
- * Remove about one of `one_in` slots, at any place. `left_ns` gets the remaining instants, sorted.
+ * Removes about one slot of `one_in` slots from the run, at any place. Writes the remaining
+ * instants, sorted, to `left_ns`.
  */
 static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32_t count,
                                   unsigned one_in, uint64_t *left_ns)
@@ -60,7 +67,7 @@ static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32
 	return left;
 }
 
-/* run_take() takes the slot that run_peek() has named. */
+/* Takes all slots. run_take() must take the slot that run_peek() has returned. */
 static void bench_take_all(struct bench *bench, const uint64_t *left_ns, uint32_t left)
 {
 	for (uint32_t i = 0; i < left; i++) {

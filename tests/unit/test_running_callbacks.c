@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cells of dispatching threads. A canceller waits for the callback of its timer, and for a
- * thread that is about to deliver the timer. The canceller waits for no other callback. A thread
- * finds its own callbacks.
+ * Tests the callback cells, one for each thread that dispatches. A canceller waits for the running
+ * callback of its timer, and for a thread that is about to deliver the timer. A canceller waits for
+ * no callback of another timer. A thread can ask whether it is inside a callback of a given timer.
  */
 #include "harness.h"
 
@@ -24,11 +24,12 @@ static void setup(void)
 	other_life = handle_make(GENERATION + 1, SLOT);
 }
 
-/* A thread that calls callbacks_wait(). */
+/* A thread that calls callbacks_wait() for the timer with this handle. */
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
-	bool running; /* waits for running callbacks as well */
+	/* true if the thread waits for running callbacks too, not only for a delivery */
+	bool running;
 	atomic_bool over;
 };
 
@@ -47,7 +48,10 @@ static void waiter_start(struct waiter *waiter, uint64_t of)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-/* Another thread must return without waiting; otherwise the test does not end. */
+/*
+ * Expects that another thread returns from callbacks_wait() without waiting. If the thread waits,
+ * the test does not end.
+ */
 static void expect_no_wait(bool running)
 {
 	struct waiter waiter = { .handle = handle, .running = running };
@@ -94,12 +98,15 @@ START_TEST(thread_knows_of_its_own)
 	expect(callbacks_inside(&callbacks, handle));
 	expect(!callbacks_inside(&callbacks, other_slot));
 	expect(!callbacks_inside(&callbacks, other_life));
-	/* A callback calls timerhub_dispatch(), which enters a second cell. */
+	/*
+	 * The test acts as a callback that calls timerhub_dispatch(), which enters a second cell.
+	 */
 	inner = callbacks_enter(&callbacks, 0);
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
 	expect(callbacks_inside(&callbacks, handle));
-	expect(!callbacks_inside(&callbacks, other_slot)); /* not yet begun */
+	/* the callback of other_slot has not begun */
+	expect(!callbacks_inside(&callbacks, other_slot));
 	/* A thread does not wait for its own callback. */
 	callbacks_wait(&callbacks, other_slot, true);
 	callback_begin(inner, other_slot);
@@ -141,7 +148,9 @@ START_TEST(thread_is_not_inside_anothers)
 }
 END_TEST
 
-/* Cancellers wait for a callback that runs, and for a thread that is about to deliver the timer. */
+/*
+ * Cancellers wait for a callback that runs, and for a thread that is about to deliver their timer.
+ */
 START_TEST(who_waits_does_so_until_it_is_over)
 {
 	struct callback *callback;
@@ -182,8 +191,8 @@ static void see_nap(enum test_point point)
 }
 
 /*
- * A canceller inside a callback waits for no callback. A canceller inside a callback waits for a
- * thread that is about to deliver the timer.
+ * A canceller inside a callback does not wait for running callbacks. A canceller inside a callback
+ * waits for a thread that is about to deliver its timer.
  */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {

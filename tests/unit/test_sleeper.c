@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both sleepers. A sleep lasts for its time, unless the bell or the timerfd has fired before the
- * sleep or fires during the sleep. A sleep may also end without a reason, so the tests repeat it.
- * If the kernel refuses io_uring, the program prints this.
+ * Tests the owner's two sleepers, io_uring and poll. A sleep lasts for its time, unless the eventfd
+ * that wakes the owner (the bell) or the timerfd is readable before or during the sleep. A sleep
+ * may also end early without a reason, so the tests repeat a sleep. If the kernel refuses io_uring,
+ * the program prints the refusal.
  */
 #include "harness.h"
 #include "uring_allowed.h"
@@ -21,7 +22,7 @@ struct rig {
 
 enum way { BY_URING, BY_POLL };
 
-/* Returns false if the sleeper is not available. */
+/* Opens the fixture. Returns false if the sleeper is not available on this machine. */
 static bool rig_open(struct rig *rig, enum way way)
 {
 	int result = 0;
@@ -65,7 +66,7 @@ static void with_both(void (*check)(struct rig *rig))
 	}
 }
 
-/* Returns the duration of the sleep, which may end early without a reason. */
+/* Sleeps, and returns the duration of the sleep. The sleep may end early without a reason. */
 static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 {
 	uint64_t begin_ns = monotonic_ns();
@@ -75,7 +76,8 @@ static uint64_t rig_sleep(struct rig *rig, uint64_t timeout_ns)
 }
 
 /*
- * A single sleep may end early without a reason. At least one sleep in ten must last for its time.
+ * A single sleep may end early without a reason. At least one sleep in ten must last for the whole
+ * requested time.
  */
 static void check_sleep(struct rig *rig)
 {
@@ -100,7 +102,7 @@ static void check_bell_rung_before(struct rig *rig)
 	for (unsigned i = 0; i < 100; i++) {
 		bell_ring(rig->bell);
 		(void)rig_sleep(rig, UINT64_MAX);
-		/* One ring ends one sleep only. */
+		/* One signal of the bell may end one sleep only. */
 		while (rig_sleep(rig, 100 * US) < 100 * US) {
 		}
 	}
@@ -112,7 +114,7 @@ START_TEST(bell_rung_before_ends_it)
 }
 END_TEST
 
-/* Waits, records the time, and rings. */
+/* Waits, records the time, and signals the eventfd or the timerfd. */
 struct ringer {
 	int fd;
 	atomic_bool rung;
@@ -135,7 +137,7 @@ static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 		pthread_t thread;
 
 		thread_start(&thread, ringer_main, &ringer);
-		do /* a sleep may end without a reason */
+		do /* a sleep may also end before the other thread has signalled */
 			(void)rig_sleep(rig, i % 4 < 2 ? UINT64_MAX : HOUR);
 		while (!atomic_load(&ringer.rung));
 		thread_join(thread);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as OpenMetrics text. The tests compare the whole text, find every number in it, cut it
- * at any length, compare the buckets with a count, and pass labels. tests/tools/test_top.py reads
- * such a text with a parser of the format.
+ * Tests the statistics as OpenMetrics text. The tests compare the whole text, find every number in
+ * it, cut it at any length, compare the buckets with a count, and pass labels.
+ * tests/tools/test_top.py reads such a text with a parser of the format.
  */
 #include "harness.h"
 
@@ -16,7 +16,7 @@
 #include "dice.h"
 
 #define TEXT_BYTES 8192
-#define MANUAL_BYTES 5000 /* the manual's upper bound of a text's length */
+#define MANUAL_BYTES 5000 /* upper bound of the text's length that the manual states */
 
 START_TEST(text_is_that_of_the_format)
 {
@@ -42,7 +42,8 @@ START_TEST(text_is_that_of_the_format)
 	};
 	char text[TEXT_BYTES];
 
-	(void)setlocale(LC_ALL, ""); /* the decimal point must not become a comma */
+	/* the locale of the environment must not change the decimal point into a comma */
+	(void)setlocale(LC_ALL, "");
 	expect_eq(timerhub_stats_metrics(&stats, text, sizeof(text)), strlen(text));
 	expect(strncmp(text, begins, strlen(begins)) == 0);
 	expect(strstr(text, gauge) != NULL);
@@ -54,7 +55,10 @@ START_TEST(text_is_that_of_the_format)
 }
 END_TEST
 
-/* The struct consists of 64-bit numbers. Each number gets a value of its own. */
+/*
+ * The struct of the statistics consists of 64-bit numbers. The test gives each number a different
+ * value.
+ */
 START_TEST(no_number_is_left_out)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;

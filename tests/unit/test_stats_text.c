@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics as text. Every counter has a line. A buffer of any length gets the beginning of the
- * text. The percentiles of lateness equal the percentiles of a sorted list.
+ * Tests the statistics as text. The text must have a line for every counter. A buffer of any length
+ * must get the beginning of the text. The percentiles of lateness must equal the percentiles of a
+ * sorted list of latenesses.
  */
 #include "harness.h"
 
@@ -17,7 +18,7 @@
 
 #define TEXT_BYTES 2048
 
-/* Returns the value of this line of the text, or fails. */
+/* Returns the value in the line of `text` that has this name, or fails. */
 static const char *value_of(const char *text, const char *name)
 {
 	static char value[32];
@@ -66,13 +67,16 @@ START_TEST(text_is_a_line_for_each_counter)
 	};
 	char text[TEXT_BYTES];
 
-	(void)setlocale(LC_ALL, ""); /* a locale must not add thousands' separators */
+	/* the locale of the environment must not add separators between thousands */
+	(void)setlocale(LC_ALL, "");
 	expect_eq(timerhub_stats_text(&stats, text, sizeof(text)), strlen(wanted));
 	expect(strcmp(text, wanted) == 0);
 }
 END_TEST
 
-/* The counters are 64-bit words of the struct. Each gets a number of its own. */
+/*
+ * The counters are the 64-bit words of the struct. The test gives each counter a different number.
+ */
 START_TEST(no_counter_is_left_out)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
@@ -161,8 +165,8 @@ static uint64_t bucket_end_ns(unsigned bucket)
 }
 
 /*
- * A sorted list holds the bucket of each expiry. The expected percentile is the entry of the list
- * at that percentage.
+ * The sorted list holds the lateness bucket of each expiry. The expected percentile is the list's
+ * entry at that percentage of its length.
  */
 START_TEST(ranks_are_those_of_a_sorted_list)
 {

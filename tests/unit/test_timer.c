@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of timer.c that decide about a timer. Each decision is made from every state of a
- * slot, in plain memory. The test builds and reads the pair by multiplication and division. Fields
- * that a decision does not name must stay, in the other slots too. The last test makes each
- * decision again, with another thread's decision between any two atomic steps. Memory and results
- * must be as if one decision came after the other.
+ * Tests the functions of timer.c that decide about a timer. The test calls each function for every
+ * state of a slot, in plain memory. The test builds and reads the pair (deadline and state of a
+ * slot) by multiplication and division. A field that a function's decision does not name must stay
+ * unchanged, in the other slots too. The last test makes each decision with another thread's
+ * decision between any two atomic steps of the first. Memory and results must be as if the two
+ * decisions had been made one after the other.
  */
 #include "harness.h"
 
@@ -22,12 +23,13 @@
 #define SLOTS 4
 #define SLOT 2
 #define GENERATION 42
-#define GENERATION_STEP (UINT64_C(1) << 26) /* the distance of two generations in a handle */
+/* distance between the handles of two consecutive generations of a slot */
+#define GENERATION_STEP (UINT64_C(1) << 26)
 #define NEVER UINT64_MAX
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define DEADLINE_NS 64001
 #define SLACK_NS 2000
-#define SLACKENED_NS 65536 /* width of the windows near that deadline: 2^16 */
+#define SLACKENED_NS 65536 /* DEADLINE_NS put off within SLACK_NS: the multiple of 2^16 */
 #define INTERVAL_NS 10000
 #define QUEUE 3
 #define DATA 0x1234
@@ -43,12 +45,12 @@ struct slots {
 
 struct bench {
 	struct slots slots;
-	struct slots want; /* the slots after the decision */
+	struct slots want; /* the expected slots after the decision */
 	struct timers timers;
 	struct timer *timer;
-	struct parts parts; /* the slot's pair at the start */
-	uint64_t handle;    /* handle of its timer at the start */
-	struct pair after;  /* result of the last decision */
+	struct parts parts; /* the pair of SLOT before the decision */
+	uint64_t handle;    /* the handle of SLOT's timer before the decision */
+	struct pair after;  /* the pair of SLOT that the last decision returned */
 };
 
 static void slots_set(struct slots *slots, struct pair pair)
@@ -57,7 +59,7 @@ static void slots_set(struct slots *slots, struct pair pair)
 	u64_store_relaxed(&slots->pairs[SLOT].state, pair.state);
 }
 
-/* Write the state again, and reset all other memory. */
+/* Sets the pair of SLOT to `parts`, and resets all other memory. */
 static void bench_reset(struct bench *bench)
 {
 	struct slots *slots = &bench->slots;
@@ -97,10 +99,7 @@ static struct pair slot_pair(const struct bench *bench)
 		              u64_load_relaxed(&bench->timer->state) };
 }
 
-/*
- * The slot must have this pair. All other memory must be unchanged, except where `want` says
- * otherwise.
- */
+/* Expects that SLOT has this pair, and that all other memory equals `want`. */
 static void expect_slot(struct bench *bench, struct parts parts)
 {
 	expect_pair(slot_pair(bench), parts);
@@ -117,13 +116,19 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 		expect_pair(bench->after, parts_of(slot_pair(bench)));
 }
 
-/* The owner must look. If the slot is not in the inbox, the caller pushes it. */
+/*
+ * Returns the caller's remaining work if the owner must look at the slot. If the slot is not in the
+ * inbox, the caller must also push it.
+ */
 static enum timer_left left_of(uint64_t is_there)
 {
 	return is_there ? TIMER_WAKE : TIMER_PUSH;
 }
 
-/* Returns whether a slot can be in this state. */
+/*
+ * Returns whether a slot can be in this state: phase, deadline and kind of its timer must fit
+ * together.
+ */
 static bool possible(const struct parts *parts)
 {
 	bool never = parts->deadline_ns == NEVER;
@@ -140,7 +145,7 @@ static bool possible(const struct parts *parts)
 	}
 }
 
-/* Call `test` with each phase of each kind of timer, with and without claim and push. */
+/* Calls `test` with each phase of each kind of timer, with and without claim and push. */
 static void for_every_state(void (*test)(struct bench *bench))
 {
 	unsigned count = 0;
@@ -165,7 +170,10 @@ static void for_every_state(void (*test)(struct bench *bench))
 	expect_eq(count, 204);
 }
 
-/* No decision accepts a handle of another timer of the slot, of another slot, or 0. */
+/*
+ * No function accepts a handle of an earlier or later timer of the slot, a handle of another slot,
+ * or the handle 0.
+ */
 static void check_wrong_handles(struct bench *bench)
 {
 	const struct timers *timers = &bench->timers;
@@ -201,7 +209,7 @@ static const uint64_t new_ns[] = {
 	0, DEADLINE_NS - 1, DEADLINE_NS, DEADLINE_NS + 1, MAX_NS, NEVER
 };
 
-/* Six kinds: one-shot, kept and periodic, each with and without slack. */
+/* Returns one of six kinds of timer: one-shot, kept and periodic, each with and without slack. */
 static struct timer_arming arming_of(unsigned kind, uint64_t deadline_ns)
 {
 	return (struct timer_arming){ .queue = 9,
@@ -300,7 +308,10 @@ START_TEST(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest
 }
 END_TEST
 
-/* A slot that was armed stays scheduled, no later than its instant. */
+/*
+ * The slot of a cancelled ARMED timer stays scheduled. Its pair must then say an instant that is no
+ * earlier than the schedule entry.
+ */
 static void check_cancel(struct bench *bench)
 {
 	static const uint32_t queues[] = { TIMER_ANY_QUEUE, QUEUE, QUEUE + 1 };
@@ -327,8 +338,8 @@ START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
 END_TEST
 
 /*
- * The pair has changed since the caller claimed the push. Since then a look has come, the deadline
- * has changed, or another timer has the slot.
+ * Between the claim of a push and its confirmation, the owner has looked at the slot, the deadline
+ * has changed, or another timer has got the slot.
  */
 static void check_confirm(struct bench *bench)
 {
@@ -338,7 +349,8 @@ static void check_confirm(struct bench *bench)
 		struct pair pair;
 
 		if (!looked && !parts.claimed)
-			continue; /* only a look ends a claim */
+			/* if the owner has not looked since the claim, the pair is still claimed */
+			continue;
 		claim.claimed = 1;
 		claim.pushed = 0;
 		claim.looks = (claim.looks + 262144 - looked) % 262144;
@@ -435,8 +447,8 @@ START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
 END_TEST
 
 /*
- * Returns the parts with the deadline NEVER if the owner has dropped the schedule entry of a free
- * slot. The owner drops the entry only if the slot is not claimed.
+ * Returns the parts of a slot after the owner has dropped the schedule entry of a free slot. The
+ * deadline is then NEVER. The owner drops the entry only if no push of the slot is claimed.
  */
 static struct parts unscheduled(struct parts parts)
 {
@@ -451,7 +463,7 @@ static void check_expire(struct bench *bench)
 	struct timer_expiry expiry;
 
 	if (bench->parts.phase == TIMER_PENDING && !bench->parts.periodic)
-		return; /* not scheduled */
+		return; /* a PENDING one-shot timer is not scheduled */
 	for (unsigned i = 0; i < COUNT_OF(by_ns); i++) {
 		enum timer_turn turn = TIMER_IS_NEITHER;
 		struct parts parts = unscheduled(bench->parts);
@@ -550,7 +562,7 @@ END_TEST
 
 /* ---- a consumer's decisions ---- */
 
-/* Read the expiry, as a consumer does. Returns false if there is no expiry. */
+/* Reads the expiry of the timer, as a consumer does. Returns false if the timer has no expiry. */
 static bool view_expiry(struct bench *bench, struct timer_view *view)
 {
 	bool waits = bench->parts.phase == TIMER_PENDING || bench->parts.phase == TIMER_OVERDUE;
@@ -563,7 +575,10 @@ static bool view_expiry(struct bench *bench, struct timer_view *view)
 	return waits;
 }
 
-/* `early` means that the clock was set back before the deadline. */
+/*
+ * The clock values at which a consumer delivers. `early` means that the clock was set back before
+ * the timer's deadline.
+ */
 static const struct delivery {
 	uint64_t now_ns, next_ns, count;
 	bool early;
@@ -613,10 +628,10 @@ END_TEST
 
 /* ---- two decisions at once ---- */
 
-/* The results of a decision. A result that the decision does not have is 0. */
+/* The return values of a decision. A value that the decision does not return is 0. */
 struct said {
 	uint64_t words[7];
-	uint64_t filed_ns; /* the owner scheduled the slot for this time; 1: unchanged */
+	uint64_t filed_ns; /* instant for which the owner has scheduled the slot; 1: none */
 };
 
 static void say_outcome(struct said *said, struct timer_outcome outcome, struct pair after)
@@ -649,11 +664,11 @@ static void do_arm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_arming arming = arming_of(3, at_ns);
 
-	if (bench->parts.phase == TIMER_FREE) /* at the start the slot belongs to this thread */
+	if (bench->parts.phase == TIMER_FREE) /* a free slot belongs to the arming thread */
 		say_arming(bench, said, &arming);
 }
 
-/* Re-arm the timer as timerhub_rearm() does. */
+/* Re-arms the timer as timerhub_rearm() does. */
 static void do_rearm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_outcome outcome;
@@ -672,8 +687,8 @@ static void do_cancel(struct bench *bench, struct said *said, uint64_t at_ns)
 }
 
 /*
- * A periodic timer of another queue takes the slot. The new timer has slack if the old timer has
- * none.
+ * Cancels the timer, and arms a periodic timer of another queue in its slot. The new timer has
+ * slack if the cancelled timer has none.
  */
 static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 {
@@ -684,7 +699,7 @@ static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 		say_arming(bench, said, &arming);
 }
 
-/* The push was claimed before both decisions. */
+/* Confirms a push that was claimed before both decisions. */
 static void do_confirm(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct pair pair = parts_pair(bench->parts);
@@ -731,7 +746,7 @@ static void do_expire(struct bench *bench, struct said *said, uint64_t by_ns)
 	struct timer_expiry expiry;
 
 	if (bench->parts.phase == TIMER_PENDING && !bench->parts.periodic)
-		return; /* not scheduled */
+		return; /* a PENDING one-shot timer is not scheduled */
 	said->filed_ns = NEVER;
 	said->words[0] = timer_expire(&bench->timers, SLOT, by_ns, &expiry);
 	if (said->words[0] == TIMER_IS_LATER)
@@ -758,8 +773,8 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 }
 
 /*
- * Deliver the timer as drain_dispatch.c does, on a clock that goes back if it is before the
- * deadline.
+ * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, the clock is a
+ * clock that can go back.
  */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
 {
@@ -784,7 +799,7 @@ static const struct act {
 	const char *name;
 	void (*run)(struct bench *bench, struct said *said, uint64_t at_ns);
 	uint64_t at_ns;
-	bool owners; /* made by the owner, so not beside another decision of the owner */
+	bool owners; /* made by the owner, which makes one decision at a time */
 } acts[] = {
 	{ "arm", do_arm, DEADLINE_NS, false },
 	{ "re-arm earlier", do_rearm, 500, false },
@@ -801,7 +816,8 @@ static const struct act {
 	{ "rest", do_rest, 2, true },
 	{ "drop", do_drop, 0, true },
 	/*
-	 * Each of these acts makes two decisions. The test makes no other decision between the two.
+	 * Each of the following two acts makes two decisions. The test makes no other decision
+	 * between the two.
 	 */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },
@@ -809,7 +825,7 @@ static const struct act {
 #define ACTS COUNT_OF(acts)
 #define SINGLE_ACTS (ACTS - 2)
 
-/* The memory and the results after both decisions. */
+/* The memory and the return values after both decisions. */
 struct end {
 	struct slots slots;
 	struct said said[2];
@@ -819,7 +835,7 @@ static struct {
 	struct bench *bench;
 	struct end *end;
 	const struct act *act;
-	unsigned steps; /* steps left before the first act ends */
+	unsigned steps; /* number of steps of the first act before the second act is made */
 	bool over;
 } between;
 
@@ -833,7 +849,8 @@ static void act_between(void)
 }
 
 /*
- * No timer is lost. If no push is claimed, the slot must be scheduled no later than its deadline.
+ * Expects that the two decisions have lost no timer. If no push is claimed, the slot must be
+ * scheduled no later than its deadline.
  */
 static void expect_not_lost(const struct bench *bench, const struct said *said)
 {
@@ -847,7 +864,8 @@ static void expect_not_lost(const struct bench *bench, const struct said *said)
 }
 
 /*
- * Run the second act before this step of the first. Returns false if the first act has fewer steps.
+ * Runs the second act before the step number `steps` of the first act. Returns false if the first
+ * act has fewer steps.
  */
 static bool run_both(struct bench *bench, const struct act *first, const struct act *second,
                      unsigned steps, struct end *end)
@@ -906,7 +924,8 @@ END_TEST
 /* ---- possible changes ---- */
 
 /*
- * Returns whether the change from `before` to `after` aborts the program. A child process tries it.
+ * Returns whether the check of a pair's change aborts the program for the change from `before` to
+ * `after`. The change is made in a child process.
  */
 static bool change_traps(struct parts before, struct parts after)
 {
@@ -963,7 +982,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		bool traps;
 		struct parts before, after;
 	} rows[] = {
-		/* A deadline beyond the largest is impossible after the change, and before it. */
+		/* A deadline beyond the largest deadline is illegal before and after a change. */
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS + 1) },
 		{ true, PARTS(ARMED, MAX_NS + 1), PARTS(ARMED, 7) },
 		{ false, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS) },
@@ -975,7 +994,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(PENDING, 7), PARTS(OVERDUE, 7) },
 		{ true, PARTS(PENDING, 7, .kept = 1), PARTS(IDLE, 7, .kept = 1) },
 		{ true, PARTS(PENDING, 7), PARTS(IDLE, NEVER) },
-		/* Arming a free slot begins a generation with its flags. */
+		/* An arm of a free slot begins a generation and sets its flags. */
 		{ false, PARTS(FREE, 7), PARTS(ARMED, 7, .generation = 1, .kept = 1, .slack = 1) },
 		{ true, PARTS(FREE, 7), PARTS(ARMED, 7) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .generation = 1) },
@@ -983,7 +1002,9 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .kept = 1) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .slack = 1) },
 		{ true, PARTS(ARMED, 7, .periodic = 1), PARTS(ARMED, 7) },
-		/* Only a look ends a claim or its push, and a look does nothing else. */
+		/*
+		 * Only the owner's look ends a claim or its push, and a look changes nothing else.
+		 */
 		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 8) },
 		{ true, PARTS(ARMED, 7, .claimed = 1, .pushed = 1), PARTS(ARMED, 8, .claimed = 1) },
 		{ false, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 7, .looks = 1) },
@@ -998,7 +1019,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 }
 END_TEST
 
-/* A cache line holds four pairs. Fewer pairs in a line would make the library slower. */
+/* A cache line holds four pairs. With fewer pairs in a line, the library would be slower. */
 START_TEST(records_are_as_small_as_promised)
 {
 	expect_eq(sizeof(struct timer), 16);

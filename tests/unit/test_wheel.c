@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wheel is compared, in virtual time, with a list of instants. After each insert, removal, move
- * and entered bucket, every slot is in the bucket that the definition gives. The clock is at the
- * edges of every level and at values up to 2^62.
+ * Compares the timer wheel, in virtual time, with a list of instants. After each insert, removal,
+ * move and entered bucket, every slot must be in the bucket that the wheel's definition gives for
+ * its instant. The tests put the clock at the edges of every level of the wheel, and at values up
+ * to 2^62.
  */
 #include "harness.h"
 
@@ -13,14 +14,14 @@
 
 #define SLOTS 200
 #define ABSENT UINT64_MAX
-#define EXACT_UP_TO 105 /* in a bucket with more slots, the bound may be too early */
+#define EXACT_UP_TO 105 /* if a bucket has more slots, its bound may be too early */
 
 struct bench {
 	struct wheel wheel;
 	struct wheel_level *levels;
-	struct wheel_chunk *chunks; /* exactly as many chunks as the wheel asks for */
+	struct wheel_chunk *chunks; /* array of exactly as many chunks as the wheel asks for */
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* instants of the slots in the wheel; ABSENT for others */
+	uint64_t at_ns[SLOTS]; /* by slot: its instant if it is in the wheel, else ABSENT */
 };
 
 static struct bench *bench_new(void)
@@ -45,7 +46,10 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-/* To the wheel, a 64-bit instant is 16 low bits and four digits of 12 bits. */
+/*
+ * Returns a digit of an instant. In the wheel, a 64-bit instant consists of 16 low bits and four
+ * digits of 12 bits.
+ */
 static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 {
 	at_ns /= 65536;
@@ -56,7 +60,10 @@ static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 
 #define NO_BUCKET UINT32_MAX
 
-/* Returns a slot's bucket by the definition: the highest digit that differs from the base's. */
+/*
+ * Returns the bucket of an instant by the definition. The highest digit in which the instant
+ * differs from the base gives the bucket.
+ */
 static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
 {
 	for (unsigned level = 4; level-- > 0;)
@@ -96,7 +103,10 @@ static void bench_verify_slots(const struct bench *bench)
 	}
 }
 
-/* Only the first chunk of a bucket may be partly filled. No chunk holds more than its size. */
+/*
+ * Returns the number of slots in a bucket. Only the first chunk of a bucket may be partly filled,
+ * and no chunk may hold more than its size.
+ */
 static uint32_t bucket_count(const struct bench *bench, uint32_t bucket)
 {
 	uint32_t chunk = bench->levels[bucket / 4096].buckets[bucket % 4096].first;
@@ -113,7 +123,10 @@ static uint32_t bucket_count(const struct bench *bench, uint32_t bucket)
 	return count;
 }
 
-/* The bitmaps name exactly the buckets with a slot. The buckets hold all slots. */
+/*
+ * Checks that the bitmaps have a bit for exactly the buckets with a slot, and that the buckets hold
+ * all slots.
+ */
 static void bench_verify_buckets(const struct bench *bench)
 {
 	static uint32_t want[WHEEL_LEVELS * WHEEL_DIGITS];
@@ -136,8 +149,9 @@ static void bench_verify_buckets(const struct bench *bench)
 }
 
 /*
- * The bound is never later than the earliest slot. If the earliest slot's bucket is short, the
- * bound is its instant. The slot named with the bound must be in the bucket.
+ * Checks the wheel's bound, which must never be later than the instant of the earliest slot. If the
+ * bucket of the earliest slot is short, the bound must equal that slot's instant. The slot that the
+ * wheel names with the bound must be in the earliest bucket.
  */
 static void bench_verify_bound(struct bench *bench)
 {
@@ -183,7 +197,10 @@ static void bench_insert(struct bench *bench, uint32_t slot, uint64_t at_ns)
 	bench->at_ns[slot] = at_ns;
 }
 
-/* File a chunk's slots again. Each must have been in the wheel, under this instant. */
+/*
+ * Inserts the slots of a chunk again. Each slot must have been in the wheel, under the instant of
+ * its entry.
+ */
 static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chunk)
 {
 	for (unsigned i = 0; i < chunk->count; i++) {
@@ -193,12 +210,12 @@ static void bench_file_chunk(struct bench *bench, const struct wheel_chunk *chun
 		expect_eq(due.at_ns, bench->at_ns[due.slot]);
 		bench->at_ns[due.slot] = ABSENT;
 		bench->filings[due.slot].where = 0;
-		/* Only the slots outside the base's own bucket go back into the wheel. */
+		/* The wheel takes only the slots that are outside the base's own bucket. */
 		bench_insert(bench, due.slot, due.at_ns);
 	}
 }
 
-/* Enter a bucket, and file again the slots that come out. */
+/* Enters a bucket, and inserts again the slots that come out of the bucket. */
 static void bench_enter(struct bench *bench, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&bench->wheel, base_ns);
@@ -217,10 +234,10 @@ static uint64_t bench_instant_ns(struct bench *bench, struct dice *dice)
 	switch (dice_below(dice, 5)) {
 	case 0:
 		return dice_boundary(dice);
-	case 1: /* near another slot's instant, or equal to it */
+	case 1: /* an instant near the instant of another slot, or equal to it */
 		base_ns = bench->at_ns[dice_below(dice, SLOTS)];
 		return base_ns < UINT64_MAX - 2 ? base_ns + dice_below(dice, 3) : 0;
-	case 2: /* at the end of the base's bucket on some level */
+	case 2: /* an instant near the end of the base's bucket on some level */
 		return (base_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
 		       dice_below(dice, 3);
 	default:
@@ -239,8 +256,8 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 }
 
 /*
- * File a slot again as the owner does. One slot in `stay` keeps its instant or gets a later
- * instant. The other slots are removed.
+ * Inserts a slot again as the owner does. One slot in `stay` slots keeps its instant or gets a
+ * later instant. The other slots are removed from the wheel.
  */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
@@ -262,8 +279,8 @@ static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, 
 }
 
 /*
- * Returns the number of slots that wheel_doubt() gave out. Each of these slots is filed again or
- * removed.
+ * Inserts again, or removes, each slot that wheel_doubt() gives out. Returns the number of these
+ * slots.
  */
 static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
                             uint32_t *slots, unsigned stay)
@@ -330,7 +347,7 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 END_TEST
 
 /*
- * The bucket has more slots than the wheel compares. The bucket's bound may be earlier than the
+ * If a bucket has more slots than the wheel compares, the bucket's bound may be earlier than its
  * first slot, but never later.
  */
 START_TEST(bound_of_a_long_bucket_is_never_late)
@@ -359,7 +376,7 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 }
 END_TEST
 
-/* Puts all slots into one bucket and removes the first slot. */
+/* Puts all slots into one bucket and removes the first slot. Returns the bucket. */
 #define SWEPT_NS (UINT64_C(5) << 40)
 #define SWEPT_WIDTH (UINT64_C(1) << 40)
 
@@ -376,7 +393,10 @@ static struct wheel_bucket *bench_fill_bucket(struct bench *bench, struct dice *
 	return bucket;
 }
 
-/* Insert, remove or move a slot, as the inbox may between two portions of a sweep. */
+/*
+ * Inserts, removes or moves a slot, as the owner may between two portions of a sweep (the scan of a
+ * bucket), when it takes slots from the inbox.
+ */
 static uint32_t bench_disturb(struct bench *bench, struct dice *dice)
 {
 	uint32_t slot = (uint32_t)dice_below(dice, SLOTS);
@@ -398,13 +418,17 @@ static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturb
                         unsigned stay)
 {
 	struct wheel_bucket *bucket = bench_fill_bucket(bench, dice);
-	bool waits[SLOTS]; /* unchanged since the sweep began */
+	/* by slot: true if it has been unchanged since the sweep began, and was not given out */
+	bool waits[SLOTS];
 	uint32_t slots[SLOTS];
 
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		waits[slot] = bench->at_ns[slot] != ABSENT;
 	do {
-		/* If the wheel knows the first slot, wheel_doubt() returns only that slot. */
+		/*
+		 * If the wheel knows the first slot of the bucket, wheel_doubt() returns only that
+		 * slot.
+		 */
 		uint32_t first = bucket->bound_slot;
 		unsigned count;
 
@@ -443,8 +467,8 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 END_TEST
 
 /*
- * A sweep makes the bound of a long bucket exact. After that the wheel does not search again when
- * the first slot leaves.
+ * A sweep (the scan of a whole bucket) makes the bound of a long bucket exact. After the sweep the
+ * wheel does not search the bucket again when its first slot leaves.
  */
 START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 {
@@ -474,7 +498,8 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 END_TEST
 
 /*
- * The base enters a bucket during its sweep. If the bucket is filled again, its sweep begins again.
+ * The base of the wheel enters a bucket during the bucket's sweep. If the bucket is filled again
+ * later, a new sweep begins.
  */
 START_TEST(sweep_ends_where_its_bucket_is_entered)
 {
@@ -503,8 +528,8 @@ START_TEST(sweep_ends_where_its_bucket_is_entered)
 END_TEST
 
 /*
- * The chunks suffice for any spread of the slots. First each bucket has one slot, then one bucket
- * has all slots.
+ * The wheel's chunks suffice for any distribution of the slots to buckets. In the test, each bucket
+ * first has one slot, and then one bucket has all slots.
  */
 START_TEST(chunks_are_enough_for_any_spread)
 {
@@ -531,7 +556,10 @@ START_TEST(chunks_are_enough_for_any_spread)
 }
 END_TEST
 
-/* The clock is just before every edge of a bucket. The slot is at every distance around an edge. */
+/*
+ * The clock is just before every edge of a bucket, and the slot is at every distance from the clock
+ * that is a power of two.
+ */
 START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 {
 	struct bench *bench = bench_new();
@@ -542,13 +570,13 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 			uint64_t at_ns = base_ns + (UINT64_C(1) << j);
 
 			expect_context("clock before 2^, distance 2^", k, j);
-			bench_enter(bench, base_ns); /* an empty wheel may also go back */
+			bench_enter(bench, base_ns); /* only an empty wheel may also go back */
 			bench_insert(bench, 0, at_ns);
 			bench_verify_bound(bench);
 			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
 			/*
-			 * The base enters the slot's own instant, so the slot comes out in the
-			 * base's bucket.
+			 * The base of the wheel enters the slot's own instant, so the slot comes
+			 * out of the wheel.
 			 */
 			bench_enter(bench, at_ns);
 			expect_eq(bench->at_ns[0], ABSENT);
