@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law: the arena hands out each free slot once, on any CPU. No caller is refused while a slot is
- * free. The arena counts its free slots correctly.
+ * Tests the arena (the store of a hub's slots). The arena must hand out each free slot once, on any
+ * CPU. No caller is refused while a slot is free. The arena must also count its free slots
+ * correctly.
  */
 #include "harness.h"
 
@@ -15,7 +16,7 @@
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
 	                               511, 512, 513, 1024, 1040, 1041, 5000 };
 
-/* Takes all free slots, from all CPUs in turn. The arena must hand out each slot once. */
+/* Takes all free slots, on all CPUs in turn. The arena must hand out each slot only once. */
 static uint32_t take_all(struct arena *arena, uint32_t *slots)
 {
 	bool *taken = calloc(arena->capacity, sizeof(*taken));
@@ -32,7 +33,7 @@ static uint32_t take_all(struct arena *arena, uint32_t *slots)
 	return count;
 }
 
-/* Returns the number of slots ever used, by walking the free stacks. */
+/* Walks the free stacks, and returns the number of slots that were ever handed out. */
 static uint32_t used_slots(const struct arena *arena)
 {
 	uint32_t count = 0;
@@ -57,7 +58,10 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(take_all(&arena, slots), capacities[i]);
 			expect_eq(arena_take(&arena, round), SLOT_NONE);
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
-			/* Put the slots back as one list, or singly on different CPUs. */
+			/*
+			 * In even rounds the slots go back as one list, in odd rounds singly on
+			 * different CPUs.
+			 */
 			if (round % 2 == 0)
 				arena_put_many(&arena, round, slots, capacities[i], false);
 			else
@@ -72,7 +76,9 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 }
 END_TEST
 
-/* The arena hands out a slot that was put back before it hands out a slot that was never used. */
+/*
+ * The arena must hand out a slot that was put back before it hands out a slot that was never used.
+ */
 START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
@@ -92,8 +98,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots, on any CPU, and puts all back on one CPU. After that each CPU finds
- * its share near: its takes do not touch the stacks of other CPUs.
+ * One thread takes all slots on several CPUs, and puts all slots back on one CPU. After that each
+ * CPU must find its share of the slots without touching the free stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -109,7 +115,8 @@ START_TEST(slots_put_by_one_come_home)
 	for (uint32_t i = 0; i < SLOTS; i++)
 		arena_put(&arena, 0, slots[i]);
 	for (uint32_t shard = 0; shard < shards; shard++) {
-		uint32_t own = SLOTS / shards - 256; /* 256 slots may be on other CPUs' stacks */
+		/* up to 256 of a CPU's slots may be on other CPUs' stacks */
+		uint32_t own = SLOTS / shards - 256;
 		uint64_t top = u64_load_relaxed(&arena.shards[(shard + 1) % shards].top);
 
 		for (uint32_t i = 0; i < own; i++)
@@ -121,7 +128,10 @@ START_TEST(slots_put_by_one_come_home)
 }
 END_TEST
 
-/* The slot put last is taken first: it is in this CPU's cache. */
+/*
+ * The arena hands out first the slot that was put back last, because this slot is in the CPU's
+ * cache.
+ */
 START_TEST(slot_put_is_taken_again_on_that_cpu)
 {
 	uint32_t slots[100];
@@ -143,7 +153,8 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 END_TEST
 
 /*
- * Take a list of slots into `held`: the whole list, or no slot. Returns the number of slots taken.
+ * Takes a list of slots into `held`. The arena must hand out the whole list, or no slot. Returns
+ * the number of slots taken.
  */
 static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
                           unsigned wanted)
@@ -160,7 +171,7 @@ static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uin
 	return taken;
 }
 
-/* Random takes and puts on random CPUs, against a plain count. */
+/* Makes random takes and puts on random CPUs, and compares the arena with a counter. */
 static void check_counts(struct dice *dice, uint32_t capacity)
 {
 	uint32_t held[CROWD];
@@ -221,9 +232,9 @@ START_TEST(counts_are_exact)
 END_TEST
 
 /*
- * A putting thread may read the link of a slot after another thread has taken the slot and written
- * a caller's data into it. For any value of this data, the arena must not lose the slot that is put
- * back.
+ * A thread that puts a slot back may read the link of the stack's top slot after another thread has
+ * taken the top slot and written a caller's data over the link. For any value of this data, the
+ * arena must not lose the slot that is put back.
  */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
@@ -252,13 +263,13 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	unsigned to, from; /* the CPUs of two free stacks */
-	uint32_t slot;     /* in use */
+	unsigned to, from; /* CPUs whose free stacks the slot goes to and comes from */
+	uint32_t slot;     /* slot in use, which the hook puts back */
 } mover;
 
 /*
- * Acts as another thread, once: puts its slot onto one stack, and takes the only slot of another
- * stack.
+ * Acts as another thread, once: puts mover.slot onto one free stack, and takes the only slot of
+ * another free stack.
  */
 static void move_free_slot(enum test_point point)
 {
@@ -270,9 +281,9 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * A take searches the stacks one after the other. The free slot moves from a stack that is not yet
- * searched to the first stack, which was empty. The stacks are so long that no take steals a single
- * slot.
+ * arena_take() searches the free stacks one after the other. During the search, the free slot moves
+ * from a stack that is not yet searched to the first stack, which was empty. The stacks are so long
+ * that arena_take() cannot steal a single slot from a stack.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -310,8 +321,9 @@ START_TEST(two_hubs_never_have_the_same_generation)
 				 b = arenas[j].timers.first_generation;
 
 			/*
-			 * The first generations are at least a billion apart, so one slot's handles
-			 * do not reach those of another hub soon.
+			 * The first generations of two arenas differ by at least a billion, so
+			 * handles of one hub's slot do not soon equal handles of another hub's
+			 * slot.
 			 */
 			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
 		}
@@ -326,9 +338,10 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	atomic_uint *owners; /* by slot: 1 + the thread that holds it, 0 if free */
-	uint32_t share; /* slots that each thread may hold; the shares add up to the capacity */
-	uint32_t low;   /* slots that a thread keeps when it puts slots back */
+	atomic_uint *owners; /* by slot: 1 + number of the thread that holds it; 0: free */
+	/* number of slots that each thread may hold; the shares add up to the capacity */
+	uint32_t share;
+	uint32_t low; /* number of slots that a thread keeps when it puts slots back */
 	unsigned rounds;
 } crowd;
 
@@ -337,7 +350,10 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 	uint32_t slot = arena_take(&crowd.arena, (unsigned)dice_below(dice, 4));
 	unsigned nobody = 0;
 
-	/* The other threads cannot hold more than their shares, so one slot is free. */
+	/*
+	 * The other threads hold at most their shares, so at least one slot is free for this
+	 * thread.
+	 */
 	expect(slot != SLOT_NONE);
 	expect_lt(slot, crowd.arena.capacity);
 	expect(atomic_compare_exchange_strong(&crowd.owners[slot], &nobody, me));
@@ -345,8 +361,8 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 }
 
 /*
- * Other threads take, put and arm during the call. Each slot of the list must belong to this thread
- * only.
+ * Takes a list of slots while other threads take, put and arm. Each slot of the list must belong to
+ * this thread only.
  */
 static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
 {
@@ -354,12 +370,13 @@ static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint
 
 	take_list(&crowd.arena, (unsigned)dice_below(dice, 4), held, count,
 	          (unsigned)(1 + dice_below(dice, crowd.share - before)));
-	expect_lt(before, *count); /* the other threads' calls do not prevent this */
+	/* calls of other threads do not make the arena refuse the list */
+	expect_lt(before, *count);
 	for (uint32_t i = before; i < *count; i++) {
 		unsigned none = 0;
 
 		expect(atomic_compare_exchange_strong(&crowd.owners[held[i]], &none, me));
-		/* Arming stores the caller's data where a free slot has its link. */
+		/* Writes random data over the slot's link, as an arm writes its caller's data. */
 		u64_store_relaxed(&crowd.arena.timers.cold[held[i]].data, dice_roll(dice));
 	}
 }
@@ -429,7 +446,7 @@ START_TEST(threads_that_share_all_slots_are_never_refused)
 }
 END_TEST
 
-/* One slot is free at any time, in changing stacks. */
+/* In each of these runs, only one slot is free at any time, and it moves between free stacks. */
 START_TEST(last_free_slot_is_found_wherever_it_moves)
 {
 	check_crowd(600, 149, scaled(200000));
@@ -447,7 +464,10 @@ END_TEST
 
 static atomic_bool counting;
 
-/* Takes a slot, writes data that resembles a deep stack, as an arm may, and puts the slot back. */
+/*
+ * Takes a slot, writes data that resembles the link of a deep stack, and puts the slot back. An arm
+ * may write such data.
+ */
 static void *take_and_put(void *arg)
 {
 	struct arena *arena = arg;
@@ -462,7 +482,7 @@ static void *take_and_put(void *arg)
 	return NULL;
 }
 
-/* Slots that stay in use are counted while another thread takes and puts. */
+/* While another thread takes and puts, the arena must count the slots that stay in use. */
 START_TEST(counts_hold_while_another_takes_and_puts)
 {
 	unsigned rounds = scaled(3000000);

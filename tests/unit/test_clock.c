@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub's clock. A manual clock returns the time it was set to and never goes back. The other
- * clock is the kernel's.
+ * Tests the clocks of a hub. A manual clock must return the time to which it was set, and must
+ * never go back. The clock of other hubs must be the kernel's.
  */
 #include "harness.h"
 

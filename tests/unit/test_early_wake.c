@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The early-wake margin, compared with a list of all latenesses. About one sleep in eight is less
- * late than the margin. The margin adapts to a new machine within a few hundred sleeps. The owner
- * never spins for long, and seldom spins.
+ * Compares the early-wake margin (how much earlier than due the owner asks the kernel to wake it)
+ * with a list of all latenesses. About one sleep in eight is less late than the margin. The margin
+ * adapts to a new machine within a few hundred sleeps. The owner never spins for long, and seldom
+ * spins.
  */
 #include "harness.h"
 
@@ -20,7 +21,7 @@ static int compare(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Returns the lateness that `percent` percent of the list do not reach, by sorting the list. */
+/* Returns a quantile of the list: `percent` percent of the latenesses are smaller. */
 static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 {
 	uint64_t sorted[LATE_KEPT];
@@ -30,10 +31,13 @@ static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 	return sorted[LATE_KEPT * percent / 100];
 }
 
-/* Returns the lateness of one sleep on a machine: `base_ns` plus up to `width_ns`. */
+/*
+ * Returns the lateness of one sleep on a simulated machine. The lateness is `base_ns` plus up to
+ * `width_ns`.
+ */
 static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t width_ns)
 {
-	/* A sleep on a processor that has not halted is hardly late. */
+	/* One sleep in fifty is hardly late, because the processor had not halted. */
 	return dice_one_in(dice, 50) ? dice_below(dice, 1000)
 	                             : base_ns + dice_below(dice, width_ns);
 }
@@ -79,8 +83,8 @@ START_TEST(lead_follows_a_machine_that_changes)
 END_TEST
 
 /*
- * The worst sequences of sleeps are many late sleeps before a punctual sleep, one punctual sleep in
- * eight, and a random order.
+ * Returns the lateness of a sleep in one of the sequences that make the margin largest: many late
+ * sleeps before a punctual sleep, one punctual sleep in eight, and a random order.
  */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap is compared with a sorted array. */
+/* Compares the heap of the schedule with a sorted array. */
 #include "harness.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static void bench_take(struct bench *bench)
 	bench->count--;
 }
 
-/* A small range makes many equal instants, a large range few. */
+/* Returns a random instant. A small range gives many equal instants, and a large range few. */
 static uint64_t bench_instant_ns(struct dice *dice)
 {
 	switch (dice_below(dice, 4)) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox. Each pushed slot is taken once, in order within a lane, through laps and full lanes.
- * The owner's look at the inbox finds every slot pushed before the look began, while other
- * producers push.
+ * Tests the inbox (the rings of slots from callers to the owner, one ring for each lane). The owner
+ * takes each pushed slot once, in order within a lane, over many laps of the ring and with full
+ * lanes. A look of the owner (one emptying of the inbox) finds every slot pushed before the look
+ * began, while other producers push.
  */
 #include "harness.h"
 
@@ -14,7 +15,9 @@
 #include "base/test_point.h"
 #include "owner/inbox.h"
 
-/* Takes all slots of one look, `batch` at a time. Returns the number of slots. */
+/*
+ * Empties the inbox by one look, in portions of `batch` slots. Returns the number of slots taken.
+ */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {
 	unsigned total = 0, count;
@@ -50,7 +53,7 @@ START_TEST(one_lane_is_first_in_first_out_through_many_laps)
 }
 END_TEST
 
-/* Law 7: the inbox has room for every slot, even if all pushes come from one CPU. */
+/* Law 7: the inbox has room for every slot of the hub, even if all pushes come from one CPU. */
 START_TEST(full_lanes_give_way_to_others)
 {
 	static const uint32_t capacities[] = { 1, 255, 256, 257, 512, 700, 1024, 3000 };
@@ -84,8 +87,8 @@ START_TEST(full_lanes_give_way_to_others)
 END_TEST
 
 /*
- * If a lane is half full, a push asks the caller to wake the owner. Few pushes ask, because a wake
- * costs more than hundreds of pushes.
+ * If a lane is half full, inbox_push() asks the caller to wake the owner. Only few pushes ask for a
+ * wake, because a wake costs more than hundreds of pushes.
  */
 START_TEST(half_full_lane_asks_for_the_owner)
 {
@@ -93,7 +96,7 @@ START_TEST(half_full_lane_asks_for_the_owner)
 	uint32_t slots[5000], half;
 	unsigned asked = 0;
 
-	expect_eq(inbox_open(&inbox, 200, NULL), 0); /* too few for a second lane */
+	expect_eq(inbox_open(&inbox, 200, NULL), 0); /* with 200 slots the inbox has one lane */
 	expect_eq(inbox.lane_mask, 0);
 	half = 1u << (inbox.lane_shift - 1);
 	expect_lt(2 * half, COUNT_OF(slots));
@@ -116,8 +119,8 @@ START_TEST(half_full_lane_asks_for_the_owner)
 END_TEST
 
 /*
- * If many entries wait, in one lane or several, a push asks to wake the owner long before a lane is
- * half full. After that, few pushes ask again.
+ * If many entries wait, in one lane or several, inbox_push() asks the caller to wake the owner,
+ * long before a lane is half full. After the first request, only few pushes ask again.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {
@@ -134,15 +137,19 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
 		/*
-		 * Start at another position of the lane. Entries that the owner has taken must not
-		 * count for the first request.
+		 * The test starts at another position of the lane. The entries that the owner has
+		 * taken by then must not count towards the first request.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
 		expect_eq(look(&inbox, slots, COUNT_OF(slots), 64), stride / 2);
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
 			asked += inbox_push(&inbox, i % lanes, i);
-			expect(asked == 0 || i >= MANY - 16); /* the tails count in cache lines */
+			/*
+			 * the tail of a lane counts whole cache lines, so the first request may
+			 * come early
+			 */
+			expect(asked == 0 || i >= MANY - 16);
 			expect(asked > 0 || i < MANY + 2 * stride);
 			expect_le(asked, i / stride + 1);
 		}
@@ -153,7 +160,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 			if (i % (MANY / 2) == 0)
 				(void)look(&inbox, slots, COUNT_OF(slots), 64);
 		}
-		expect_eq(asked, 0); /* the owner takes the entries before many wait */
+		expect_eq(asked, 0); /* the owner takes the entries before many entries wait */
 		inbox_close(&inbox);
 	}
 }
@@ -161,7 +168,10 @@ END_TEST
 
 /* ---- lanes with chosen lap numbers ---- */
 
-/* Opens an inbox of two lanes with empty cells, whose next lap is the lap that the test chooses. */
+/*
+ * Returns an inbox of two lanes with empty cells. The lap number that the cells get next is chosen
+ * by the test.
+ */
 #define HAND_SHIFT 6
 #define HAND_CELLS (UINT64_C(1) << HAND_SHIFT)
 #define HAND_LAP_SHIFT 27
@@ -183,7 +193,10 @@ static struct inbox hand_inbox(uint64_t place)
 	return (struct inbox){ .lanes = hand_lanes, .lane_mask = 1, .lane_shift = HAND_SHIFT };
 }
 
-/* The lap number of a cell has 37 bits. A lane works across the wrap-around, full or not. */
+/*
+ * The lap number of a cell has 37 bits. When the number wraps around to 0, a lane works as before,
+ * also when it is full.
+ */
 START_TEST(laps_that_come_round_are_laps_like_others)
 {
 	uint64_t laps = UINT64_C(1) << (64 - HAND_LAP_SHIFT);
@@ -194,7 +207,7 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 
 		expect_context("laps before they come round", laps - lap, 0);
 		for (unsigned round = 0; round < 4; round++) {
-			/* The last pushes find the first lane full and use the second lane. */
+			/* The last ten pushes find the first lane full and use the second lane. */
 			for (uint32_t slot = 0; slot < HAND_CELLS + 10; slot++)
 				(void)inbox_push(&inbox, 0, slot);
 			expect_eq(look(&inbox, slots, COUNT_OF(slots), 32), HAND_CELLS + 10);
@@ -207,15 +220,15 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 END_TEST
 
 /*
- * Law 6: a producer is delayed before its cell while other producers push. At the end of its cache
- * line the producer reads the current tail. The producer does not read all cells that were filled
- * during its delay.
+ * Law 6: the test delays a producer before its cell while other producers push. At the end of its
+ * cache line, the delayed producer reads the current tail of the lane. The delayed producer does
+ * not read all cells that were filled during its delay.
  */
 static struct {
 	struct inbox inbox;
-	/* Number of pushes by other producers during the delay; 0 after the delay. */
+	/* number of pushes that other producers make during the delay; 0 after the delay */
 	unsigned pushes;
-	unsigned cells; /* number of cells that the delayed producer has read since its delay */
+	unsigned cells; /* number of cells that the delayed producer has read since the delay */
 } held;
 
 static void hold_up(enum test_point point)
@@ -252,8 +265,8 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
 		/*
-		 * The producer may read its own cache line, the tail's line, and, if the tail's
-		 * line is full, one cell of the next line.
+		 * After the delay, the producer may read its own cache line, the line of the tail,
+		 * and, if that line is full, one cell of the next line.
 		 */
 		expect_le(held.cells, 2 * line + 1);
 		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
@@ -264,7 +277,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 }
 END_TEST
 
-/* A look ends while other threads keep pushing. */
+/* A look of the owner ends although other threads keep pushing. */
 START_TEST(look_ends_although_pushes_go_on)
 {
 	struct inbox inbox = { .lanes = NULL };
@@ -292,15 +305,18 @@ static struct {
 	struct inbox inbox;
 	unsigned rounds;
 	uint64_t begin_ns;
-	/* By slot: pushes so far, written by the producer; takes so far, written by the owner. */
+	/*
+	 * By slot: number of pushes, written by the producer, and number of takes, written by the
+	 * owner.
+	 */
 	atomic_uint pushed[PRODUCERS * SLOTS_EACH];
 	atomic_uint taken[PRODUCERS * SLOTS_EACH];
 	atomic_uint producers_left;
 } race;
 
 /*
- * Each producer pushes its own slots. A producer pushes a slot again only after the owner has taken
- * it.
+ * Pushes random slots of the producer's own. The producer pushes a slot again only after the owner
+ * has taken the slot.
  */
 static void *producer_main(void *arg)
 {
@@ -316,7 +332,10 @@ static void *producer_main(void *arg)
 			continue;
 		}
 		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
-		/* Count after the push, so that the owner reads no push too early. */
+		/*
+		 * The producer counts a push after making it, so that the owner never reads a count
+		 * that is too high.
+		 */
 		atomic_store(&race.pushed[slot], before + 1);
 		round++;
 	}
@@ -325,8 +344,8 @@ static void *producer_main(void *arg)
 }
 
 /*
- * Makes one look. Every push that was counted before the look began must be found by this look or
- * an earlier look.
+ * Empties the inbox by one look. This look or an earlier look must find every push that was counted
+ * before this look began.
  */
 static unsigned owner_look(unsigned *before)
 {
@@ -378,13 +397,13 @@ START_TEST(look_finds_everything_pushed_before_it_exactly_once)
 }
 END_TEST
 
-/* Two producers fill the same cells at the same time, and no thread takes entries. */
+/* Two producers fill the same cells at the same time, and no thread takes the entries. */
 #define BURST 16
 
 static struct {
 	struct inbox inbox;
 	_Alignas(64) atomic_uint at[2];
-	bool last; /* this round is the last; the first producer writes */
+	bool last; /* true if this round is the last; the first producer writes it */
 } clash;
 
 static void clash_push(unsigned me, unsigned round, bool last)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The laws of a loop's timeouts, in virtual time, with a loop that has no hub. Each test has the
- * name of its law. test_loop_model.c makes random calls. The linker wraps the allocations of this
- * program to count them (meson.build).
+ * Tests the laws of a loop's timeouts, in virtual time, with a loop that has no hub. Each test has
+ * the name of the law that it proves. test_loop_model.c makes random calls of a loop. The linker
+ * wraps the allocations of this program to count them (meson.build).
  */
 #include "loop_rig.h"
 
@@ -19,13 +19,13 @@
 
 static struct timerhub_loop *loop;
 
-/* A timeout, with the values that its callback records. */
+/* A timeout, with values that its callback records. */
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
-	uint64_t called_at_ns; /* clock value of the turn that last called the callback */
-	unsigned order;        /* number of earlier callbacks of other timeouts */
-	uint64_t again_ns;     /* the callback sets the timeout again by this delay, unless 0 */
+	uint64_t called_at_ns; /* clock value of the turn that called the callback last */
+	unsigned order;        /* number of callbacks called before this one, of any timeout */
+	uint64_t again_ns;     /* delay by which the callback sets the timeout again, or 0 */
 };
 
 static unsigned calls;
@@ -68,7 +68,8 @@ static int turn_at(uint64_t now_ns)
 }
 
 /*
- * Lets time pass up to `until_ns`, as in a program that only blocks. Returns the number of wakes.
+ * Moves the clock to `until_ns` in steps, and turns at each wake-up that the loop asks for, as a
+ * program that only blocks. Returns the number of wake-ups.
  */
 static unsigned run_until(uint64_t until_ns)
 {
@@ -105,8 +106,8 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
 		/*
-		 * The timeout counts from the reading before the next 65th set, or at the end of
-		 * the turn.
+		 * The delay of a timeout counts from the reading of the clock at the next 65th set,
+		 * or from the reading of the turn.
 		 */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
@@ -133,7 +134,10 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	}
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
-	/* An exact deadline stays unchanged, even after a set by delay. */
+	/*
+	 * After a set by delay, set_at() gives the timeout an exact deadline, which the next turn
+	 * does not change.
+	 */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
 	expect_eq(turn_at(START + 4 * SEC), 0);
@@ -161,7 +165,10 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
-	/* A callback sets the timeout 2 s after the turn began, and the turn takes 5 s. */
+	/*
+	 * A callback sets the timeout by delay when 2 s of the turn have passed, and the whole turn
+	 * takes 5 s.
+	 */
 	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
 	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
 	expect_le(timerhub_loop_timeout(loop), SEC);
@@ -181,8 +188,8 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
 	/*
-	 * A timeout is moved beyond the largest deadline. The timeout stays set and does not come
-	 * early.
+	 * The delay moves the timeout beyond the largest deadline. The timeout stays set and is not
+	 * called early.
 	 */
 	expect_eq(turn_at(START + SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
@@ -263,9 +270,9 @@ START_TEST(set_in_each_callback_comes_in_a_later_turn)
 END_TEST
 
 /*
- * A callback adds, sets, stops or removes a timeout, or closes the loop. Three timeouts are due.
- * The callback of the first, second or third acts on each of the three, or on a fourth timeout that
- * is not due.
+ * One callback acts once: it adds, sets, stops or removes a timeout, or closes the loop. Three
+ * timeouts are due, and a fourth timeout is not. In each run, the callback of the first, second or
+ * third timeout acts on one of the four timeouts.
  */
 enum action {
 	ACT_SET,
@@ -282,7 +289,8 @@ enum { POSITIONS = 3, TARGETS = 4 };
 static struct {
 	enum action action;
 	struct item *actor, *target;
-	struct timerhub_timeout poison; /* copy of a removed timeout's memory */
+	/* copy of the removed timeout's memory, which the loop must not change */
+	struct timerhub_timeout poison;
 	bool is_done, is_poisoned;
 } act;
 
@@ -310,7 +318,7 @@ static void act_once(void)
 		act.poison = *timeout;
 		act.is_poisoned = true;
 		break;
-	case ACT_ADD: /* add the timeout a second time, then remove it and add it again */
+	case ACT_ADD: /* adds the timeout a second time, then removes it and adds it again */
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
 		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);
@@ -339,9 +347,10 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
 	unsigned target = (unsigned)_i / ACTIONS / POSITIONS;
 	struct item *items = items_new(TARGETS);
-	bool is_behind = target > position; /* later in the order of this turn, or not due */
+	/* true if the target comes after the actor in this turn, or is not due */
+	bool is_behind = target > position;
 	unsigned first = action == ACT_CLOSE ? position + 1 : POSITIONS;
-	unsigned again = 0; /* callbacks that come in the next turn */
+	unsigned again = 0; /* number of callbacks that the next turn must call */
 
 	act.action = action;
 	act.actor = &items[position];
@@ -355,7 +364,7 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 		          0);
 	}
 	if (action != ACT_CLOSE && is_behind && target < POSITIONS)
-		first--; /* the target was stopped or set for a later turn */
+		first--; /* the actor has stopped the target, or set it for a later turn */
 	if (action == ACT_SET_SOON || action == ACT_SET_PAST || action == ACT_ADD)
 		again = 1;
 	expect_eq(turn_at(START + 10), first);
@@ -417,7 +426,7 @@ START_TEST(memory_is_free_after_remove)
 	expect_eq(turn_at(START + 1), 0);
 	for (unsigned i = 0; i < COUNT * sizeof(*items); i++)
 		expect_eq(((const unsigned char *)items)[i], 0xa5);
-	free(items); /* AddressSanitizer reports any access */
+	free(items); /* after this, AddressSanitizer reports any access by the loop */
 	expect_eq(turn_at(START + HOUR), 0);
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	timerhub_loop_close(loop);
@@ -447,8 +456,8 @@ START_TEST(only_add_can_be_refused)
 END_TEST
 
 /*
- * A program makes and frees a timeout for each request. The next timeout gets the same place in the
- * loop's table, and the place keeps its filing.
+ * A program makes and frees a timeout for each request. If the next timeout gets the same place in
+ * the loop's table, the schedule entry of the place stays the same.
  */
 START_TEST(place_keeps_its_filing)
 {
@@ -459,7 +468,8 @@ START_TEST(place_keeps_its_filing)
 	expect_eq(turn_at(START), 0);
 	filed_ns = items[0].timeout.filed_ns;
 	expect(filed_ns != NEVER);
-	for (unsigned i = 1; i <= 7; i++) { /* the next filing is made some seconds later */
+	/* in a later iteration, the deadline is some seconds later */
+	for (unsigned i = 1; i <= 7; i++) {
 		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
@@ -467,7 +477,9 @@ START_TEST(place_keeps_its_filing)
 		expect_eq(items[0].timeout.filed_ns, filed_ns);
 		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
 	}
-	/* An earlier timeout moves the filing. */
+	/*
+	 * If the next timeout has an earlier deadline, the schedule entry of the place must move.
+	 */
 	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
@@ -510,7 +522,7 @@ START_TEST(no_allocation_after_open)
 	struct item *items = items_new(COUNT);
 	unsigned before = allocations;
 
-	expect_lt(0, before); /* the wrapped allocation functions are in use */
+	expect_lt(0, before); /* 0 would mean that the allocations are not counted */
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < COUNT; i++) {
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, i * round), 0);
@@ -568,7 +580,10 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
-/* How the 3 s timeouts are moved: all once a second, each at its own time, slowly, or at random. */
+/*
+ * Ways in which the timeouts of 3 s are moved: all together once a second, each at its own time,
+ * every 2.9 s, or at random.
+ */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
 
 static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
@@ -675,7 +690,10 @@ START_TEST(layout_is_that_of_the_abi)
 }
 END_TEST
 
-/* The exported functions have the same effect as the inline functions of the header. */
+/*
+ * Tests that the exported functions have the same effect as the header's inline functions of the
+ * same names.
+ */
 START_TEST(functions_are_there_without_inlining)
 {
 	struct item *items = items_new(1);

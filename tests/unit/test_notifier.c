@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The notifier. The fd becomes readable when the owner publishes an event. While no consumer clears
- * the notifier, the owner signals it once. No event is lost between a consumer that clears or
- * blocks and an owner that publishes.
+ * Tests the notifier (the eventfd and the futex that signal a queue's consumers). The queue's fd
+ * becomes readable when the owner publishes an event. Until a consumer clears the notifier, the
+ * owner signals the notifier only once. No event is lost between an owner that publishes and a
+ * consumer that clears the notifier or blocks.
  */
 #include "harness.h"
 #include "process.h"
@@ -28,7 +29,7 @@ START_TEST(bell_is_sticky_until_cleared)
 
 	expect_le(0, fd);
 	expect(!fd_readable(fd));
-	bell_clear(fd); /* the fd is empty, and the clear does not block */
+	bell_clear(fd); /* the fd's count is 0, and bell_clear() does not block */
 	bell_ring(fd);
 	bell_ring(fd);
 	expect(fd_readable(fd));
@@ -46,7 +47,7 @@ START_TEST(full_bell_is_readable_as_it_is)
 	uint64_t most = UINT64_MAX - 1;
 
 	expect_eq(write(fd, &most, sizeof(most)), sizeof(most));
-	bell_ring(fd); /* the fd is full, so a write would block */
+	bell_ring(fd); /* the fd's count is at its maximum, and bell_ring() does not block */
 	expect(fd_readable(fd));
 	bell_clear(fd);
 	expect(!fd_readable(fd));
@@ -54,7 +55,7 @@ START_TEST(full_bell_is_readable_as_it_is)
 }
 END_TEST
 
-/* Law 8: until a consumer clears the notifier, only the first signal rings the eventfd. */
+/* Law 8: until a consumer clears the notifier, only the first signal writes the eventfd. */
 START_TEST(signals_ring_once_until_cleared)
 {
 	struct notifier notifier;
@@ -68,7 +69,7 @@ START_TEST(signals_ring_once_until_cleared)
 		expect(fd_readable(notifier.fd));
 		notifier_clear(&notifier);
 		expect(!fd_readable(notifier.fd));
-		notifier_clear(&notifier); /* a second clear has nothing to clear */
+		notifier_clear(&notifier); /* a second clear finds the notifier clear */
 		expect(!fd_readable(notifier.fd));
 	}
 	bell_close(notifier.fd);
@@ -76,8 +77,8 @@ START_TEST(signals_ring_once_until_cleared)
 END_TEST
 
 /*
- * Law 8: if the owner has not rung, a clear makes no system call. The test shows this by a value
- * that it writes into the fd itself, which the clear does not read.
+ * Law 8: if the owner has not signalled, a clear makes no system call. The test writes a value into
+ * the fd itself, and the clear must not read this value.
  */
 START_TEST(clear_reads_only_what_was_rung)
 {
@@ -98,8 +99,8 @@ START_TEST(clear_reads_only_what_was_rung)
 END_TEST
 
 /*
- * Law 9: a caller that reads the fd before draining loses no event. The next signal after a clear
- * rings.
+ * Law 9: a caller that reads the fd before draining loses no event. The first signal after a clear
+ * makes the fd readable again.
  */
 START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 {
@@ -110,7 +111,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier); /* a partial drain does this */
+	notifier_signal_again(&notifier); /* a consumer calls this after a partial drain */
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -120,7 +121,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 }
 END_TEST
 
-/* An edge-triggered poller gets an edge for each signal. */
+/* An edge-triggered poller gets an edge for each write to the eventfd. */
 START_TEST(signal_again_is_a_new_edge)
 {
 	struct notifier notifier;
@@ -137,18 +138,21 @@ END_TEST
 
 static struct notifier late;
 
-/* In the middle of the consumer's clear, the owner signals an event that was already drained. */
+/* During the consumer's clear, the owner signals an event that the consumer has already drained. */
 static void signal_late(enum test_point point)
 {
 	if (point == TEST_POINT_CONSUME_IN_CLEAR)
 		notifier_signal(&late, 1);
 }
 
-/* Law 9: if a clear reads a ring that came during the clear, it must clear the ring's flag too. */
+/*
+ * Law 9: if a clear reads the count of a signal made during the clear, the clear must also reset
+ * the flag that this signal has set.
+ */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
 	open_notifier(&late);
-	/* In the second round, the owner has rung once before the clear. */
+	/* In the second round, the owner has already signalled once before the clear. */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
 			notifier_signal_again(&late);
@@ -200,12 +204,12 @@ END_TEST
 /* ---- threads: the outbox is two counters ---- */
 
 #define CONSUMERS 2
-#define LOST_NS (20 * SEC) /* an item that is not taken within this time counts as lost */
+#define LOST_NS (20 * SEC) /* an item is lost if no consumer takes it within this time */
 
 static struct {
 	struct notifier notifier;
-	atomic_ullong published; /* items put by the owner */
-	atomic_ullong taken;     /* items taken by either consumer */
+	atomic_ullong published; /* number of items put by the owner */
+	atomic_ullong taken;     /* number of items taken by all consumers */
 	uint64_t items;
 	atomic_bool lost;
 } race;
@@ -231,8 +235,8 @@ static bool nothing_to_take(void)
 }
 
 /*
- * Takes items as timerhub_drain() does. The consumer takes and then clears, until it finds no item
- * after a clear.
+ * Takes items as timerhub_drain() does. The consumer takes items and then clears the notifier,
+ * until it finds no item after a clear.
  */
 static void drain(void)
 {
@@ -256,7 +260,7 @@ static void *waiter_main(void *arg)
 		notifier_wait_leave(&race.notifier);
 	}
 	notifier_wake(&race.notifier,
-	              UINT32_MAX); /* after the last item, let the other consumers end */
+	              UINT32_MAX); /* after the last item, lets the other consumers end */
 	return NULL;
 }
 
@@ -269,12 +273,12 @@ static void *poller_main(void *arg)
 		(void)poll(&pollfd, 1, -1);
 		drain();
 	}
-	bell_ring(race.notifier.fd); /* wakes the other consumers */
+	bell_ring(race.notifier.fd); /* after the last item, wakes the other consumers */
 	return NULL;
 }
 
 /*
- * Returns false if no consumer takes the item in time, because the wake-up was lost. The consumers
+ * Returns false if no consumer takes the item in time. The item's wake-up was then lost. Consumers
  * have no time limit of their own, since another consumer may take every item.
  */
 static bool is_taken(uint64_t item)
@@ -290,7 +294,10 @@ static bool is_taken(uint64_t item)
 	return true;
 }
 
-/* Publishes one item at a time. If the wake-up of an item is lost, the thread stops publishing. */
+/*
+ * Publishes items, each after the last one was taken. If the wake-up of an item is lost, the thread
+ * stops publishing.
+ */
 static void *owner_main(void *arg)
 {
 	struct dice dice = dice_new(3000);
@@ -298,13 +305,16 @@ static void *owner_main(void *arg)
 	(void)arg;
 	for (uint64_t item = 0; item < race.items && !atomic_load(&race.lost); item++) {
 		(void)atomic_fetch_add(&race.published, 1);
-		/* Before the owner signals an item, a consumer may take it. */
+		/*
+		 * A consumer may take an item before the owner signals the item, so the owner
+		 * pauses.
+		 */
 		for (uint64_t spins = dice_below(&dice, 100); spins > 0; spins--)
 			cpu_relax();
 		(void)notifier_signal(&race.notifier, 1);
 		atomic_store(&race.lost, !is_taken(item));
 	}
-	/* Wake the consumers that still wait. */
+	/* After the last item, wakes the consumers that still wait. */
 	notifier_wake(&race.notifier, UINT32_MAX);
 	bell_ring(race.notifier.fd);
 	return NULL;

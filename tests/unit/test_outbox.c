@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outbox. Consumers get each handle once and in order. This holds over laps, restarts at the
- * beginning of the array, and compactions.
+ * Tests the outbox (the ring of handles from the owner to a queue's consumers). Consumers get each
+ * handle once and in order. The order holds over laps of the ring, restarts at the beginning of the
+ * array, and compactions.
  */
 #include "harness.h"
 
@@ -35,7 +36,10 @@ START_TEST(nothing_comes_out_before_it_is_published)
 }
 END_TEST
 
-/* The outbox has room for twice the number of pending timers, and reports when it is full. */
+/*
+ * The outbox has room for twice as many handles as timers may be pending, and reports when it is
+ * full.
+ */
 START_TEST(room_is_told_exactly)
 {
 	static const uint32_t capacities[] = { 1, 2, 3, 7, 8, 100, 2047, 2048, 5000 };
@@ -69,7 +73,10 @@ START_TEST(room_is_told_exactly)
 }
 END_TEST
 
-/* Random puts, publishes and takes by one thread, against two counters. */
+/*
+ * One thread makes random puts, publishes and takes. The test compares the outbox with two
+ * counters.
+ */
 static void check_steps(struct dice *dice, uint32_t capacity)
 {
 	uint64_t put = 0, published = 0, taken = 0;
@@ -140,7 +147,7 @@ struct keeping {
 	const bool *wanted;
 	uint64_t asked, kept;
 	uint64_t last_handle;
-	uint64_t *places; /* by handle */
+	uint64_t *places; /* by handle: its place in the outbox */
 };
 
 static bool keep_wanted(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
@@ -183,7 +190,8 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 			taken += outbox_take(&outbox, &handle, 1);
 		expect_eq(outbox_compact(&outbox, keep_wanted, &keeping), keeping.kept);
 		expect_eq(keeping.asked, put - taken);
-		expect_eq(outbox_count(&outbox), 0); /* empty until the owner publishes again */
+		/* after a compaction, consumers see no handle until the owner publishes */
+		expect_eq(outbox_count(&outbox), 0);
 		expect(!outbox_exhausted(&outbox));
 		outbox_publish(&outbox);
 		for (uint64_t i = taken + 1; i <= put; i++) {
@@ -206,12 +214,15 @@ END_TEST
 static struct {
 	struct outbox outbox;
 	uint64_t handles;
-	atomic_uchar *states; /* by handle: 0 outside, 1 inside, 2 withdrawn, 3 delivered */
+	atomic_uchar *states; /* by handle: 0 not put, 1 put, 2 withdrawn, 3 delivered */
 	atomic_bool over;
 	atomic_ullong delivered;
 } race;
 
-/* A consumer gets handles in order. Each handle that was not withdrawn goes to one consumer. */
+/*
+ * A consumer must get handles in increasing order. Each handle that was not withdrawn must go to
+ * exactly one consumer.
+ */
 static void *consumer_main(void *arg)
 {
 	struct dice dice = dice_new(1000 + *(unsigned *)arg);
@@ -252,8 +263,8 @@ static bool keep_in(void *context, uint64_t handle, uint64_t old_place, uint64_t
 }
 
 /*
- * The owner withdraws some handles, so that compactions make room, and puts the others as fast as
- * it can. Returns how many must be delivered.
+ * Puts all handles as fast as it can, and withdraws some of them, so that compactions make room.
+ * Returns the number of handles that consumers must get.
  */
 static uint64_t owner_puts(uint64_t begin_ns)
 {
@@ -275,7 +286,7 @@ static uint64_t owner_puts(uint64_t begin_ns)
 			outbox_publish(&race.outbox);
 		left += !dice_one_in(&dice, 2) ||
 		        !atomic_compare_exchange_strong(&race.states[handle], &state, 2);
-		/* Let the consumers find the outbox empty now and then. */
+		/* The owner yields now and then, so that consumers find the outbox empty. */
 		if (dice_one_in(&dice, 2000))
 			(void)sched_yield();
 	}

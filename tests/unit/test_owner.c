@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's pass on a manual hub: when the owner plans its next look, after a few timers and
- * after a burst, and which re-arms need no work of the owner. A manual hub does not coalesce
- * bursts. The tests switch coalescing on, as in a hub with an owner thread.
+ * Tests the owner's pass (one round of the owner) on a manual hub. The tests check when the owner
+ * plans its next look at the inbox, after a few timers and after a burst, and which re-arms need no
+ * work of the owner. The owner of a manual hub does not coalesce bursts. Some tests switch
+ * coalescing on, as in a hub with an owner thread.
  */
 #include "harness.h"
 
@@ -22,12 +23,13 @@
 #define GATHER_NS (250 * US)
 #define CROWD 128
 #define TIMERS 1024
-#define REST 256 /* slots that the owner reads before it reads the inbox again: OWNER_REST */
+/* OWNER_REST: number of slots that the owner reads before it reads the inbox again */
+#define REST 256
 
 struct rig {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
-	uint64_t next_ns; /* result of the last advance */
+	uint64_t next_ns; /* next instant that the last advance announced */
 };
 
 static struct rig rig_open_for(uint32_t timers)
@@ -61,7 +63,7 @@ static timerhub_timer rig_arm(struct rig *rig, uint64_t at_ns)
 	return timer;
 }
 
-/* Moves the clock and returns the number of events. */
+/* Moves the clock to `now_ns` and returns the number of events drained. */
 static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 {
 	struct timerhub_event events[TIMERS];
@@ -76,14 +78,17 @@ static unsigned rig_advance(struct rig *rig, uint64_t now_ns)
 	return (unsigned)count;
 }
 
-/* Arm `count` timers, a microsecond apart. */
+/* Arms `count` timers that are due a microsecond apart. */
 static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* After any number of earlier expiries, the owner looks at the deadline of each single timer. */
+/*
+ * After any number of earlier expiries, the owner plans a look at the deadline of each single
+ * timer.
+ */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -102,8 +107,9 @@ START_TEST(few_are_not_gathered)
 END_TEST
 
 /*
- * A burst is CROWD timers or more in a millisecond. Lets `count` timers expire in the first
- * millisecond, and advances to `look_ns`. Returns whether the owner puts off the next deadline.
+ * Lets `count` timers expire in the millisecond after `begin_ns`, and advances to `look_ns`.
+ * `count` timers are a burst if they are CROWD or more. Returns whether the owner then puts off the
+ * next deadline.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -111,7 +117,8 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	uint64_t soon_ns = look_ns + 10 * US;
 	bool put_off;
 
-	expect_eq(rig_advance(&rig, begin_ns), 0); /* the owner begins to count expiries */
+	/* the owner begins to count expiries at begin_ns */
+	expect_eq(rig_advance(&rig, begin_ns), 0);
 	rig_arm_burst(&rig, begin_ns + 10 * US, count);
 	rig_arm(&rig, soon_ns);
 	rig_arm(&rig, look_ns + HOUR);
@@ -120,9 +127,9 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	expect(rig.next_ns == soon_ns || rig.next_ns == look_ns + GATHER_NS);
 	put_off = rig.next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
-	/* A far deadline is never put off. */
+	/* The owner never puts off a far deadline. */
 	expect_eq(rig.next_ns, look_ns + HOUR);
-	/* After a millisecond without a burst, the owner does not put off deadlines. */
+	/* After a millisecond without a burst, the owner puts off no deadline. */
 	rig_arm(&rig, look_ns + 3 * MS);
 	rig_arm(&rig, look_ns + 3 * MS + US);
 	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
@@ -138,21 +145,21 @@ START_TEST(crowd_is_gathered)
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
 	/*
-	 * The owner does not put off the deadline if the burst is one timer too small, if it is too
-	 * long ago, or if coalescing is off.
+	 * The owner does not put off the deadline if the burst has one timer too few, if the burst
+	 * is too long ago, or if coalescing is off.
 	 */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
 	/*
-	 * The owner has counted for less than a millisecond, so it does not yet put off the
+	 * If the owner has counted expiries for less than a millisecond, it does not put off the
 	 * deadline.
 	 */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 END_TEST
 
-/* If no timer follows the burst, the owner plans no look. */
+/* If no timer is armed after the burst, the owner plans no look. */
 START_TEST(after_a_crowd_there_may_be_nothing)
 {
 	struct rig rig = rig_open(true);
@@ -168,8 +175,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: a re-arm to a later deadline changes only the deadline. A re-arm to a later deadline does
- * not put the timer into the inbox. See timerhub_rearm().
+ * Law 8: a re-arm to a later deadline changes only the deadline. It does not put the timer's slot
+ * into the inbox. See timerhub_rearm().
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
@@ -203,7 +210,10 @@ START_TEST(moved_later_changes_the_deadline_alone)
 }
 END_TEST
 
-/* Law 8: if a timer is moved later or cancelled, the owner does not look at the old instant. */
+/*
+ * Law 8: if a timer was moved later or cancelled, the owner does not wake at the timer's old
+ * instant.
+ */
 START_TEST(moved_later_is_found_before_its_old_instant_comes)
 {
 	struct rig rig = rig_open(false);
@@ -223,15 +233,15 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 }
 END_TEST
 
-/* A hook's actions while the owner rests. */
+/* State of a hook that acts while the owner rests (corrects the earliest schedule entries). */
 static struct {
 	struct rig *rig;
-	timerhub_timer timer; /* timer that the hook moves at each look */
+	timerhub_timer timer; /* timer that the hook moves at each entry that the owner corrects */
 	uint64_t move_to_ns, move_by_ns;
-	unsigned looks; /* looks of all passes */
+	unsigned looks; /* number of entries that the owner has read in all passes */
 	unsigned passes;
-	unsigned looks_armed; /* `looks` when the due timer was armed */
-	unsigned looks_due;   /* `looks` when it expired */
+	unsigned looks_armed; /* value of `looks` when the due timer was armed */
+	unsigned looks_due;   /* value of `looks` when the due timer expired */
 	uint64_t armed_ns;
 } rest;
 
@@ -254,8 +264,8 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 }
 
 /*
- * The hook moves a timer at each look. The rest ends with a promise that fits the timer's last read
- * deadline.
+ * The hook moves the timer each time that the owner reads the timer's pair. The owner's rest must
+ * end, with a promise that fits the deadline read last.
  */
 START_TEST(rest_ends_while_timers_keep_moving)
 {
@@ -267,8 +277,9 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
 	/*
-	 * The owner looks at the timer once at the old deadline and once at the new. The second
-	 * schedule entry has the timer's deadline, so the owner promises it.
+	 * The owner reads the timer's pair once at the old deadline and once at the new deadline.
+	 * The second schedule entry has the deadline that the owner has read, so the owner promises
+	 * this deadline.
 	 */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
@@ -278,7 +289,8 @@ START_TEST(rest_ends_while_timers_keep_moving)
 END_TEST
 
 /*
- * A timer moves to an earlier deadline between the look and the filing. The timer expires in time.
+ * A timer moves to an earlier deadline after the owner has read its pair and before the owner
+ * schedules its slot. The timer must expire in time.
  */
 START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 {
@@ -296,7 +308,7 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 }
 END_TEST
 
-/* In the third portion of the rest, arm a timer that is due at once. */
+/* In the third portion of the owner's rest, arms a timer that is due at once. */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -311,8 +323,8 @@ static void rest_arming_hook(enum test_point point)
 }
 
 /*
- * Law 13: many timers have moved. A timer armed during the rest waits for at most one portion of
- * them.
+ * Law 13: many timers have moved. If a timer is armed during the owner's rest, it waits for at most
+ * one portion of the moved timers.
  */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
@@ -345,8 +357,8 @@ END_TEST
 static struct {
 	struct rig *rig;
 	timerhub_timer timer;
-	enum test_point point; /* the caller that claimed the push stops at this point */
-	uint64_t to_ns;        /* the deadline to which another caller re-arms the timer */
+	enum test_point point; /* point at which the caller that claimed the push stops */
+	uint64_t to_ns;        /* deadline to which another caller re-arms the timer */
 } push;
 
 static void push_hook(enum test_point point)
@@ -361,9 +373,10 @@ static void push_hook(enum test_point point)
 }
 
 /*
- * The owner has promised to look at 5 s. A caller claims the push of an idle timer and is stopped
- * before or after the push. Another caller moves the timer, and the owner makes a pass. After the
- * pass the first caller continues.
+ * The owner has promised to look at the inbox at 5 s. A caller claims the push of an idle timer and
+ * is stopped before or after the push. Another caller moves the timer, and the owner makes a pass
+ * (one round). After the pass, the first caller continues. Returns whether a caller has woken the
+ * owner.
  */
 static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
 {
@@ -389,8 +402,8 @@ static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns,
 }
 
 /*
- * If the second caller woke the owner before the push, the owner found no entry. The first caller
- * must then wake the owner after its push.
+ * If the second caller wakes the owner before the push, the owner finds no entry in the inbox. The
+ * first caller must then wake the owner after its push.
  */
 START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 {
@@ -400,15 +413,15 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 	expect(pushed);
 	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
 	expect(pushed);
-	/* The owner has looked after the push, so the first caller need not wake it. */
+	/* If the owner has looked after the push, the first caller need not wake the owner. */
 	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
 	expect(!pushed);
 }
 END_TEST
 
 /*
- * Law 8: one wake is enough for a pass. If many entries wait in the inbox and none is due soon, the
- * owner is woken once too.
+ * Law 8: callers wake the owner only once before its next pass. If many entries wait in the inbox
+ * and none is due soon, callers wake the owner only once too.
  */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
@@ -433,32 +446,40 @@ END_TEST
 
 /* ---- law 13: fair ---- */
 
-/* The owner takes at most PUBLISHER_UNTOLD_MAX slots between an expiry and its signal. */
+/*
+ * PUBLISHER_UNTOLD_MAX: the owner takes at most this number of slots between an expiry and the
+ * signal to its queue.
+ */
 #define UNTOLD_MAX 1024
-#define PUBLISH_BATCH 64 /* events of one queue that are published together: PUBLISHER_BATCH */
-#define QUEUES_MAX 900   /* fewer than descriptors are allowed by default */
+/* PUBLISHER_BATCH: number of events of one queue that are published together */
+#define PUBLISH_BATCH 64
+#define QUEUES_MAX 900 /* fewer queues than a process may have descriptors by default */
 
-/* A hook's observations of a pass: the order of the signals, and the work done before each. */
+/*
+ * Records of a pass, made by a hook: the order in which the owner signals queues, and the work that
+ * the owner does before each signal.
+ */
 static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queues[QUEUES_MAX];
 	unsigned count;
-	unsigned told[QUEUES_MAX]; /* queue numbers in the order of their signals */
+	unsigned told[QUEUES_MAX]; /* numbers of the queues, in the order of their signals */
 	unsigned told_count;
-	uint64_t work[QUEUES_MAX];   /* by queue: slots expired or found moved before its signal */
-	uint64_t sorted[QUEUES_MAX]; /* by queue: slots sorted before its signal */
-	uint64_t cascaded;           /* slots sorted before the pass */
-	uint64_t works;              /* slots expired so far */
-	uint64_t ring_ns;            /* time that a signal takes, on the hub's clock */
+	/* by queue: number of slots expired or found moved before its signal */
+	uint64_t work[QUEUES_MAX];
+	uint64_t sorted[QUEUES_MAX]; /* by queue: number of slots sorted before its signal */
+	uint64_t cascaded;           /* number of slots sorted before the pass began */
+	uint64_t works;              /* number of slots expired so far */
+	uint64_t ring_ns;            /* time that the signal to a queue takes, on the hub's clock */
 } fair;
 
-/* Returns the queue whose notifier has begun a ring that is not finished. */
+/* Returns the queue whose notifier has begun a signal and not finished it. */
 static unsigned fair_rung(void)
 {
 	for (unsigned i = 0; i < fair.count; i++)
 		if ((u64_load_relaxed(&fair.queues[i]->notifier.rings) & UINT16_MAX) != 0)
 			return i;
-	expect(false); /* no queue is being signalled */
+	expect(false); /* the owner is signalling no queue */
 	return 0;
 }
 
@@ -471,12 +492,12 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* Each ring takes this time. Only the rings move the clock. */
+	/* Each signal to a queue takes ring_ns. Only the signals move the clock. */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);
 	fair.sorted[rung] = owner->schedule.cascaded - fair.cascaded;
-	/* No consumer clears the notifiers, so each is rung once. */
+	/* No consumer clears the notifiers, so the owner signals each queue only once. */
 	expect_lt(fair.told_count, fair.count);
 	fair.told[fair.told_count++] = rung;
 }
@@ -518,8 +539,8 @@ START_TEST(fair_first_come_first_told)
 
 	fair_open(QUEUES, 20 * QUEUES);
 	/*
-	 * The first event of each queue comes in the order of the queues, with other queues' events
-	 * between.
+	 * The first events of the queues are due in the order of the queues' numbers, with other
+	 * events between them.
 	 */
 	for (unsigned i = 0; i < QUEUES; i++)
 		for (unsigned j = 0; j < 20; j++)
@@ -530,7 +551,7 @@ START_TEST(fair_first_come_first_told)
 }
 END_TEST
 
-/* One event of queue 0 is due before the 20,000 events of queue 1. */
+/* One event of queue 0 is due before 20,000 events of queue 1. */
 START_TEST(fair_beside_a_storm_of_one_queue)
 {
 	fair_open(2, 20001);
@@ -541,7 +562,7 @@ START_TEST(fair_beside_a_storm_of_one_queue)
 	expect_eq(fair.told[0], 0);
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
-	/* The consumers of the storm are signalled early too. */
+	/* The owner also signals queue 1 early, after the first batch of its 20,000 events. */
 	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
 }
 END_TEST
@@ -560,8 +581,8 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * A signal does not wait for later timers in a long bucket of a higher level that the clock has
- * entered.
+ * The owner signals a due event before it sorts 20,000 later timers, which are in a long bucket of
+ * a higher level that the clock has entered.
  */
 START_TEST(fair_beside_a_bucket_that_is_entered)
 {
@@ -577,7 +598,7 @@ START_TEST(fair_beside_a_bucket_that_is_entered)
 }
 END_TEST
 
-/* The owner's looks at moved timers count as work, like expiries. */
+/* When the owner finds that a timer has moved, this counts as work, like an expiry. */
 START_TEST(fair_beside_timers_that_were_moved)
 {
 	enum { MOVED = 20000 };
@@ -588,7 +609,8 @@ START_TEST(fair_beside_timers_that_were_moved)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	fair_arm(0, SEC - 2 * US); /* signalled before the later events are sorted */
+	/* the owner signals this event before it sorts the later events */
+	fair_arm(0, SEC - 2 * US);
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)
 		expect_eq(timerhub_rearm(fair.hub, timers[i], HOUR, TIMERHUB_ABSOLUTE), 0);
@@ -601,8 +623,8 @@ START_TEST(fair_beside_timers_that_were_moved)
 END_TEST
 
 /*
- * The counters: an event's lateness is measured when its queue is signalled, and not when the pass
- * begins or the event is put. Here each ring takes a millisecond.
+ * The lateness of an event is measured when the owner signals the event's queue, and not when the
+ * pass begins or the event is put into the queue. In this test each signal takes a millisecond.
  */
 START_TEST(lateness_is_from_the_deadline_to_the_telling)
 {
@@ -629,8 +651,8 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 END_TEST
 
 /*
- * The owner's id is the id of a thread of the process. This thread has the owner's name. Without a
- * thread there is no id.
+ * owner_tid() must return the id of a thread of the process. This thread must have the name that
+ * the config gives to the owner. If the hub has no owner thread, owner_tid() must return 0.
  */
 START_TEST(tid_is_that_of_the_thread)
 {
@@ -653,8 +675,9 @@ START_TEST(tid_is_that_of_the_thread)
 END_TEST
 
 /*
- * A caller whose open fails halfway may close it again. The second close must not close another
- * descriptor. Number 0 is a descriptor too, in a program that has closed its standard input.
+ * If an open fails halfway, its caller may close the deadline fd twice. The second close must not
+ * close another descriptor. In a program that has closed its standard input, the deadline fd may
+ * have the number 0.
  */
 START_TEST(closed_deadline_fd_has_no_descriptor)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair and the handle. Every transition is made from every phase with every flag, and compared
- * with a pair whose fields are computed by division. Periods are compared with counted periods, and
- * slack with a search of all powers of two.
+ * Tests the pair (deadline and state of a slot) and the handle of a timer. Every transition of
+ * pair.h is made from every phase with every flag, and its result is compared with a pair whose
+ * fields the test computes by division. Periods are compared with counted periods. Deadlines put
+ * off within the slack are compared with a search of all powers of two.
  */
 #include "harness.h"
 
@@ -23,7 +24,9 @@ static void expect_parts(struct pair pair, struct parts parts)
 	expect_eq(pair.state, parts_pair(parts).state);
 }
 
-/* Call `test` with every phase and flag, and with some deadlines, generations and look counters. */
+/*
+ * Calls `test` with every phase and flag, and with some deadlines, generations and look counters.
+ */
 static void for_every_pair(void (*test)(struct pair pair))
 {
 	static const uint64_t looks[] = { 0, 1, LOOKS_MAX };
@@ -58,7 +61,9 @@ static void check_questions(struct pair pair)
 	expect_eq(state_generation(state), parts.generation);
 	expect_eq(state_undelivered(state),
 	          parts.phase == TIMER_PENDING || parts.phase == TIMER_OVERDUE);
-	/* The other bits of the state must not change the result. */
+	/*
+	 * states_share_look() must compare the look counters only, and no other bit of the states.
+	 */
 	for (unsigned bit = 0; bit < 64; bit++)
 		expect_eq(states_share_look(state, state ^ UINT64_C(1) << bit),
 		          bit < 8 || bit >= 26);
@@ -70,7 +75,10 @@ START_TEST(questions_are_answered_by_their_bits_alone)
 }
 END_TEST
 
-/* The handle's slot and the state's looks and flags must not change the result. */
+/*
+ * Whether a handle belongs to a pair must depend on the generation only, and not on the handle's
+ * slot or the pair's look counter and flags.
+ */
 static void check_whose(struct pair pair)
 {
 	static const uint64_t slots[] = { 0, 1, 8, TIMER_SLOTS_MAX - 1 };
@@ -98,7 +106,7 @@ START_TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends)
 }
 END_TEST
 
-/* Each transition changes the fields written here, and no others. */
+/* Each transition must change the fields that the test sets in `parts`, and no others. */
 static void check_transitions(struct pair pair)
 {
 	const struct parts was = parts_of(pair);
@@ -145,8 +153,8 @@ START_TEST(transitions_change_what_they_name_alone)
 END_TEST
 
 /*
- * The look counter of the earlier timer stays. The pushed flag stays if the slot is still in the
- * inbox.
+ * When a free slot is armed, its look counter keeps the value of the earlier timer. If the slot is
+ * still in the inbox, its pushed flag stays set.
  */
 static void check_armed(struct pair pair)
 {
@@ -183,7 +191,10 @@ END_TEST
 
 /* ---- periods ---- */
 
-/* The k-th period is at first + k x interval, or NEVER, however late each delivery is. */
+/*
+ * The k-th period of a timer is at its first deadline + k x interval, or NEVER, however late each
+ * delivery is.
+ */
 static void check_drift(struct dice *dice, uint64_t first_ns, uint64_t interval_ns)
 {
 	uint64_t deadline_ns = first_ns, k = 0;
@@ -232,7 +243,7 @@ START_TEST(periods_past_the_latest_deadline_are_never)
 		{ MAX_NS, MAX_NS, 2 * MAX_NS - 1, NEVER, 1 },
 		{ MAX_NS, MAX_NS, 2 * MAX_NS, NEVER, 2 },
 		{ 1, 1, UINT64_MAX, NEVER, UINT64_MAX },
-		/* Three periods a second, for a million periods. */
+		/* A timer with three periods a second runs for a million periods. */
 		{ 5, 333333334, UINT64_C(333333334000004), UINT64_C(333333334000005), 1000000 },
 	};
 
@@ -290,13 +301,16 @@ START_TEST(queue_and_slack_are_kept_and_slack_saturates)
 }
 END_TEST
 
-/* A deadline of any size, up to the largest. */
+/* Returns a random deadline of any size, up to the largest deadline. */
 static uint64_t some_deadline_ns(struct dice *dice)
 {
 	return dice_one_in(dice, 8) ? MAX_NS - dice_magnitude(dice, 30) : dice_magnitude(dice, 63);
 }
 
-/* Returns the multiple in the window of the largest possible power of two, found by search. */
+/*
+ * Returns the deadline put off within the slack. The function searches the largest power of two
+ * that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last_ns = deadline_ns + slack_ns;
@@ -337,8 +351,8 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 END_TEST
 
 /*
- * If a timer moves to a later deadline, its instant does not become earlier. The owner relies on
- * this.
+ * If a timer moves to a later deadline, its instant (the deadline put off within the slack) does
+ * not become earlier. The owner relies on this order.
  */
 START_TEST(slack_is_monotone_in_the_deadline)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The schedule is compared, in virtual time, with an array of instants that is searched from end to
- * end. All due slots come out in order of instant. A slot that is not due does not come out. The
- * next instant is never reported too late. The clock is at every edge of the wheel's levels and at
- * values up to 2^62.
+ * Compares the schedule, in virtual time, with an array of instants that the test searches from end
+ * to end. The schedule must give out all due slots in order of instant, must give out no slot that
+ * is not due, and must never report a next instant that is too late. The clock is at every edge of
+ * the wheel's levels, and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -15,12 +15,12 @@
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX
-#define EXACT_UP_TO 64 /* in a bucket with more slots, the bound may be too early */
+#define EXACT_UP_TO 64 /* if a bucket has more slots, its bound may be too early */
 
 struct bench {
 	struct schedule schedule;
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* the model: the instant under which each slot is filed */
+	uint64_t at_ns[SLOTS]; /* the model: by slot, the instant for which it is scheduled */
 	uint64_t now_ns;
 };
 
@@ -74,7 +74,10 @@ static void bench_remove(struct bench *bench, uint32_t slot)
 	bench->at_ns[slot] = NOWHERE;
 }
 
-/* Take a slot. The slot must be the model's first, or SLOT_NONE if the first is not due. */
+/*
+ * Takes a slot from the schedule. The slot must be the first slot of the model, or SLOT_NONE if no
+ * slot of the model is due.
+ */
 static uint32_t bench_take(struct bench *bench)
 {
 	uint64_t first_ns = bench->at_ns[model_first(bench)];
@@ -108,8 +111,8 @@ static unsigned bench_take_all(struct bench *bench)
 }
 
 /*
- * schedule_next_ns() is never later than the first slot's instant. If the slot's bucket is short,
- * the two are equal.
+ * Returns the time that schedule_next_ns() reports. The time must not be later than the instant of
+ * the first slot. If the bucket of the first slot is short, the two must be equal.
  */
 static uint64_t bench_next_ns(struct bench *bench)
 {
@@ -134,12 +137,12 @@ static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
 		return NOWHERE;
 	case 1:
 		return dice_boundary(dice);
-	case 2: /* equal to another slot's instant, or near it */
+	case 2: /* an instant equal to another slot's instant, or just after it */
 		at_ns = bench->at_ns[dice_below(dice, SLOTS)];
 		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
 	case 3: /* an instant that is already due */
 		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
-	case 4: /* at the end of a bucket that contains the clock, on some level */
+	case 4: /* an instant at the end of a bucket that contains the clock, on some level */
 		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
 		       dice_below(dice, 3);
 	default:
@@ -158,7 +161,7 @@ static void random_advance(struct bench *bench, struct dice *dice)
 		break;
 	case 1:
 		to_ns = dice_boundary(dice);
-		/* Make long steps rarely; otherwise the clock would be at 2^62 soon. */
+		/* Long steps are rare, because the clock would otherwise soon reach 2^62. */
 		if (!dice_one_in(dice, 50) && to_ns > bench->now_ns + HOUR)
 			to_ns = bench->now_ns;
 		break;
@@ -181,7 +184,7 @@ static void random_step(struct bench *bench, struct dice *dice, uint32_t slots)
 		random_advance(bench, dice);
 		break;
 	case 1:
-		bench_remove(bench, slot); /* the slot may be filed or not */
+		bench_remove(bench, slot); /* the slot may be scheduled or not */
 		break;
 	case 2:
 		if (bench->at_ns[slot] != NOWHERE) {
@@ -222,7 +225,8 @@ END_TEST
 /* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
 
 /*
- * The true instant of each slot, which is never before the instant under which the slot is filed.
+ * The true instant of each slot, which is never earlier than the instant for which the slot is
+ * scheduled.
  */
 struct truth {
 	struct bench *bench;
@@ -238,7 +242,7 @@ static uint64_t truth_first_ns(const struct truth *truth)
 	return first_ns;
 }
 
-/* Returns the number of slots read. */
+/* Corrects the schedule as the owner does when it rests. Returns the number of slots read. */
 static unsigned truth_rest(struct truth *truth)
 {
 	uint64_t true_ns = NOWHERE;
@@ -260,8 +264,8 @@ static unsigned truth_rest(struct truth *truth)
 }
 
 /*
- * After a rest the next instant is the earliest true instant, unless a long bucket was swept
- * before.
+ * After the correction, schedule_next_ns() must be the earliest true instant. If the test swept a
+ * long bucket before, the time may be earlier.
  */
 static void truth_check(struct truth *truth)
 {
@@ -279,16 +283,17 @@ static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
 	switch (dice_below(dice, 8)) {
 	case 0:
 		truth_check(truth);
-		random_advance(bench, dice); /* takes the due slots, even those that have moved */
+		/* takes the due slots, including slots whose true instant is later */
+		random_advance(bench, dice);
 		for (uint32_t i = 0; i < SLOTS; i++)
 			if (bench->at_ns[i] == NOWHERE)
 				truth->at_ns[i] = NOWHERE;
 		break;
-	case 1: /* the owner moves the slot because it was in the inbox */
+	case 1: /* the owner has found the slot in the inbox and schedules it again */
 		truth->at_ns[slot] = random_instant_ns(bench, dice);
 		bench_insert(bench, slot, truth->at_ns[slot]);
 		break;
-	case 2: /* the slot's timer has ended */
+	case 2: /* the timer of the slot has ended */
 		truth->at_ns[slot] = NOWHERE;
 		break;
 	default:
@@ -322,18 +327,21 @@ START_TEST(rest_finds_what_is_true_first)
 END_TEST
 
 /*
- * For a single far slot the owner wakes once, because at any clock value the next instant is the
- * instant of the slot.
+ * For a single far slot the owner wakes only once. At any clock value, schedule_next_ns() must
+ * therefore return the instant of the slot.
  */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
 	expect_context("clock, instant", now_ns, at_ns);
-	bench->schedule.wheel.base_ns = 0; /* the wheel is empty and must behave like a new wheel */
+	bench->schedule.wheel.base_ns = 0; /* an empty wheel must behave like a new wheel */
 	bench->now_ns = now_ns;
 	expect_eq(bench_take(bench), SLOT_NONE);
 	bench_insert(bench, 7, at_ns);
 	expect_eq(schedule_next_ns(&bench->schedule), at_ns);
-	/* If the owner wakes for other reasons, the next instant stays unchanged. */
+	/*
+	 * If the owner wakes for other reasons, the time that schedule_next_ns() returns stays the
+	 * same.
+	 */
 	for (unsigned i = 0; i < 3; i++) {
 		bench->now_ns += dice_below(dice, at_ns - bench->now_ns);
 		expect_eq(bench_take(bench), SLOT_NONE);
@@ -403,7 +411,10 @@ START_TEST(one_wake_per_distinct_instant)
 }
 END_TEST
 
-/* A slot descends at most one level at a time, so at most four times in all. */
+/*
+ * A slot moves down at most one level of the wheel at a time, so it moves at most four times in
+ * all.
+ */
 START_TEST(slots_cascade_at_most_once_per_level)
 {
 	struct dice dice = dice_new(20000);
@@ -421,8 +432,9 @@ START_TEST(slots_cascade_at_most_once_per_level)
 END_TEST
 
 /*
- * There are enough slots to fill the wheel's memory to its end. Some thousands of them are in one
- * bucket, which the run sorts. The sort must not write into the wheel's memory.
+ * The test has enough slots to fill the wheel's memory to its end. Some thousands of slots are in
+ * one bucket, which the run sorts. The sort must not write beyond the run, into the memory of the
+ * wheel.
  */
 #define MANY 300000
 #define NEAR 5000
@@ -433,9 +445,9 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 }
 
 /*
- * Law 13: the first slot of a long bucket is taken before the others are sorted. A slot that is
- * earlier than the bucket is taken before that too. A take that must be cheap does not sort the
- * bucket.
+ * Law 13: the schedule gives out the first slot of a long bucket before it sorts the bucket's other
+ * slots. A slot that is earlier than the whole bucket is also given out before the sort.
+ * schedule_take() does not sort the bucket if the caller asks for a cheap take.
  */
 START_TEST(first_of_many_does_not_wait_for_the_others)
 {
@@ -445,10 +457,12 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	for (uint32_t slot = 2; slot < SLOTS; slot++)
 		bench_insert(bench, slot, SEC + slot % 3);
 	bench_insert(bench, 1, SEC - 2);
-	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* no slot is due */
+	expect_eq(bench_take_cheaply(bench, SEC - 3), SLOT_DEAR); /* no slot is due yet */
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
-	/* A slot filed now is the first, and the schedule knows this without a sort. */
+	/*
+	 * After the insert, the schedule knows without a sort that the inserted slot is the first.
+	 */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);
 	bench->at_ns[1] = NOWHERE;
@@ -464,8 +478,8 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 END_TEST
 
 /*
- * If a bucket of any level has only one slot, the slot is taken directly and is not moved to a
- * finer level.
+ * If a bucket of any level has only one slot, the schedule gives out this slot directly, without
+ * moving it to a finer level.
  */
 START_TEST(lone_slots_are_taken_where_they_lie)
 {
@@ -504,7 +518,7 @@ START_TEST(many_at_once_come_out_in_order)
 		expect_le(last_ns, at_ns[slot]);
 		expect_eq(at_ns[slot] < 10 * SEC, taken < NEAR);
 		last_ns = at_ns[slot];
-		at_ns[slot] = 0; /* each slot comes out only once */
+		at_ns[slot] = 0; /* a second take of the same slot would fail the check above */
 	}
 	expect_eq(schedule_take(&schedule, 2 * HOUR, false), SLOT_NONE);
 	schedule_close(&schedule);
@@ -514,8 +528,8 @@ START_TEST(many_at_once_come_out_in_order)
 END_TEST
 
 /*
- * Entries are aligned to 4 bytes and the wheel's levels to 8. With an odd number of slots, the
- * levels must be aligned as well.
+ * The run's and heap's entries are aligned to 4 bytes, and the wheel's levels must be aligned to 8
+ * bytes. If the number of slots is odd, the levels must be aligned as well.
  */
 START_TEST(any_number_of_slots_leaves_the_levels_aligned)
 {
