@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A seccomp filter under which a test proves that a call makes no system call. */
+/* A seccomp filter by which a test proves that a call of the library makes no system call. */
 #ifndef SERVICE_SILENCE_H
 #define SERVICE_SILENCE_H
 
@@ -8,10 +8,10 @@
 #include "harness.h"
 
 /*
- * After this call the kernel kills the process at each system call. The kernel allows exit_group(),
- * clock_gettime() and the call `but`. A sanitizer's runtime makes system calls of its own. With a
- * sanitizer, the kernel kills only at calls by which the library could wake a thread, sleep or read
- * a descriptor.
+ * After this call the kernel kills the process at each further system call. The kernel still allows
+ * exit_group(), clock_gettime() and the system call `but`. A sanitizer's runtime makes system calls
+ * of its own. In a sanitized build, the kernel kills the process only at system calls by which the
+ * library could wake a thread, sleep or read a descriptor.
  */
 static inline void forbid_system_calls(int but)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 3: cancel is final. Either the cancel succeeds or the event is delivered. */
+/* Law 3: cancel is final. Each timer is either cancelled with success or delivered. */
 #include "rig.h"
 
 #include <poll.h>
@@ -96,7 +96,10 @@ static void cancel_the_others(const struct timerhub_event *event)
 		expect_eq(timerhub_cancel(callback_hub, callback_victims[i]), i % 3 ? 0 : -ENOENT);
 }
 
-/* All timers are due at once. The first callback cancels all other timers. */
+/*
+ * All timers of the test are due at the same time. The first callback cancels all other timers, so
+ * no other callback may run.
+ */
 START_TEST(cancel_is_final_from_a_callback_for_what_is_due_next)
 {
 	struct rig rig = rig_manual(16);
@@ -139,8 +142,8 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 END_TEST
 
 /*
- * The timer is cancelled in every phase: armed, expired, expired with further periods due, and just
- * delivered.
+ * The timer is cancelled in every phase of a periodic timer: armed, expired, expired with further
+ * periods due, and just delivered.
  */
 START_TEST(cancel_is_final_for_a_periodic_timer)
 {
@@ -178,23 +181,24 @@ START_TEST(cancel_many_counts_the_live_ones)
 	for (unsigned i = 0; i < COUNT_OF(timers); i++)
 		timers[i] = arm_after(rig.queue, i * 64, i);
 	advance(rig.hub, 150);
-	expect_eq(drain_all(rig.queue), 3); /* timers 0, 1 and 2 */
-	advance(rig.hub, 300);              /* timers 3 and 4 are in the queue */
+	expect_eq(drain_all(rig.queue), 3); /* events of timers 0, 1 and 2 */
+	advance(rig.hub, 300);              /* the events of timers 3 and 4 are in the queue */
 	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
 	timers[8] = timers[7];
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 5);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 0);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, 0), 0);
 	advance(rig.hub, 5000);
-	expect_eq(drain_all(rig.queue), 1); /* timer 8 comes, because its handle was overwritten */
+	/* the handle of timer 8 was overwritten, so timer 8 is not cancelled */
+	expect_eq(drain_all(rig.queue), 1);
 	rig_close(&rig);
 }
 END_TEST
 
 /*
- * Each timer's data points at allocated memory. If a cancel returns 0, the canceller frees it at
- * once; otherwise the consumer frees it on delivery. The sanitizers report a double free, a use
- * after free, or a leak.
+ * Each timer's data points at allocated memory. If the cancel returns 0, the canceller frees the
+ * memory at once. Otherwise the consumer frees the memory on delivery. The sanitizers report a
+ * double free, a use after free, or a leak.
  */
 struct order {
 	atomic_uint freed;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_cancel_sync() cancels, and returns when no callback of the timer runs. Callbacks here
- * run until the test lets them end, so a return that is too early is seen every time.
+ * timerhub_cancel_sync() cancels a timer, and returns when no callback of the timer runs. The
+ * callbacks of these tests run until the test lets them end. If timerhub_cancel_sync() returns too
+ * early, the test therefore always sees the fault.
  */
 #include "rig.h"
 
@@ -9,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* State of a running callback; the event's data points here. */
+/* State of a running callback. The data of the event points to this state. */
 struct stay {
 	atomic_bool inside;
 	atomic_bool let_out;
@@ -50,11 +51,14 @@ static void *dispatch_one(void *arg)
 	return NULL;
 }
 
-/* A thread that calls timerhub_cancel_sync(), and then checks that the callbacks have ended. */
+/*
+ * A thread that calls timerhub_cancel_sync(), and then checks that the timer's callbacks have
+ * ended.
+ */
 struct canceller {
 	struct rig *rig;
 	timerhub_timer timer;
-	struct stay *stays[2]; /* unused entries are NULL */
+	struct stay *stays[2]; /* callbacks that must have ended; NULL: none */
 	int wanted;
 	atomic_int tid;
 	atomic_bool back;
@@ -83,8 +87,8 @@ static void canceller_start(struct canceller *canceller)
 }
 
 /*
- * Wait until the timer has ended. A canceller's thread may block before it cancels, so the test
- * cannot only wait until the thread blocks.
+ * Waits until the timer has ended. The thread of a canceller may block before it cancels, so it is
+ * not enough to wait until the thread blocks.
  */
 static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 {
@@ -110,7 +114,8 @@ START_TEST(cancel_sync_is_a_cancel)
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
 	timer = arm_after(rig.queue, 100, 2);
 	advance(rig.hub, 128);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0); /* expired, not delivered */
+	/* the timer has expired and is not delivered */
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
 	expect_empty(rig.queue);
 	timer = arm_after(rig.queue, 100, 3);
 	advance(rig.hub, 256);
@@ -122,8 +127,8 @@ START_TEST(cancel_sync_is_a_cancel)
 END_TEST
 
 /*
- * A one-shot or periodic timer was delivered. The memory of its callback may be freed when the call
- * returns.
+ * timerhub_cancel_sync() is called during the callback of a one-shot or periodic timer. When the
+ * call returns, the caller may free the memory of the callback.
  */
 START_TEST(cancel_sync_waits_for_the_callback)
 {
@@ -159,7 +164,8 @@ START_TEST(cancel_sync_waits_for_the_callback)
 END_TEST
 
 /*
- * Two threads run callbacks for two periods of one timer. The canceller waits for both callbacks.
+ * Two threads run callbacks for two periods of the same timer. timerhub_cancel_sync() must wait for
+ * both callbacks.
  */
 static struct stay periods[2];
 static atomic_uint period_next;
@@ -187,8 +193,8 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 	}
 	canceller_start(&canceller);
 	/*
-	 * The test ends the two callbacks in both orders, since the library searches the callback
-	 * cells in one order.
+	 * The library searches its callback cells in one order, so the test ends the two callbacks
+	 * in both orders.
 	 */
 	atomic_store(&periods[_i].let_out, true);
 	sleep_ns(20 * MS);
@@ -203,7 +209,8 @@ END_TEST
 
 START_TEST(cancel_sync_waits_for_nobody_else)
 {
-	struct rig rig = rig_manual(1); /* one slot, so that the next timer uses it too */
+	/* the hub has one slot, so that the next timer uses the same slot */
+	struct rig rig = rig_manual(1);
 	struct stay stay = { false };
 	timerhub_timer before = arm_after(rig.queue, 1, 0);
 	timerhub_timer timer, next;
@@ -237,7 +244,7 @@ static struct rig inside_rig;
 static timerhub_timer inside_timer;
 static unsigned inside_calls;
 
-/* `data` is 1 if the timer outlives its expiry. */
+/* The data of the event is 1 if the timer outlives its expiry. */
 static void cancel_oneself(const struct timerhub_event *event)
 {
 	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
@@ -251,8 +258,9 @@ static void cancel_oneself(const struct timerhub_event *event)
 }
 
 /*
- * The first callback calls timerhub_dispatch(), which calls the second. The second callback finds
- * that the first callback runs on the same thread.
+ * The callback of the first event calls timerhub_dispatch(), which calls the callback of the second
+ * event. The second callback cancels the first timer. The library must find that the first callback
+ * runs on the same thread, and must not wait.
  */
 static void dispatch_more(const struct timerhub_event *event)
 {

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No call is a cancellation point. A thread with a pending request makes all calls, with success
- * and with failure, and is cancelled only at its own cancellation point. No call leaves a
- * descriptor or a thread behind. The library does not support asynchronous cancellation, and no
- * test uses it.
+ * No call of the library is a cancellation point (for pthread_cancel()). A thread with a pending
+ * request of cancellation makes all calls, with success and with failure. The thread must end only
+ * at a cancellation point of its own. A call during which a cancellation is pending must leave no
+ * descriptor and no thread behind. The library does not support asynchronous cancellation, so no
+ * test uses asynchronous cancellation.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/* The number of calls that have returned, written by the cancelled thread. */
+/*
+ * Number of calls of the library that have returned in the cancelled thread, which writes the
+ * number.
+ */
 static atomic_uint came;
 static unsigned calls_made;
 
 /*
- * The test's own code may contain cancellation points. So cancellation is enabled only during the
- * call.
+ * The test's own code may contain cancellation points. The test therefore enables cancellation only
+ * during a call of the library.
  */
 #define CALL(expression)                                                                           \
 	do {                                                                                       \
@@ -27,9 +31,9 @@ static unsigned calls_made;
 	} while (0)
 
 /*
- * Ends a thread that has a pending request. Under a sanitizer the thread returns, because a
- * sanitizer reports the stack of an unwound thread as a fault. Without a sanitizer the thread
- * reaches a cancellation point.
+ * Ends a thread that has a pending request of cancellation. In a sanitized build the thread
+ * returns, because a sanitizer reports the stack of an unwound thread as a fault. In other builds
+ * the thread reaches a cancellation point.
  */
 static void *end_cancelled(void)
 {
@@ -64,7 +68,7 @@ static void call_timers(struct rig *rig)
 
 	CALL(timerhub_arm(rig->queue, &specs[0], &timer));
 	CALL(timerhub_rearm(rig->hub, timer, 2 * HOUR, 0));
-	CALL(timerhub_rearm(rig->hub, timer, 0, 0)); /* wakes the owner */
+	CALL(timerhub_rearm(rig->hub, timer, 0, 0)); /* this call wakes the owner */
 	CALL(timerhub_remaining(rig->hub, timer, &left_ns));
 	CALL(timerhub_cancel(rig->hub, timer));
 	CALL(timerhub_cancel_sync(rig->hub, timer));
@@ -74,7 +78,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_after(rig->queue, 0, 0, NULL));
 	CALL(timerhub_call(rig->queue, 0, callback, NULL, NULL));
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
-	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* blocks until its timeout */
+	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* this call blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
 	CALL(timerhub_dispatch(rig->queue, 4));
 	CALL(timerhub_interrupt(rig->queue));
@@ -86,10 +90,14 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_owner_tid(rig->hub));
 	CALL(timerhub_queue_hub(rig->queue));
 	CALL(timerhub_queue_stop(rig->queue));
-	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES)); /* returns at once after the stop */
+	/* the queue is stopped, so this call returns at once */
+	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
 }
 
-/* Use hubs of each clock, and observable ones, so that every resource of a hub is opened. */
+/*
+ * The hubs of the test have each clock, and some are observable, so that the thread opens every
+ * resource that a hub can have.
+ */
 static void call_hub(uint32_t flags, uint32_t clock)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -112,10 +120,10 @@ static void call_hub(uint32_t flags, uint32_t clock)
 		call_timers(&rig);
 	}
 	CALL(timerhub_queue_close(other));
-	CALL(timerhub_close(rig.hub)); /* closes its queue as well */
+	CALL(timerhub_close(rig.hub)); /* the close of the hub also closes its queue */
 }
 
-/* timerhub_open() fails halfway, and closes the resources that it has opened. */
+/* timerhub_open() fails halfway, and must close the resources that it has opened. */
 static void call_in_vain(void)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -142,7 +150,7 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	/* The request takes effect at the next cancellation point. */
+	/* The request takes effect only at the thread's own cancellation point. */
 	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
@@ -163,7 +171,10 @@ START_TEST(cancellation_comes_in_no_call)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/* If fewer calls have returned, the thread ended inside a call of the library. */
+	/*
+	 * If fewer calls than these have returned, the cancellation ended the thread inside a call
+	 * of the library.
+	 */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);
@@ -186,8 +197,8 @@ static void *wait_then_cancelled(void *arg)
 }
 
 /*
- * The cancellation stays pending while timerhub_wait() returns, so the event is not lost with the
- * thread.
+ * The cancellation stays pending while timerhub_wait() returns, so the thread can report the event
+ * before it ends.
  */
 START_TEST(cancellation_does_not_end_a_wait)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7: the number of timers is bounded. A hub has room for exactly timers_max timers. A cancel or
- * a delivery makes room for a new timer at once. The periodic half of the law is in
- * test_periodic.c.
+ * Law 7: the number of timers is bounded. A hub has room for exactly `timers_max` timers. A cancel
+ * or a delivery makes room for a new timer at once. test_periodic.c tests the half of law 7 that
+ * concerns periodic timers.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Arms far timers until one is refused, and returns their number. */
+/* Arms far timers until the hub refuses one, and returns the number of armed timers. */
 static unsigned fill(struct timerhub_queue *queue, timerhub_timer *timers, unsigned max)
 {
 	unsigned count = 0;
@@ -101,7 +101,7 @@ START_TEST(capacity_is_back_after_delivery)
 }
 END_TEST
 
-/* No consumer drains. A withdrawn expiry makes room at once. */
+/* No consumer drains the queue. A withdrawn expiry must make room for another timer at once. */
 START_TEST(capacity_is_back_after_cancel_of_an_expiry_in_the_queue)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
@@ -168,7 +168,7 @@ struct tenant {
 	uint64_t salt;
 };
 
-/* A thread that holds at most one timer at a time. */
+/* Main function of a thread that holds at most one timer at a time. */
 static void *hold_one(void *arg)
 {
 	const struct tenant *me = arg;
@@ -233,7 +233,10 @@ START_TEST(capacity_of_four_is_enough_for_four_threads_that_deliver)
 }
 END_TEST
 
-/* In a default hub with one live timer, a thread arms and cancels ten-hour timers at full speed. */
+/*
+ * On a default hub with one live timer, a thread arms and cancels timers of ten hours at full
+ * speed.
+ */
 START_TEST(capacity_under_churn_costs_no_memory)
 {
 	struct rig rig = rig_open(0);
@@ -253,8 +256,8 @@ START_TEST(capacity_under_churn_costs_no_memory)
 END_TEST
 
 /*
- * Timers expire, are withdrawn and armed again without a drain. The queue must not fill with stale
- * handles.
+ * Timers expire, are withdrawn and are armed again, and no consumer drains the queue. The queue
+ * must not fill with stale handles.
  */
 START_TEST(capacity_under_withdrawn_expiries)
 {
@@ -289,7 +292,7 @@ START_TEST(capacity_is_reserved_at_open)
 		arm_after(rig.queue, i % 2 ? i * US : HOUR, i);
 	for (unsigned i = 0; i < 10000; i++)
 		take_one(rig.queue);
-	if (!sanitized()) /* a sanitizer's own memory may grow */
+	if (!sanitized()) /* the memory of a sanitizer itself may grow */
 		expect_eq(process_mapping_count(), mappings);
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 100);

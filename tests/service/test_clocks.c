@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hubs on the boot clock and on the wall clock. The tests check the clock's value, the owner's
- * sleep, and that no event is early. The tests also run inside time namespaces, where the clocks
- * are days away from the kernel's clocks. ../traps/test_clocks.c sets the wall clock.
+ * Tests hubs on the boot clock and on the wall clock. The tests check the clock's value, the
+ * owner's sleep, and that no event is early. The tests also run inside time namespaces, where the
+ * clocks are days away from the kernel's clocks. ../traps/test_clocks.c tests hubs whose wall clock
+ * is set.
  */
 #include "rig.h"
 
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REFUSED 77 /* the kernel refuses a time namespace */
+#define REFUSED 77 /* exit status if the kernel refuses a time namespace */
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -27,7 +28,7 @@
 static const struct {
 	uint32_t clock;
 	clockid_t id;
-	unsigned settime_flags; /* flags of timerfd_settime() */
+	unsigned settime_flags; /* flags with which the owner must call timerfd_settime() */
 } clocks[] = {
 	{ TIMERHUB_CLOCK_MONOTONIC, CLOCK_MONOTONIC, 0 },
 	{ TIMERHUB_CLOCK_BOOTTIME, CLOCK_BOOTTIME, TFD_TIMER_ABSTIME },
@@ -47,7 +48,7 @@ static struct rig rig_clock(uint32_t clock)
 	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
 }
 
-/* Arms timers by delay and by point in time, and takes their events. */
+/* Arms timers by delay and by point in time, and takes the timers' events. */
 static void expire_some(struct rig *rig, clockid_t id)
 {
 	struct dice dice = dice_new((uint64_t)id);
@@ -103,7 +104,7 @@ START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
 }
 END_TEST
 
-/* Returns the value of the line "KEY: value" in the descriptor's fdinfo, or -1. */
+/* Returns the value of the line "KEY: value" in the fdinfo file of the descriptor, or -1. */
 static long fdinfo(int fd, const char *key)
 {
 	char path[64], line[128];
@@ -121,8 +122,8 @@ static long fdinfo(int fd, const char *key)
 }
 
 /*
- * Returns whether the timerfd is armed. The kernel reports a setting of the clock only on an armed
- * timerfd.
+ * Returns whether the timerfd is armed. If the clock is set, the kernel reports this only on an
+ * armed timerfd.
  */
 static bool timerfd_is_set(int fd)
 {
@@ -140,7 +141,7 @@ static bool timerfd_is_set(int fd)
 	return set;
 }
 
-/* Returns the process's only timerfd, or -1. */
+/* Returns the descriptor of the process's only timerfd, or -1. */
 static int timerfd_find(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -160,8 +161,9 @@ static int timerfd_find(void)
 }
 
 /*
- * On these clocks a relative sleep would be wrong. A relative sleep does not count suspended time,
- * and does not end when the clock is set. So the owner sleeps on a timerfd of the hub's clock.
+ * On the boot clock and the wall clock, the owner cannot sleep for a relative time. A relative
+ * sleep does not count the time while the machine is suspended, and does not end when the clock is
+ * set. The owner therefore sleeps on a timerfd of the hub's clock.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -191,7 +193,7 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 }
 END_TEST
 
-/* Law 8: with far timers, and while the clock is not set, the owner sleeps. */
+/* Law 8: if all timers are far and the clock is not set, the owner sleeps without a wake-up. */
 START_TEST(quiet_on_every_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -210,7 +212,10 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
-/* Makes the kernel refuse the call in every thread of the process, including running threads. */
+/*
+ * Makes the kernel refuse the system call `call` in every thread of the process, including running
+ * threads.
+ */
 static void deny(int call)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -239,7 +244,10 @@ START_TEST(denied_timerfd_is_told_at_open)
 }
 END_TEST
 
-/* timerfd_settime() is refused. The owner then sleeps for a relative time, and reads the clock. */
+/*
+ * The kernel refuses timerfd_settime() from the start. The owner must then sleep for a relative
+ * time, and read the clock now and then.
+ */
 START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {
 	struct rig rig;
@@ -252,8 +260,9 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 END_TEST
 
 /*
- * timerfd_settime() is refused while the owner sleeps on the timerfd. The timerfd expires, and
- * cannot be set again. The owner sleeps, except for a reading of the clock now and then.
+ * The kernel begins to refuse timerfd_settime() while the owner sleeps on the timerfd. The timerfd
+ * expires, and the owner cannot set it again. The owner must then sleep, except that it reads the
+ * clock now and then.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {
@@ -277,7 +286,9 @@ END_TEST
 
 /* ---- a time namespace ---- */
 
-/* Returns false if the kernel refused the child's namespace. */
+/*
+ * Waits for a child that used a time namespace. Returns false if the kernel refused the namespace.
+ */
 static bool child_tried(pid_t child)
 {
 	int status;
@@ -292,8 +303,8 @@ static bool child_tried(pid_t child)
 }
 
 /*
- * The superuser needs no user namespace for this. Any other user gets a user namespace and a time
- * namespace.
+ * Moves this process's future children into a new time namespace. The superuser needs no user
+ * namespace for a time namespace, but any other user does.
  */
 static int namespace_make(void)
 {
@@ -312,8 +323,9 @@ static void namespace_set(const char *clock, int64_t ahead_s)
 }
 
 /*
- * Run `within` in a child whose boot and monotonic clocks are `ahead_s` ahead. The wall clock is
- * the same in all namespaces. Returns false if the kernel refuses the namespace.
+ * Calls `within` in a child process whose boot and monotonic clocks are `ahead_s` seconds ahead.
+ * The wall clock is the same in all namespaces. Returns false if the kernel refuses the time
+ * namespace.
  */
 static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 {
@@ -326,7 +338,7 @@ static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 			_exit(REFUSED);
 		namespace_set("boottime", ahead_s);
 		namespace_set("monotonic", ahead_s);
-		child = fork(); /* the first process inside the namespace */
+		child = fork(); /* this child is the first process inside the namespace */
 		if (child == 0) {
 			within(ahead_s);
 			_exit(0);
@@ -348,7 +360,7 @@ static void within_namespace_by(unsigned clock, int64_t ahead_s)
 	if (clocks[clock].id == CLOCK_REALTIME)
 		ahead_s = 0;
 	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
-	/* The hub uses the clock of the namespace: HOUR is longer than this test takes. */
+	/* HOUR is longer than this test takes, so the hub's clock is the clock of the namespace. */
 	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
 	expire_some(&rig, clocks[clock].id);
 	start_ns = monotonic_ns();
@@ -364,7 +376,10 @@ static void within_namespace(int64_t ahead_s)
 		within_namespace_by(i, ahead_s);
 }
 
-/* The clocks go forward, and back by half of the machine's uptime: a clock cannot be below 0. */
+/*
+ * The clocks of one namespace are ahead. The clocks of another are behind by half of the machine's
+ * uptime, because a clock cannot be below 0.
+ */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {
 	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);

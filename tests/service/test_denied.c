@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll(), all other laws hold, and
- * timerhub_stats() says which of the two the owner uses. Each test makes the kernel refuse calls,
- * by seccomp or rlimits, in a process of its own. An open that fails halfway leaves no resource
- * behind.
+ * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll() instead, and all other laws
+ * hold. timerhub_stats() says whether the owner uses io_uring or ppoll(). Each test runs in a
+ * process of its own, in which the kernel refuses calls by seccomp or rlimits. If timerhub_open()
+ * fails halfway, it must leave no resource behind.
  */
 #include "rig.h"
 
@@ -79,7 +79,7 @@ START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
 }
 END_TEST
 
-/* All io_uring calls are refused, as by Docker's default profile. */
+/* The kernel refuses all io_uring calls, as with the default profile of Docker. */
 START_TEST(denied_io_uring_altogether_falls_back)
 {
 	int error = refusals[_i];
@@ -143,7 +143,10 @@ static void open_in_vain(const struct refused_call *refused)
 	expect_eq(process_thread_count(), threads);
 }
 
-/* The test runs in a child, because a leak checker cannot start at exit without clone. */
+/*
+ * The test runs in a child process, because the kernel refuses clone() here, and a leak checker
+ * could not start at exit.
+ */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {
 	pid_t child = fork();
@@ -173,8 +176,9 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 END_TEST
 
 /*
- * The parent process may have left gaps below the highest descriptor. Open descriptors until there
- * is no gap. After that, a limit of n more descriptors allows exactly n.
+ * The parent process may have left unused numbers below the highest descriptor. The function opens
+ * descriptors until all numbers below the highest one are used. Then a limit that is n higher
+ * allows exactly n more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {
@@ -189,7 +193,7 @@ static void fill_descriptor_gaps(void)
 	close(fd);
 }
 
-/* Each round allows timerhub_open() one descriptor fewer, down to none. */
+/* Each round allows timerhub_open() one descriptor fewer than the round before, down to none. */
 START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 {
 	unsigned threads = process_threads_at_rest();
@@ -209,9 +213,10 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
 			/*
-			 * The round before had more descriptors. If the round before failed, this
-			 * open must fail too. Only with AUTO one open may fail and the next
-			 * succeed, because the other sleeper needs fewer descriptors.
+			 * In the round before, timerhub_open() could use one descriptor more. If
+			 * timerhub_open() failed in the round before, it must fail in this round
+			 * too. With AUTO, one open may fail and the next succeed, because the next
+			 * open uses the other sleeper, which needs fewer descriptors.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

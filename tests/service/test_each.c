@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_each() shows every live timer once, with the values of its spec. The tests also cover
- * timerhub_call() and timerhub_rearm_many(). An event names its queue and hub.
+ * timerhub_call() and timerhub_rearm_many(). The tests check that an event names its queue and hub.
  */
 #include "rig.h"
 
@@ -11,11 +11,11 @@
 #define SHOWN_MAX 16
 
 struct shown {
-	struct timerhub_event timers[SHOWN_MAX]; /* indexed by data */
+	struct timerhub_event timers[SHOWN_MAX]; /* indexed by the timer's data */
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
-	unsigned stop_after; /* number of calls after which the callback stops; 0: never */
+	unsigned stop_after; /* number of calls after which the callback ends the walk; 0: never */
 };
 
 static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
@@ -57,7 +57,7 @@ START_TEST(each_shows_every_live_timer_once)
 	timers[6] = arm_at(rig.queue, 10, 6);
 	expect_eq(timerhub_cancel(rig.hub, timers[5]), 0);
 	advance(rig.hub, 100);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* timer 3 or 6 */
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* the event of timer 3 or of timer 6 */
 	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
 	expect_eq(shown.count, event.data == 3 ? 6 : 5);
 	expect_shown(&shown, 0, timers[0], 1000, 0);
@@ -118,15 +118,16 @@ START_TEST(each_may_cancel_what_it_is_shown)
 END_TEST
 
 /*
- * Slots are reused again and again. The handle and the values that timerhub_each() shows must
- * belong to one generation. One timer lives during the whole test and must always be shown.
+ * Other threads arm and cancel timers, so slots are reused during the walk. The handle and the
+ * values that timerhub_each() shows must belong to the same timer. One timer (WITNESS) lives during
+ * the whole test, and timerhub_each() must always show it.
  */
 #define WITNESS UINT64_C(0xabcdef0123)
 
 static atomic_bool each_over;
 static struct rig each_rig;
 
-/* All values of a timer follow from one number. */
+/* Returns a spec whose values all follow from one number. */
 static struct timerhub_spec spec_of(uint64_t number)
 {
 	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,
@@ -229,7 +230,7 @@ START_TEST(rearm_many_moves_all_that_live_to_one_deadline)
 		timers[i] = arm_at(rig.queue, 64 * (i + 1), i);
 	timers[5] = 0;
 	expect_eq(timerhub_cancel(rig.hub, timers[2]), 0);
-	advance(rig.hub, 64); /* one timer has expired and is not delivered */
+	advance(rig.hub, 64); /* one timer expires now, and no call takes its event */
 	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 640 - 64, 0), 4);
 	advance(rig.hub, 639);
 	expect_empty(rig.queue);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TIMERHUB_SLEEPER in the environment decides only if the config says AUTO. TIMERHUB_HUGE_PAGES is
- * only advice.
+ * The environment variable TIMERHUB_SLEEPER chooses the owner's sleeper only if the hub's config
+ * says AUTO. The flag TIMERHUB_HUGE_PAGES is only advice to the kernel.
  */
 #include "rig.h"
 
@@ -11,7 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns the sleeper of a hub opened in this way, or the errno. */
+/*
+ * Opens and closes a hub with this sleeper and these flags. Returns the sleeper that the hub used,
+ * or the errno of the open.
+ */
 static int sleeper_of(uint32_t asked, uint32_t flags)
 {
 	struct timerhub_config config = {
@@ -122,8 +125,8 @@ int main(int argc, char **argv)
 {
 	rigs_begin("environment", argc, argv);
 	/*
-	 * This call decides once whether io_uring is refused, so that AUTO chooses the same sleeper
-	 * in all tests.
+	 * The first call of uring_refused() decides whether io_uring is refused in this program, so
+	 * that AUTO chooses the same sleeper in all tests.
 	 */
 	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 2: each armed timer is delivered exactly once, with any producers and consumers. */
+/* Law 2: each armed timer is delivered exactly once, with any number of producers and consumers. */
 #include "rig.h"
 
 #include <poll.h>
@@ -10,8 +10,8 @@
 #define PRODUCERS 3
 
 static atomic_uint times_seen[TIMERS_MAX];
-static atomic_uint taken; /* events taken, by all consumers */
-static unsigned wanted;   /* events expected in all */
+static atomic_uint taken; /* number of events that all consumers have taken */
+static unsigned wanted;   /* number of events that the consumers must take */
 
 static void note(const struct timerhub_event *event)
 {
@@ -40,7 +40,7 @@ struct producer {
 	struct timerhub_queue *queue;
 	unsigned first;
 	unsigned count;
-	bool dispatched; /* give every timer a callback */
+	bool dispatched; /* true if the producer gives every timer a callback */
 };
 
 static void *produce(void *arg)
@@ -265,7 +265,7 @@ START_TEST(exactly_once_in_a_chain_of_callbacks)
 }
 END_TEST
 
-/* Every value of the event equals the value in the spec. */
+/* Every value of the delivered event must equal the value in the timer's spec. */
 START_TEST(exactly_once_says_what_was_armed)
 {
 	struct rig rig = rig_manual(4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks that throw C++ exceptions through timerhub_dispatch(). The event counts as delivered.
- * The next call finds the library as if the callback had returned.
+ * Callbacks throw C++ exceptions through timerhub_dispatch(). The event whose callback throws
+ * counts as delivered. The next call of the library works as if the callback had returned.
  */
 #include <timerhub.h>
 
@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr unsigned rounds = 20000; /* more than the number of callback cells */
+constexpr unsigned rounds = 20000; /* larger than the number of callback cells of a hub */
 
 [[noreturn]] void fail(int line, const char *what)
 {
@@ -104,7 +104,7 @@ void count(const timerhub_event *event)
 	++*static_cast<unsigned *>(event->ptr);
 }
 
-/* The other events stay in the queue, and the fd is readable. */
+/* If a callback throws, the events after its event stay in the queue, and the fd stays readable. */
 void the_rest_goes_on()
 {
 	rig rig;
@@ -123,8 +123,8 @@ void the_rest_goes_on()
 }
 
 /*
- * After the exception the thread is no longer inside a callback, in its own view and in the view of
- * other threads.
+ * After the exception, neither this thread nor another thread may find this thread inside a
+ * callback.
  */
 void nobody_is_inside()
 {
@@ -145,7 +145,7 @@ void nobody_is_inside()
 
 void dispatch_within(const timerhub_event *event)
 {
-	(void)timerhub_dispatch(event->queue, 1); /* the inner callback throws */
+	(void)timerhub_dispatch(event->queue, 1); /* the callback of the second event throws */
 }
 
 void dispatch_within_and_catch(const timerhub_event *event)
@@ -180,7 +180,7 @@ void it_passes_through_callbacks()
 	expect(!rig.readable());
 }
 
-/* The object that a timer points at is destroyed by its own callback, which then throws. */
+/* The callback destroys the object that its timer's data points at, and then throws. */
 struct session {
 	rig &owner;
 	timerhub_timer timer;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 13: the owner signals an event soon after the events that precede it, for any contents of
- * other queues and any number of armed timers. tests/unit/test_owner.c counts the owner's work
- * before the signal. Here the time on real hubs is printed and not checked, since a machine may
- * stall. The tests check that an event comes, and how often the owner wakes.
+ * Law 13: the owner signals an event soon after the events that are due before it, for any contents
+ * of other queues and any number of armed timers. tests/unit/test_owner.c counts the owner's work
+ * before the signal. The tests of this program print the lateness of events on hubs with an owner
+ * thread, and do not check it, since a machine may stall. The tests check that each event comes,
+ * and how often the owner wakes.
  */
 #include "rig.h"
 
@@ -12,8 +13,8 @@
 #include <sys/resource.h>
 
 /*
- * The same value as INBOX_MANY in lib/owner/inbox.c. If more entries wait in the inbox, a caller
- * wakes the owner.
+ * The value of INBOX_MANY in lib/owner/inbox.c. If more entries wait in the inbox, a caller wakes
+ * the owner.
  */
 #define INBOX_MANY 8192
 
@@ -40,14 +41,14 @@ static void waiter_start(struct waiter *waiter, struct timerhub *hub)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-/* Returns the lateness in milliseconds. */
+/* Returns the lateness of the event in milliseconds. */
 static double waiter_finish(struct waiter *waiter)
 {
 	thread_join(waiter->thread);
 	return (double)waiter->late_ns / (double)MS;
 }
 
-/* Returns an upper bound of the statistics' largest lateness, in milliseconds. */
+/* Returns an upper bound of the largest lateness in the hub's statistics, in milliseconds. */
 static double latest_ms(struct timerhub *hub)
 {
 	struct timerhub_stats stats = stats_settled(hub);
@@ -59,7 +60,10 @@ static double latest_ms(struct timerhub *hub)
 	return (double)(UINT64_C(2) << last) / (double)MS;
 }
 
-/* Returns the number of queues that the limit of descriptors allows, with some to spare. */
+/*
+ * Returns the number of queues that the limit of descriptors allows. Some descriptors are left for
+ * other uses.
+ */
 static unsigned queues_allowed(unsigned wanted)
 {
 	struct rlimit limit;
@@ -70,7 +74,10 @@ static unsigned queues_allowed(unsigned wanted)
 	return limit.rlim_cur < wanted + 100 ? (unsigned)limit.rlim_cur - 100 : wanted;
 }
 
-/* One event is due. A microsecond later `each` timers are due in each of `queues` other queues. */
+/*
+ * One event of a queue is due. A microsecond later, `each` timers are due in each of `queues` other
+ * queues.
+ */
 static void one_event_before(unsigned queues, unsigned each)
 {
 	struct timerhub_queue **others = calloc(queues, sizeof(struct timerhub_queue *));
@@ -111,8 +118,9 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * Far timers are armed while the owner sleeps until a deadline. The owner wakes once for thousands
- * of armed timers. At the deadline, few entries are left to schedule.
+ * Many far timers are armed while the owner sleeps until a deadline. The owner wakes once for some
+ * thousands of the armed timers. When the deadline comes, the owner therefore has few entries left
+ * to schedule.
  */
 static void far_timers_meanwhile(unsigned count)
 {
@@ -132,8 +140,8 @@ static void far_timers_meanwhile(unsigned count)
 	printf("%u far timers armed meanwhile: %.3f ms late; %llu wake-ups\n", count, told_ms,
 	       (unsigned long long)(after.owner_wakeups - before.owner_wakeups));
 	/*
-	 * The bound is doubled, because a caller may wake the owner again before the owner has
-	 * taken many entries.
+	 * The bound of the number of wake-ups is doubled, because a caller may wake the owner again
+	 * before the owner has taken many entries.
 	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=, 2 + 2 * count / INBOX_MANY);
 	rig_close(&rig);

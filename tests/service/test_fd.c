@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: if events wait, the queue's fd is readable. This holds for level- and edge-triggered
- * pollers, and for callers that read the fd.
+ * Law 9: while events wait in a queue, the queue's fd is readable. The law holds for
+ * level-triggered and edge-triggered pollers, and for callers that read the fd.
  */
 #include "rig.h"
 
@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-static uint64_t now_ns; /* of this test's manual hub */
+static uint64_t now_ns; /* time of the manual hub of the running test */
 
 START_TEST(fd_is_readable_while_events_wait)
 {
@@ -123,7 +123,10 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 		expect(edge_seen(epoll_fd, 0));
 		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	/* The last batch was full, so the drain may not have cleared the fd. */
+	/*
+	 * The last drain returned as many events as it had room for, so it may not have cleared the
+	 * fd.
+	 */
 	if (edge_seen(epoll_fd, 0))
 		expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
@@ -180,8 +183,8 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 END_TEST
 
 /*
- * The fd may be readable without an event. The next drain returns 0 and clears it, and the next
- * event makes it readable.
+ * After a withdrawn expiry, the fd may be readable although the queue has no event. The next drain
+ * returns 0 and clears the fd, and the next event makes the fd readable.
  */
 START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 {
@@ -217,8 +220,8 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 END_TEST
 
 /*
- * An expiry is withdrawn without a drain. If another timer expires after that, the fd must be
- * readable.
+ * An expiry is withdrawn, and no consumer drains. If another timer expires after the withdrawal,
+ * the fd must be readable.
  */
 START_TEST(fd_shows_what_expires_after_a_withdrawal)
 {
@@ -258,7 +261,10 @@ START_TEST(fd_of_each_queue_is_its_own)
 }
 END_TEST
 
-/* Several consumers share the fd, each polling in its own way. Each event is taken once. */
+/*
+ * Several consumers share the fd, and each polls it in another way. Each event must go to one
+ * consumer only.
+ */
 static atomic_uint crowd_taken;
 static unsigned crowd_wanted;
 
@@ -309,7 +315,10 @@ static void *arm_singly(void *arg)
 	return NULL;
 }
 
-/* A worker may be between two calls when its queue is closed. */
+/*
+ * A worker may be between two calls when its queue is closed. Its next call must not read another
+ * file that has got the fd's number.
+ */
 START_TEST(fd_of_a_closed_queue_is_forgotten)
 {
 	struct rig rig = rig_manual(64);
@@ -319,7 +328,8 @@ START_TEST(fd_of_a_closed_queue_is_forgotten)
 	arm_and_expire(&rig, &now_ns, 1);
 	timerhub_queue_close(rig.queue);
 	expect_eq(pipe(pipe_fds), 0);
-	expect_eq(dup2(pipe_fds[0], fd), fd); /* the queue had this number */
+	/* the pipe gets the number of the closed queue's fd */
+	expect_eq(dup2(pipe_fds[0], fd), fd);
 	expect_eq(write(pipe_fds[1], "12345678", 8), 8);
 	(void)timerhub_dispatch(rig.queue, 1);
 	expect_eq(write(pipe_fds[1], ".", 1), 1);
@@ -347,7 +357,7 @@ START_TEST(fd_serves_several_consumers)
 		thread_join(threads[i]);
 	thread_join(armer);
 	expect_eq(atomic_load(&crowd_taken), crowd_wanted);
-	(void)stats_settled(rig.hub); /* the owner may still ring */
+	(void)stats_settled(rig.hub); /* the owner may still be about to signal the fd */
 	expect_empty(rig.queue);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
@@ -355,8 +365,8 @@ START_TEST(fd_serves_several_consumers)
 END_TEST
 
 /*
- * One consumer sleeps without a time limit until the fd wakes it. If the fd's edge or level were
- * lost, the test would hang.
+ * One consumer sleeps without a time limit until the queue's fd is readable or has an edge. If a
+ * wake-up were lost, the test would hang.
  */
 static void run_single(bool edge, bool reads, unsigned max)
 {

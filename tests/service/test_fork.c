@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 10, after a fork: the child's calls return -EOWNERDEAD. The child may close the hub and open
- * another.
+ * Law 10, after a fork: calls of the child on its parent's hub return -EOWNERDEAD. The child may
+ * close the parent's hub and open a hub of its own.
  */
 #include "rig.h"
 
@@ -46,9 +46,10 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by its stack. ThreadSanitizer takes a child's thread for a
- * thread of the parent if their stacks have the same place. The child's stacks are larger, so that
- * they do not fit into the places of the parent's stacks.
+ * ThreadSanitizer identifies a thread by the place of its stack. If a child's thread has a stack at
+ * the same place as a thread of the parent, ThreadSanitizer takes the two for one thread. The
+ * stacks of the child's threads are larger, so that they do not fit into the places of the parent's
+ * stacks.
  */
 static void take_other_stacks(void)
 {
@@ -60,7 +61,7 @@ static void take_other_stacks(void)
 	expect_eq(pthread_attr_destroy(&attributes), 0);
 }
 
-/* Open and use a new hub in a child. */
+/* In a child, opens a new hub and uses it. */
 static void live_a_little(void)
 {
 	struct rig rig;
@@ -75,8 +76,8 @@ static void live_a_little(void)
 }
 
 /*
- * The parent has armed and due timers and undelivered events. A child must not affect the parent's
- * timers and events.
+ * At the fork, the parent has armed timers, due timers and undelivered events. The calls of the
+ * child must not affect the parent's timers and events.
  */
 static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_timer timer))
 {
@@ -159,7 +160,7 @@ START_TEST(fork_child_may_just_leave)
 }
 END_TEST
 
-/* A child's close closes each of the hub's descriptors once. */
+/* When a child closes the parent's hub, it closes each of the hub's descriptors once. */
 START_TEST(fork_child_close_leaves_no_fd)
 {
 	unsigned fds = process_fd_count();
@@ -177,7 +178,10 @@ START_TEST(fork_child_close_leaves_no_fd)
 }
 END_TEST
 
-/* A child must not move the time of a manual hub, because it has a copy of the hub's memory. */
+/*
+ * A child must not move the time of its parent's manual hub. timerhub_advance() would move only
+ * the child's copy of the hub.
+ */
 START_TEST(fork_child_of_a_manual_hub_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -212,7 +216,7 @@ static void *arm_and_take(void *arg)
 	return NULL;
 }
 
-/* Fork during calls of other threads. */
+/* The process forks while other threads are inside calls. */
 START_TEST(fork_in_the_middle_of_others_calls)
 {
 	struct rig rig = rig_open(1000);
@@ -227,8 +231,8 @@ START_TEST(fork_in_the_middle_of_others_calls)
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
 			/*
-			 * At the fork, another thread may have held a lock of the sanitizer, which
-			 * is never released in the child.
+			 * At the fork, another thread may hold a lock of the sanitizer. In the
+			 * child this lock is never released, so a sanitized child opens no hub.
 			 */
 			if (i % 4 == 0 && !sanitized())
 				live_a_little();
@@ -245,7 +249,7 @@ END_TEST
 
 /* ---- a callback that forks ---- */
 
-static int go_on[2]; /* a pipe: the child leaves its callback when the pipe is readable */
+static int go_on[2]; /* pipe whose byte lets the child leave its callback */
 static pid_t forked;
 
 static void fork_once(const struct timerhub_event *event)
@@ -264,8 +268,8 @@ static void fork_once(const struct timerhub_event *event)
 }
 
 /*
- * The child's dispatch ends after that callback. The remaining events and the fd belong to the
- * parent.
+ * The child's timerhub_dispatch() ends after the callback that has forked. The remaining events and
+ * the fd belong to the parent only.
  */
 START_TEST(fork_in_a_callback_leaves_the_parent_its_events)
 {

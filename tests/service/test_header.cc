@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The headers compile as C++ without warnings, and the calls link and work. */
+/* Tests that the headers compile as C++ without warnings, and that their calls link and work. */
 #include <timerhub.h>
 #include <timerhub_loop.h>
 
@@ -27,7 +27,7 @@ static void on_timeout(timerhub_loop *, timerhub_timeout *)
 	expired = true;
 }
 
-/* Tests the inline calls and the exported functions of the same name. */
+/* Tests the inline calls of the header, and the exported functions of the same names. */
 static bool timeout_comes(timerhub *hub)
 {
 	int (*set)(timerhub_loop *, timerhub_timeout *, uint64_t) = timerhub_timeout_set;

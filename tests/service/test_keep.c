@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kept timers (TIMERHUB_KEEP). The handle and the slot outlive the expiry. A re-arm returns 0 if it
- * moved an expiry that was not delivered, and 1 if it started an idle timer.
+ * Tests kept timers (TIMERHUB_KEEP). The handle and the slot of a kept timer outlive its expiry. A
+ * re-arm of a kept timer returns 0 if the timer was armed or its expiry undelivered, and 1 if the
+ * timer was idle.
  */
 #include "rig.h"
 
@@ -11,7 +12,10 @@ static timerhub_timer arm_kept(struct timerhub_queue *queue, uint64_t expires_ns
 	                       .data = data));
 }
 
-/* Takes the only event, which must be of this timer and deadline. After that the timer is idle. */
+/*
+ * Takes the only event of the queue, which must be of this timer and this deadline. After the
+ * delivery the timer must be idle.
+ */
 static void expect_comes(struct rig *rig, timerhub_timer timer, uint64_t due_ns)
 {
 	struct timerhub_event events[2];
@@ -65,12 +69,13 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 	struct rig rig = rig_manual(4);
 	timerhub_timer timer = arm_kept(rig.queue, 640, 7);
 
-	expect_eq(move(&rig, timer, 1280), 0);           /* the deadline becomes later */
-	expect_eq(move(&rig, timer, 320), 0);            /* earlier */
-	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0); /* a timer armed for NEVER is not idle */
+	expect_eq(move(&rig, timer, 1280), 0); /* moves the deadline later */
+	expect_eq(move(&rig, timer, 320), 0);  /* moves the deadline earlier */
+	/* a timer that is armed for NEVER is not idle */
+	expect_eq(move(&rig, timer, TIMERHUB_NEVER), 0);
 	expect_eq(move(&rig, timer, 640), 0);
 	advance(rig.hub, 640);
-	expect_eq(move(&rig, timer, 1280), 0); /* withdraws an undelivered expiry */
+	expect_eq(move(&rig, timer, 1280), 0); /* withdraws the undelivered expiry of the timer */
 	expect_empty(rig.queue);
 	advance(rig.hub, 1280);
 	expect_comes(&rig, timer, 1280);
@@ -86,7 +91,10 @@ START_TEST(keep_a_rearm_says_whether_the_timer_idled)
 }
 END_TEST
 
-/* Each deadline differs from the first in one bit, and must be stored exactly. */
+/*
+ * Each deadline of the test differs from the first deadline in one bit. The hub must store each
+ * exactly.
+ */
 START_TEST(keep_deadlines_are_those_asked_for)
 {
 	struct rig rig = rig_manual(4);
@@ -108,7 +116,8 @@ START_TEST(keep_deadlines_are_those_asked_for)
 END_TEST
 
 /*
- * A withdrawn expiry leaves its handle in the outbox. Two handles of one generation give one event.
+ * If an expiry is withdrawn, its handle stays in the outbox. After the next expiry of the timer,
+ * the outbox has two equal handles, which must give only one event.
  */
 START_TEST(keep_a_withdrawn_expiry_is_not_delivered_too)
 {
@@ -151,7 +160,7 @@ START_TEST(keep_an_idle_timer_holds_its_place)
 }
 END_TEST
 
-/* The handle of an earlier generation of the slot is stale, with TIMERHUB_KEEP and without. */
+/* The handle of an earlier timer of the slot must be stale, for kept timers and for others. */
 START_TEST(keep_handles_of_former_lives_are_stale)
 {
 	struct rig rig = rig_manual(1);
@@ -209,7 +218,8 @@ START_TEST(keep_a_closing_queue_drops_idle_timers)
 END_TEST
 
 /*
- * A heartbeat or a retry is one call of timerhub_rearm(), in the timer's own callback or elsewhere.
+ * For a heartbeat or a retry, one call of timerhub_rearm() is enough, in the timer's own callback
+ * or elsewhere.
  */
 static struct rig beating;
 static unsigned beats;
@@ -261,7 +271,10 @@ START_TEST(keep_with_slack_and_by_arm_many)
 }
 END_TEST
 
-/* A hub with an owner thread makes many rounds of expiry, delivery and re-arm. */
+/*
+ * On a hub with an owner thread, a kept timer goes through many rounds of expiry, delivery and
+ * re-arm.
+ */
 START_TEST(keep_beats_on_a_real_clock)
 {
 	struct rig rig = rig_open(8);

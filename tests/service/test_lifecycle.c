@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open, close, wait, interrupt and shutdown, and many queues. After a close no thread, descriptor
- * or memory is left.
+ * Tests open, close, wait, interrupt and shutdown of hubs and queues, and hubs with many queues.
+ * After the close of a hub, no thread, descriptor or memory of the hub is left.
  */
 #include "rig.h"
 
@@ -14,13 +14,13 @@
 
 #define WAITERS 12
 
-/* One call of timerhub_wait() on a thread of its own. */
+/* A thread that calls timerhub_wait() once. */
 struct waiter {
 	pthread_t thread;
 	struct timerhub_queue *queue;
 	struct timerhub_event event;
 	int result;
-	atomic_int tid; /* 0 until the thread is about to wait */
+	atomic_int tid; /* id of the thread; 0 until the thread is about to wait */
 	atomic_bool done;
 };
 
@@ -162,7 +162,7 @@ START_TEST(wait_is_interrupted)
 }
 END_TEST
 
-/* One interrupt ends all blocked waits. */
+/* One call of timerhub_interrupt() ends all blocked waits of the queue. */
 START_TEST(wait_is_interrupted_by_one_call)
 {
 	struct rig rig = rig_open(8);
@@ -179,7 +179,7 @@ START_TEST(wait_is_interrupted_by_one_call)
 }
 END_TEST
 
-/* An interrupt ends only the waits that are blocked at the time. */
+/* An interrupt ends only the waits that are blocked at the time of the call. */
 START_TEST(wait_is_not_interrupted_beforehand)
 {
 	struct rig rig = rig_open(8);
@@ -235,8 +235,8 @@ START_TEST(wait_is_shut_down_by_hub_close)
 END_TEST
 
 /*
- * There are as many waiters as events. Each waiter gets an event, because no waiter may sleep while
- * an event waits.
+ * There are as many waiting threads as events. Each waiting thread must get an event, because no
+ * thread may sleep while an event waits.
  */
 START_TEST(wait_by_many_gives_one_event_each)
 {
@@ -284,7 +284,8 @@ START_TEST(close_drops_a_queues_timers_and_no_others)
 END_TEST
 
 /*
- * An owner that spins up to a far deadline stops at a close. Without a deadline it does not spin.
+ * If the owner spins until a far deadline, the close of a queue or hub must end the spin. If the
+ * hub has no deadline, the owner must not spin.
  */
 START_TEST(close_ends_a_spin)
 {
@@ -296,7 +297,7 @@ START_TEST(close_ends_a_spin)
 
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		arm_after(rig.queue, HOUR / 2, 0);
-		sleep_ns(10 * MS); /* gives the owner time to begin the spin */
+		sleep_ns(10 * MS); /* gives the owner time to begin its spin */
 		timerhub_queue_close(rig.queue);
 		thread_blocks(timerhub_owner_tid(rig.hub));
 		rig_close(&rig);
@@ -359,8 +360,9 @@ END_TEST
 #define FDS 70000
 
 /*
- * Every queue has a file descriptor. If the limit of descriptors cannot be raised far enough,
- * EMFILE comes first. Under a sanitizer the limit is lower, because all queues would take ten
+ * Every queue of a hub has a file descriptor. If the test cannot raise the limit of descriptors far
+ * enough, timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues.
+ * In a sanitized build the limit is lower, because the largest number of queues would take ten
  * seconds.
  */
 START_TEST(many_queues_end_at_their_number)
@@ -423,7 +425,7 @@ START_TEST(a_thousand_cycles_leave_nothing)
 		open_and_close(i);
 	process_settles_at_threads(threads);
 	expect_eq(process_fd_count(), fds);
-	/* Some growth is allowed, because the C library's heap may grow. */
+	/* The number of mappings may grow a little, because the heap of the C library may grow. */
 	if (!sanitized())
 		expect_cmp(process_mapping_count(), <=, mappings + 2);
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts of an event loop, through the public header, on real clocks, descriptors, threads
- * and forks. tests/unit/test_loop.c tests the laws in virtual time. Most tests run once for each
- * way in which a loop can be woken.
+ * Tests the timeouts of an event loop through the public header, with real clocks, descriptors,
+ * threads and forks. tests/unit/test_loop.c tests the laws of timeouts in virtual time. Most tests
+ * run once for each of the ways in which a loop can be woken.
  */
 #include "rig.h"
 #include "silence.h"
@@ -24,10 +24,10 @@ enum { ALONE, WITH_HUB, WITH_MANUAL_HUB, ALARMS };
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
-	uint64_t called_ns; /* the clock in the callback */
+	uint64_t called_ns; /* value of the loop's clock in the callback */
 };
 
-/* The loop, its hub (or NULL), and the time of a manual hub. */
+/* The loop of the running test, its hub (or NULL), and the time of a manual hub. */
 static struct timerhub_loop *loop;
 static struct rig rig;
 static uint64_t manual_ns;
@@ -60,7 +60,7 @@ static void loop_end(void)
 		rig_close(&rig);
 }
 
-/* Lets at least `ns` pass on the loop's clock. */
+/* Lets at least `ns` nanoseconds pass on the loop's clock. */
 static void pass_ns(int alarm, uint64_t ns)
 {
 	if (alarm != WITH_MANUAL_HUB) {
@@ -85,7 +85,7 @@ START_TEST(misuse_of_open_is_answered)
 	struct timerhub_loop *before = none;
 	struct {
 		struct timerhub_loop_config config;
-		uint64_t later; /* members that this version does not know */
+		uint64_t later; /* members of a later version that this library does not know */
 	} options = { .config = { .size = sizeof(options.config) } };
 
 	expect_eq(timerhub_loop_open(NULL, NULL, NULL), -EINVAL);
@@ -125,8 +125,8 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
 	/*
-	 * Each call fails because a timeout is not added, is added twice or belongs to another
-	 * loop, or because the timeout or the loop is NULL.
+	 * Each of these calls must fail, because the timeout is not added, is added twice or
+	 * belongs to another loop, or because the timeout or the loop is NULL.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
@@ -158,7 +158,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
 	expect_eq(timerhub_loop_now(NULL), 0);
 	expect(timerhub_loop_queue(NULL) == NULL);
-	/* With these delays the deadline would overflow. */
+	/* The following calls would give a deadline that is later than the largest deadline. */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);
@@ -170,7 +170,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_stop(loop, &item.timeout), 1);
 	timerhub_loop_close(second);
 	loop_end();
-	/* The close of the loop has removed the timeout. */
+	/* The close of the loop must have removed the timeout. */
 	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
 	expect_eq(item.timeout.owner, 0);
 }
@@ -230,7 +230,7 @@ static void forked_child(struct item *item, int alarm)
 	}
 	timerhub_loop_close(loop);
 	expect_eq(item->timeout.owner, 0);
-	/* A loop that the child opens works. */
+	/* A loop that a forked child opens must work in the child. */
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	rig.hub = NULL;
 	item_add(item);
@@ -240,8 +240,8 @@ static void forked_child(struct item *item, int alarm)
 }
 
 /*
- * Waits until the descriptor is readable. When the descriptor is readable, the loop's only timeout
- * must come.
+ * Waits until the loop's descriptor is readable. The next turn must call the callback of the
+ * loop's only timeout.
  */
 static void expect_by_descriptor(const struct item *item)
 {
@@ -319,8 +319,8 @@ END_TEST
 /* ---- the descriptor and the timeout ---- */
 
 /*
- * Waits for the descriptor as an event loop does, and calls timerhub_loop_turn(). Returns the
- * number of callbacks.
+ * Waits for the loop's descriptor as an event loop does, and calls timerhub_loop_turn(). Returns
+ * the number of callbacks that the turn has called.
  */
 static int block_and_turn(void)
 {
@@ -354,7 +354,7 @@ START_TEST(descriptor_is_readable_when_a_timeout_is_due)
 		expect_eq(item.calls, 1);
 		expect_le(set_ns + delays_ns[i], item.called_ns);
 		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		/* The kept timer's event may come in addition. */
+		/* The event of the loop's own kept timer may make the descriptor readable again. */
 		if (fd_readable(fd))
 			expect_eq(timerhub_loop_turn(loop), 0);
 	}
@@ -399,7 +399,7 @@ START_TEST(storm_leaves_the_descriptor_readable)
 			expect(fd_readable(fd));
 	} while (calls < COUNT);
 	expect_eq(timerhub_loop_turn(loop), 0);
-	if (fd_readable(fd)) /* the kept timer's event */
+	if (fd_readable(fd)) /* the event of the loop's own kept timer */
 		expect_eq(timerhub_loop_turn(loop), 0);
 	expect(!fd_readable(fd));
 	loop_end();
@@ -407,7 +407,10 @@ START_TEST(storm_leaves_the_descriptor_readable)
 }
 END_TEST
 
-/* A timeout earlier than all others must make the descriptor readable earlier. */
+/*
+ * A timeout that is earlier than all others must make the loop's descriptor readable at its own
+ * deadline.
+ */
 START_TEST(earlier_timeout_moves_the_descriptor)
 {
 	struct item late, soon;
@@ -444,7 +447,7 @@ START_TEST(timeout_alone_is_enough)
 	while (timerhub_loop_turn(loop) == 0)
 		sleep_ns(timerhub_loop_timeout(loop));
 	expect_le(set_ns + SEC / 20, item.called_ns);
-	expect_eq(process_fd_count(), fds); /* no descriptor was opened */
+	expect_eq(process_fd_count(), fds); /* the process has no more descriptors than before */
 	loop_end();
 }
 END_TEST
@@ -464,8 +467,8 @@ static void turn_quietly(struct item *items, unsigned count)
 }
 
 /*
- * If _i is even, no timeout is set. If it is odd, timeouts move to a later time and stop. From 2
- * on, the loop has a manual hub.
+ * If _i is even, the test sets no timeout. If _i is odd, the test moves timeouts to later times and
+ * stops them. If _i is 2 or more, the loop has a manual hub.
  */
 START_TEST(quiet_turns_make_no_system_call)
 {
@@ -479,13 +482,14 @@ START_TEST(quiet_turns_make_no_system_call)
 		expect_le(0, timerhub_loop_fd(loop));
 		for (unsigned i = 0; i < COUNT_OF(items); i++)
 			item_add(&items[i]);
-		/* The first turn sets the timerfd. */
+		/* The first turn of the loop sets the timerfd. */
 		for (unsigned i = 0; i < count; i++)
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
 		forbid_system_calls(SCMP_SYS(exit_group));
 		turn_quietly(items, count);
-		syscall(SYS_exit_group, EXIT_SUCCESS); /* _exit() may write coverage counters */
+		/* _exit() would write coverage counters by system calls */
+		syscall(SYS_exit_group, EXIT_SUCCESS);
 	}
 	child_ends_well(child);
 }
@@ -574,8 +578,8 @@ static void count_event(const struct timerhub_event *event)
 }
 
 /*
- * Many events of the queue do not delay timeouts, and many timeouts do not delay the queue's
- * events.
+ * Many events of the loop's queue must not delay timeouts, and many timeouts must not delay the
+ * events of the queue.
  */
 START_TEST(storms_of_both_share_the_turns)
 {
@@ -597,7 +601,7 @@ START_TEST(storms_of_both_share_the_turns)
 
 		calls += (unsigned)count;
 		expect_le(count, 256);
-		if (turn <= COUNT / 128) { /* both the queue and the timeouts have events left */
+		if (turn <= COUNT / 128) { /* the queue and the timeouts still have due events */
 			expect_eq(count, 256);
 			expect_le(127 * turn, counted);
 			expect_le(127 * turn, calls - counted);
@@ -617,8 +621,8 @@ START_TEST(storms_of_both_share_the_turns)
 END_TEST
 
 /*
- * The queue has more events than a turn takes, and no timeout is set. The loop must not block while
- * the queue has events.
+ * The loop's queue has more events than one turn takes, and no timeout is set. While the queue has
+ * events, the loop must not block.
  */
 START_TEST(storm_of_the_queue_takes_several_turns)
 {
@@ -658,8 +662,8 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 }
 
 /*
- * _i says whether a timer of the queue or a timeout closes. After the close no other callback is
- * called.
+ * _i says whether the callback of a queue's timer or of a timeout closes the loop. After the close,
+ * the turn must call no other callback.
  */
 START_TEST(close_in_a_callback_ends_both)
 {
@@ -688,7 +692,8 @@ START_TEST(close_in_a_callback_ends_both)
 		expect_eq(items[i].calls, 0);
 		expect_eq(items[i].timeout.owner, 0);
 	}
-	expect_eq(stats_of(rig.hub).live, 0); /* the loop's own timer has ended too */
+	/* the close has also ended the loop's own timer in the hub */
+	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -700,7 +705,7 @@ START_TEST(a_thousand_loops_leave_nothing)
 	unsigned fds, mappings;
 	struct item item;
 
-	loop_begin(_i); /* the first loop allocates memory that is never freed */
+	loop_begin(_i); /* the first loop of a process allocates memory that is never freed */
 	(void)timerhub_loop_fd(loop);
 	timerhub_loop_close(loop);
 	fds = process_fd_count();
@@ -735,11 +740,11 @@ START_TEST(resources_that_are_refused_are_told)
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EMFILE);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* This timer takes the last slot of the hub. */
+	/* This timer takes the last free slot of the hub. */
 	(void)arm_after(rig.queue, HOUR, 0);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EAGAIN);
 	expect(refused == NULL);
-	/* The loop works after these refusals. */
+	/* After the refused calls, the loop must still work. */
 	rig_close(&rig);
 	rig.hub = NULL;
 	item_add(&item);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: C++ exceptions thrown by the callbacks of a loop's timeouts and of its queue, through
- * timerhub_loop_turn(). The loop stays usable, and the next turn continues with the next callback.
- * The tests use virtual time.
+ * Law 9: the callbacks of a loop's timeouts and of the loop's queue throw C++ exceptions through
+ * timerhub_loop_turn(). After an exception the loop stays usable, and the next turn continues with
+ * the next callback. The tests use virtual time.
  */
 #include <timerhub_loop.h>
 
@@ -54,7 +54,7 @@ void end()
 	timerhub_close(hub);
 }
 
-/* Runs a turn that must end by an exception. */
+/* Runs a turn of the loop, which an exception must leave. */
 void turn_throws()
 {
 	bool thrown = false;
@@ -77,15 +77,15 @@ void on_plain(timerhub_loop *, timerhub_timeout *)
 void on_throwing(timerhub_loop *of, timerhub_timeout *timeout)
 {
 	calls++;
-	/* The calls that a callback makes before it throws take effect. */
+	/* The calls that a callback makes before it throws must take effect. */
 	expect(timerhub_timeout_set(of, timeout, 1000) == 0);
 	expect(timerhub_timeout_set(of, &third, 1000) == 0);
 	throw std::runtime_error("out of a timeout");
 }
 
 /*
- * The first timeout's callback throws. The next turn calls the second timeout's callback, and later
- * turns call the remaining callbacks when they are due.
+ * The callback of the first timeout throws. The next turn calls the callback of the second timeout,
+ * and later turns call the remaining callbacks when their timeouts are due.
  */
 void timeouts_may_throw()
 {
@@ -100,7 +100,7 @@ void timeouts_may_throw()
 		expect(timerhub_timeout_set_at(loop, &third, now_ns + 500) == 0);
 		advance(1);
 		turn_throws();
-		while (calls < 2) /* timeouts with equal deadlines come in any order */
+		while (calls < 2) /* the second callback may come before or after the exception */
 			expect(timerhub_loop_turn(loop) == 1);
 		expect(timerhub_timeout_is_set(&first) == 1);
 		expect(timerhub_timeout_is_set(&second) == 0);
@@ -162,7 +162,10 @@ void loop_may_be_closed_and_left()
 		expect(timerhub_timeout_set(loop, &first, 0) == 0);
 		expect(timerhub_timeout_set(loop, &second, 0) == 0);
 		advance(1);
-		/* The deadlines are equal, so the second may be called first. */
+		/*
+		 * The two deadlines are equal, so the loop may call the second callback before the
+		 * first one throws.
+		 */
 		turn_throws();
 		expect(calls <= 2);
 		expect(timerhub_timeout_is_set(&second) == 0);
@@ -170,7 +173,10 @@ void loop_may_be_closed_and_left()
 	}
 }
 
-/* The callback removes and frees the object with its timeout, and throws. */
+/*
+ * The timeout's callback removes the timeout, frees the object that contains the timeout, and
+ * throws.
+ */
 struct session {
 	timerhub_timeout idle{};
 	unsigned number = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 10: misuse is answered with an error, and a failing call writes nothing. test_fork.c tests
- * forks.
+ * Law 10: misuse of a call is answered with an error, and the failing call writes no output.
+ * test_fork.c tests the calls after a fork.
  */
 #include "rig.h"
 
@@ -14,7 +14,10 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 
-/* An option struct may be as large as a page. A larger struct is refused. */
+/*
+ * An option struct may be as large as a page. If an option struct is larger than a page, the
+ * library refuses the call.
+ */
 #define OPTIONS_MAX_BYTES 4096
 
 static void *const untouched = (void *)&untouched;
@@ -76,7 +79,8 @@ START_TEST(misuse_of_open)
 END_TEST
 
 /*
- * A process may have BOARDS_MAX observable hubs at a time. The next hub is refused without a leak.
+ * A process may have 256 (BOARDS_MAX) observable hubs open at a time. The library refuses to open
+ * the next observable hub, and must leak nothing.
  */
 #define OBSERVABLE_MAX 256
 
@@ -102,7 +106,10 @@ START_TEST(misuse_by_too_many_observable_hubs)
 }
 END_TEST
 
-/* The board is a file, so the file size limit applies. Open is refused, without a signal. */
+/*
+ * The board of an observable hub is a file, so the limit of a file's size applies to the board. If
+ * the limit is too low, timerhub_open() must fail, and the process must get no signal.
+ */
 START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -124,7 +131,7 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 }
 END_TEST
 
-/* A struct of a later version, with the known members and more members after them. */
+/* A config as a later version may have it: the known members, and more members after them. */
 struct grown_config {
 	struct timerhub_config known;
 	uint64_t more[9];
@@ -172,7 +179,7 @@ START_TEST(misuse_of_sizes)
 }
 END_TEST
 
-/* An option struct of a later version, with `last` in its last byte. */
+/* An option struct as a later version may have it. options() writes `last` into its last byte. */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -256,7 +263,7 @@ START_TEST(misuse_of_sizes_of_a_later_version)
 }
 END_TEST
 
-/* Returns the last `bytes` before an inaccessible page. */
+/* Returns the last `bytes` bytes of a page that an inaccessible page follows. */
 static void *before_an_abyss(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -268,11 +275,15 @@ static void *before_an_abyss(size_t bytes)
 	return pages + page - bytes;
 }
 
-/* The library reads a struct up to its size, and a spec in an array up to the array's stride. */
+/*
+ * The library may read an option struct only up to the struct's size, and a spec in an array only
+ * up to the array's stride.
+ */
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
 	struct rig rig = rig_manual(4);
-	uint32_t *small = malloc(sizeof(*small)); /* the address sanitizer knows its end */
+	/* AddressSanitizer reports a read beyond these 4 bytes */
+	uint32_t *small = malloc(sizeof(*small));
 	struct timerhub_spec *pair = before_an_abyss(2 * sizeof(*pair));
 	timerhub_timer timer = UNTOUCHED;
 
@@ -292,7 +303,10 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 }
 END_TEST
 
-/* With such a stride the second spec would not be aligned. */
+/*
+ * If the size of the first spec (the stride of the array) would leave the second spec unaligned,
+ * the call must fail.
+ */
 START_TEST(misuse_of_a_stride_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -345,7 +359,8 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_each(NULL, no_timer, NULL), -EINVAL);
 	expect_eq(timerhub_each(rig.hub, NULL, NULL), -EINVAL);
 	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
-	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL); /* a manual hub has no owner thread */
+	/* a manual hub has no owner thread, so it has no thread id */
+	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL);
 	expect(!timerhub_queue_hub(NULL));
 	expect(timerhub_queue_hub(rig.queue) == rig.hub);
 	expect_eq(timerhub_drain(NULL, &event, 1), -EINVAL);
@@ -407,7 +422,7 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
-		/* the hub's clock is 1000, so the deadline is too large */
+		/* the hub's clock is at 1000 ns, so the sum is beyond the largest deadline */
 		{ { .size = sizeof(struct timerhub_spec),
 		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
 		  -ERANGE },
@@ -469,8 +484,8 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 END_TEST
 
 /*
- * One spec of the array is bad, at each index in turn. The call must arm no timer and write no
- * handle.
+ * One spec of an array is invalid, at each index in turn. timerhub_arm_many() must arm no timer and
+ * write no handle.
  */
 START_TEST(misuse_in_a_batch_arms_none)
 {
@@ -498,7 +513,10 @@ START_TEST(misuse_in_a_batch_arms_none)
 			expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), bad[i].result);
 		}
 		specs[place] = SPEC(.expires_ns = 10);
-		/* The size of the first spec must be right too, since this size is the stride. */
+		/*
+		 * All specs of an array must have the size of the first spec, which is the stride
+		 * of the array.
+		 */
 		specs[place].size++;
 		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
 		for (unsigned i = 0; i < COUNT_OF(timers); i++)
@@ -524,7 +542,7 @@ START_TEST(misuse_of_rearm)
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, 1, 2), -EINVAL);
 	expect_eq(timerhub_rearm_many(rig.hub, &timer, 1, UINT64_MAX - 1, 0), -ERANGE);
 	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
-	expect_eq(left_ns, 640); /* none of these calls moved the timer */
+	expect_eq(left_ns, 640); /* none of the failed calls has moved the timer */
 	rig_close(&rig);
 }
 END_TEST
@@ -579,7 +597,10 @@ static void *open_and_close_queues(void *arg)
 	return NULL;
 }
 
-/* Only an advance excludes another advance. A close of a queue does not. */
+/*
+ * Only an advance on another thread makes timerhub_advance() fail with -EBUSY. timerhub_advance()
+ * must succeed while other threads open and close queues.
+ */
 START_TEST(misuse_is_not_to_advance_while_queues_close)
 {
 	struct rig rig = rig_manual(10);
@@ -614,7 +635,7 @@ static void *advance_again(void *arg)
 	return (void *)(uintptr_t)busy;
 }
 
-/* Two threads advance one hub. A thread may get -EBUSY, but no event is lost. */
+/* Two threads advance the same hub. One of the threads may get -EBUSY, but no event may be lost. */
 START_TEST(misuse_by_concurrent_advance)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -656,8 +677,8 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 }
 
 /*
- * A few slots pass through ten thousand generations. Every old handle of a slot is stale, and the
- * live handle is not.
+ * A few slots get ten thousand timers, one after the other. Every old handle of a slot must be
+ * stale, and the handle of its present timer must not be.
  */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {
@@ -714,8 +735,9 @@ START_TEST(stale_handles_that_never_were_are_told)
 END_TEST
 
 /*
- * The pairs of TIMERS timers fill a page, and the next page contains the callers' data. The data
- * imitates the pair of one more timer, which is armed and has the handle `beyond`.
+ * The pairs (deadline and state) of TIMERS timers fill a page, and the next page contains the
+ * callers' data. The test's data imitates the pair of one more timer, which would be armed and have
+ * the handle `beyond`.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {
@@ -741,7 +763,7 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 }
 END_TEST
 
-/* The handle has the slot and generation of a live timer in another hub. */
+/* The stale handle has the slot and the generation of a live timer in another hub. */
 START_TEST(stale_handles_of_another_hub_are_told)
 {
 	struct rig home = rig_manual(1000);

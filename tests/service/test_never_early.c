@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 1: no event is returned before its deadline has passed on the hub's clock. */
+/* Law 1: the hub returns no event before the event's deadline has passed on the hub's clock. */
 #include "rig.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 static struct {
 	uint64_t deadline_ns;
-	uint64_t latest_ns; /* deadline, in ticks, and slack */
+	uint64_t latest_ns; /* latest time at which the timer may expire: deadline plus slack */
 	bool seen;
 } timers[TIMERS];
 
@@ -71,7 +71,7 @@ START_TEST(never_early_manual)
 }
 END_TEST
 
-/* Deadlines around every power of two that a clock can reach are kept to the nanosecond. */
+/* The hub keeps deadlines around every power of two of the clock to the nanosecond. */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
@@ -104,8 +104,8 @@ START_TEST(never_early_at_clock_boundaries)
 END_TEST
 
 /*
- * If a caller advances the clock to each announced time, no event is late. A bounded number of
- * advances delivers all events.
+ * If a caller advances the clock to each time that the hub announces, no event is late. A bounded
+ * number of such advances must deliver all events.
  */
 START_TEST(never_early_nor_late_following_next)
 {
@@ -138,8 +138,8 @@ START_TEST(never_early_nor_late_following_next)
 END_TEST
 
 /*
- * Expects that the hub's only timer expires at `at_ns`, not a nanosecond earlier, and that the hub
- * announces this time.
+ * Expects that the hub announces `at_ns`, and that its only timer expires at `at_ns` and not a
+ * nanosecond earlier.
  */
 static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 {
@@ -174,7 +174,7 @@ START_TEST(never_early_after_rearm)
 }
 END_TEST
 
-/* Deadlines are kept and returned to the nanosecond, by every call that sets them. */
+/* Every call that sets or returns a deadline must do so to the nanosecond. */
 START_TEST(never_early_and_exact_to_the_nanosecond)
 {
 	struct dice dice = dice_new(0);
@@ -198,7 +198,7 @@ START_TEST(never_early_and_exact_to_the_nanosecond)
 }
 END_TEST
 
-/* The hub's clock is the system's CLOCK_MONOTONIC. */
+/* By default a hub's clock must be the CLOCK_MONOTONIC of the system. */
 START_TEST(never_early_by_another_clock)
 {
 	struct rig rig = rig_open(4);
@@ -214,7 +214,7 @@ START_TEST(never_early_by_another_clock)
 }
 END_TEST
 
-/* Arms timers of every kind and takes their events, until `count` events have come. */
+/* Arms timers of every kind, and takes `count` events of the timers. */
 static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 {
 	struct dice dice = dice_new(1);
@@ -242,7 +242,7 @@ static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 		expect_cmp(monotonic_ns(), >=, event.expires_ns);
 		expect(event.data < armed);
 		expect_cmp(event.expires_ns, >=, earliest_ns[event.data]);
-		if (event.data % 3 == 2) /* armed with TIMERHUB_ABSOLUTE */
+		if (event.data % 3 == 2) /* every third timer has an absolute deadline */
 			expect_eq(event.expires_ns, earliest_ns[event.data]);
 		earliest_ns[event.data] = UINT64_MAX;
 	}
@@ -291,7 +291,10 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
-/* Signals end waits early. The hub must read the clock after each wake-up. */
+/*
+ * Signals end the waits of the hub's threads early. After each wake-up the hub must read the clock
+ * again.
+ */
 START_TEST(never_early_under_signals)
 {
 	struct sigaction action = { .sa_handler = ignore_signal };
@@ -307,7 +310,7 @@ START_TEST(never_early_under_signals)
 }
 END_TEST
 
-/* SIGCONT interrupts even a wait with all signals masked. */
+/* SIGCONT interrupts a wait even if the thread masks all signals. */
 START_TEST(never_early_through_stop_and_continue)
 {
 	pid_t child = fork();

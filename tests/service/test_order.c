@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 5: one consumer receives two events in order of deadline, if both timers were armed before
- * the earlier deadline.
+ * Law 5: if two timers were armed before the earlier of their deadlines, one consumer receives
+ * their events in order of deadline.
  */
 #include "rig.h"
 
@@ -15,8 +15,8 @@ static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
 }
 
 /*
- * The deadlines are nanoseconds apart or far apart. One advance expires all timers, and the
- * consumer drains in parts.
+ * The deadlines of the timers are nanoseconds apart or far apart. One advance expires all timers,
+ * and the consumer drains in parts.
  */
 START_TEST(in_order_manual)
 {
@@ -51,7 +51,7 @@ START_TEST(in_order_manual)
 END_TEST
 
 /*
- * Timers are armed between advances, each before its deadline, and all events are drained at the
+ * Timers are armed between advances, each before its deadline. The test drains all events at the
  * end.
  */
 START_TEST(in_order_over_many_steps)
@@ -81,8 +81,8 @@ START_TEST(in_order_over_many_steps)
 END_TEST
 
 /*
- * Timers are re-armed to earlier and later deadlines before they expire. The events come in order
- * of the new deadlines.
+ * Timers are re-armed to earlier and later deadlines before they expire. The events must come in
+ * order of the new deadlines.
  */
 START_TEST(in_order_after_rearm)
 {
@@ -136,7 +136,8 @@ START_TEST(in_order_by_dispatch)
 END_TEST
 
 /* Several threads arm while the owner expires. */
-static uint64_t armed_by_ns[TIMERS_MAX]; /* time after the arming call of each timer returned */
+/* by timer: time after the return of the call that armed the timer */
+static uint64_t armed_by_ns[TIMERS_MAX];
 static struct timerhub_event came[TIMERS_MAX];
 
 struct armer {
@@ -161,7 +162,8 @@ static void *arm_some(void *arg)
 }
 
 /*
- * Fail if two events came in the wrong order although both were armed before the earlier deadline.
+ * Fails if two events came in the wrong order although both timers were armed before the earlier
+ * deadline.
  */
 static void expect_came_in_order(unsigned count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 12: the owner has a name, blocks all signals, and does not change the process's signal
- * handlers. The tests also cover the options of the owner.
+ * Law 12: the owner thread has a name, blocks all signals, and does not change the signal handlers
+ * of the process. The tests also cover the options of the config that concern the owner thread.
  */
 #include "rig.h"
 
@@ -61,7 +61,8 @@ START_TEST(owner_blocks_all_signals)
 
 	for (int signal = 1; signal <= 64; signal++) {
 		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
-		                (signal > SIGSYS && signal < SIGRTMIN); /* used by the C library */
+		                /* signal numbers that the C library uses itself */
+		                (signal > SIGSYS && signal < SIGRTMIN);
 
 		expect(reserved || (blocked >> (signal - 1) & 1));
 	}
@@ -132,7 +133,10 @@ static void note_alarm(int signal)
 		strange_thread = 1;
 }
 
-/* Signals to the process reach the program's own thread, even if the owner often runs. */
+/*
+ * Signals that are sent to the process must reach the program's own thread, even if the owner
+ * thread often runs.
+ */
 START_TEST(owner_takes_no_signal_from_the_program)
 {
 	struct sigaction action = { .sa_handler = note_alarm };
@@ -153,7 +157,10 @@ START_TEST(owner_takes_no_signal_from_the_program)
 }
 END_TEST
 
-/* The owner runs on each CPU that the process may use, and unpinned on all of them. */
+/*
+ * A pinned owner must run on the CPU that its config names, for each CPU of the process. An
+ * unpinned owner may run on all of these CPUs.
+ */
 START_TEST(owner_runs_where_it_was_told)
 {
 	cpu_set_t allowed;

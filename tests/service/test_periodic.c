@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7 for periodic timers. A periodic timer has at most one undelivered expiry and counts further
- * periods in it. The timer keeps the phase of its first deadline. Without a drain its periods cost
- * no work.
+ * Law 7: the number of a periodic timer's events is bounded. A periodic timer has at most one
+ * undelivered event, and this event counts the periods that pass before its delivery. The periods
+ * of a timer keep the phase of its first deadline. If no consumer drains, the periods cost the
+ * owner no work.
  */
 #include "rig.h"
 
@@ -11,7 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A periodic timer has reported the periods `0 .. told - 1`, each exactly once. */
+/*
+ * Account of a periodic timer whose events have reported the periods 0 to `told` - 1, each exactly
+ * once.
+ */
 struct account {
 	uint64_t first_ns;
 	uint64_t interval_ns;
@@ -25,7 +29,7 @@ static void account_add(struct account *account, const struct timerhub_event *ev
 	account->told += event->count;
 }
 
-/* Returns the number of periods that are due. */
+/* Returns the number of periods of the account that are due at `now_ns`. */
 static uint64_t account_due(const struct account *account, uint64_t now_ns)
 {
 	return now_ns < account->first_ns ? 0
@@ -54,7 +58,9 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 			struct timerhub_event event;
 
 			while (timerhub_drain(rig.queue, &event, 1) == 1) {
-				/* All periods of a tick come together. */
+				/*
+				 * One event reports all periods that are due at the same advance.
+				 */
 				expect_cmp(event.count, <=, 1 + 63 / account.interval_ns);
 				account_add(&account, &event);
 				events++;
@@ -70,7 +76,8 @@ START_TEST(periods_are_phase_locked_over_a_hundred_thousand)
 END_TEST
 
 /*
- * The queue is drained at random times. After any pause, one event has the exact number of periods.
+ * The consumer drains the queue at random times. After a pause of any length, one event must report
+ * the exact number of periods.
  */
 START_TEST(periods_are_counted_after_silence_in_virtual_time)
 {
@@ -125,13 +132,16 @@ START_TEST(periods_are_not_lost_in_a_huge_jump)
 	account_add(&account, &event);
 	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
 	advance(rig.hub, UINT64_MAX);
-	/* The next period would exceed the last deadline. */
+	/* The timer's next period would be later than the largest deadline, so it does not come. */
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
 	rig_close(&rig);
 }
 END_TEST
 
-/* No period drifts, even after a re-arm. A third of a second is no binary fraction. */
+/*
+ * No period may drift, even after a re-arm. The interval is a third of a second, which is no binary
+ * fraction.
+ */
 START_TEST(periods_are_exact_to_the_millionth)
 {
 	const uint64_t interval_ns = 333333334, rearm_at = 777777;
@@ -157,7 +167,10 @@ START_TEST(periods_are_exact_to_the_millionth)
 }
 END_TEST
 
-/* Takes events until `periods` periods are reported. No period may be reported before it is due. */
+/*
+ * Takes events until they have reported `periods` periods. No event may report a period before the
+ * period is due.
+ */
 static void collect(struct rig *rig, struct account *account, uint64_t periods)
 {
 	while (account->told < periods) {
@@ -168,10 +181,13 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 	}
 }
 
-/* The largest deadline. */
+/* The largest deadline that the hub accepts. */
 #define LAST_NS ((UINT64_C(1) << 63) - 128)
 
-/* A period that would begin after the largest deadline does not come. The timer stays live. */
+/*
+ * A period that would begin after the largest deadline does not come. The timer stays live after
+ * its last period.
+ */
 START_TEST(periods_end_with_the_last_deadline)
 {
 	struct rig rig = rig_manual(1);
@@ -243,7 +259,10 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 }
 END_TEST
 
-/* Three consumers share one fast timer. Each period goes to one consumer, exactly once. */
+/*
+ * Three consumers share one timer with a short interval. Each period must be reported to one
+ * consumer, exactly once.
+ */
 #define PERIODS_MAX (1 << 22)
 
 static atomic_uchar period_told[PERIODS_MAX];
@@ -299,8 +318,8 @@ END_TEST
 #define UNDRAINED 100000
 
 /*
- * A queue without consumer has a hundred thousand periodic timers. The events of another queue stay
- * punctual.
+ * A queue without a consumer has a hundred thousand periodic timers. The events of another queue
+ * must stay punctual.
  */
 START_TEST(periods_that_nobody_drains_cost_nothing)
 {
@@ -333,7 +352,9 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 }
 END_TEST
 
-/* Each timer has exactly one event waiting, with an exact count. */
+/*
+ * Each of the undrained timers must have exactly one event, with the exact number of its periods.
+ */
 START_TEST(periods_that_nobody_drained_are_told_once_each)
 {
 	struct rig rig = rig_manual(UNDRAINED);
@@ -357,7 +378,10 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 }
 END_TEST
 
-/* A caller that always advances to the announced time comes to an end when no timer is armed. */
+/*
+ * A caller always advances to the time that the hub announces. When no timer is armed, the hub must
+ * announce no further time.
+ */
 START_TEST(periods_until_the_end_of_time)
 {
 	struct rig rig = rig_manual(4);
@@ -368,7 +392,8 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	expect(event.count == UINT64_MAX); /* the periods from 0 to the largest deadline */
+	/* the event counts the periods from 0 to the largest deadline */
+	expect(event.count == UINT64_MAX);
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));
 	arm(rig.queue, SPEC(.expires_ns = UINT64_MAX));

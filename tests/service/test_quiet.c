@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 8: a hub with no due timer is quiet. The owner wakes only when a timer is due, even if many
- * timers are cancelled or moved to later deadlines. An arm or re-arm makes no system call unless
- * its deadline is the new earliest. In virtual time the tests count the advances that the hub asks
- * for, and this count is exact. On a real hub, the tests read the counters and the kernel's count
- * of the owner's context switches.
+ * Law 8: while no timer of a hub is due, the hub does no work. The owner wakes only when a timer is
+ * due, even if many timers are cancelled or moved to later deadlines. An arm or re-arm makes no
+ * system call unless its deadline is earlier than all other deadlines of the hub. In virtual time,
+ * the tests count the advances for which the hub asks. The count is exact. On a hub with an owner
+ * thread, the tests read the hub's counters and the kernel's count of the owner's context switches.
  */
 #include "rig.h"
 #include "silence.h"
@@ -16,7 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Advance to each announced time until none is announced. Returns the number of advances. */
+/*
+ * Advances the hub to each time that it announces, until it announces none. Returns the number of
+ * advances.
+ */
 static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
 {
 	unsigned calls = 0;
@@ -62,7 +65,10 @@ START_TEST(quiet_one_wake_per_distinct_instant)
 }
 END_TEST
 
-/* Overlapping windows of a millisecond share a few instants. */
+/*
+ * The timers have a slack of a millisecond. The owner wakes at few instants, which the overlapping
+ * windows of many timers share.
+ */
 START_TEST(quiet_slack_merges_wakes)
 {
 	struct dice dice = dice_new(0);
@@ -78,8 +84,8 @@ START_TEST(quiet_slack_merges_wakes)
 END_TEST
 
 /*
- * One timeout gets a hundred thousand heartbeats. The owner reschedules it once in each length of
- * the timeout.
+ * A hundred thousand heartbeats re-arm one timer. The owner reschedules the timer only once in each
+ * length of its timeout.
  */
 START_TEST(quiet_heartbeats_wake_once_per_period)
 {
@@ -106,21 +112,21 @@ START_TEST(quiet_heartbeats_wake_once_per_period)
 END_TEST
 
 /*
- * Each connection receives data at random intervals of 0.5 to 1.5 s and has an idle timeout of 3 s.
- * The loop turns once a millisecond of virtual time.
+ * Each of many connections receives data at random intervals of 0.5 to 1.5 s, and has an idle
+ * timeout of 3 s. The test's loop turns once in each millisecond of virtual time.
  */
-#define BEAT_TURNS 2048 /* longer than the longest interval */
+#define BEAT_TURNS 2048 /* more turns than the longest interval between two data has */
 #define BEAT_IDLE_NS (3 * SEC)
 
 struct beat {
 	struct rig rig;
 	struct dice dice;
-	uint64_t next_ns; /* announced time of the next advance */
+	uint64_t next_ns; /* time at which the hub wants its next advance */
 	uint64_t now_ms;
-	unsigned calls; /* number of announced advances */
+	unsigned calls; /* number of advances that the hub has asked for */
 	unsigned count;
 	timerhub_timer *timers;
-	uint32_t *next; /* by connection: the next connection in the list of its turn */
+	uint32_t *next; /* by connection: next connection in the list of the same turn */
 	uint32_t turns[BEAT_TURNS];
 };
 
@@ -147,7 +153,9 @@ static void beat_start(struct beat *beat, unsigned count)
 	beat->next_ns = advance(beat->rig.hub, 0);
 }
 
-/* Let virtual time pass, and advance only at announced times. */
+/*
+ * Lets virtual time pass until `end_ms`, and advances the hub only at the times that it announces.
+ */
 static void beat_until(struct beat *beat, uint64_t end_ms)
 {
 	for (; beat->now_ms < end_ms; beat->now_ms++) {
@@ -167,7 +175,10 @@ static void beat_until(struct beat *beat, uint64_t end_ms)
 	}
 }
 
-/* All connections stop sending. Each expires at its deadline, at an announced advance. */
+/*
+ * All connections stop receiving data. Each timer must expire at its deadline, at an advance that
+ * the hub has announced.
+ */
 static void beat_fall_silent(struct beat *beat)
 {
 	struct timerhub_event events[64];
@@ -200,8 +211,8 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	beat.calls = 0;
 	beat_fall_silent(&beat);
 	/*
-	 * There may be one advance for each turn in which some connection last received data, and
-	 * two more.
+	 * The hub may ask for one advance for each turn in which a connection last received data,
+	 * and for two more advances.
 	 */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
@@ -315,7 +326,10 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	struct rig rig = rig_open(0); /* so large that the inbox never asks to wake the owner */
+	/*
+	 * a hub of the default size, whose inbox does not ask to wake the owner for 1,000 entries
+	 */
+	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
 	struct watch watch = watch_start(&rig);
@@ -337,7 +351,10 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 }
 END_TEST
 
-/* Counts the owner's wake-ups while `timers` timers expire that are due at the same instant. */
+/*
+ * Counts how often the owner wakes while `timers` timers expire at one instant. Returns false if
+ * the arms came too late.
+ */
 static bool watch_one_instant(unsigned timers, uint64_t margin_ns, uint64_t *ret_wakeups)
 {
 	struct rig rig = rig_open(4000);
@@ -374,8 +391,8 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 END_TEST
 
 /*
- * The owner learns to wake early. After an early wake, it must not sleep again for the remaining
- * time.
+ * The owner learns how much earlier than due it must ask the kernel to wake it. If the kernel wakes
+ * the owner before the deadline, the owner must not sleep again for the remaining time.
  */
 #define LEAD_TIMERS 1500
 
@@ -425,7 +442,8 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 		timers[i] = arm_at(rig.queue, first_ns + i * 100 * US, i);
 	watch = watch_start(&rig);
 	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	in_time = monotonic_ns() < first_ns; /* if not, some timers had expired */
+	/* if false, some timers had expired before the cancel */
+	in_time = monotonic_ns() < first_ns;
 	if (in_time) {
 		sleep_ns(margin_ns + 150 * MS);
 		expect_cmp(watch_wakeups(&watch), <=, 2);
@@ -442,8 +460,8 @@ START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
 END_TEST
 
 /*
- * Timers are due 5 us apart, and their consumer sleeps on another CPU. The owner must not wake the
- * consumer for each timer.
+ * Timers are due 5 us apart, and a consumer on another CPU waits for them. The owner must not wake
+ * the consumer for each timer.
  */
 #define STREAM 40000
 
@@ -457,7 +475,7 @@ static bool watch_a_stream(uint64_t margin_ns)
 
 	for (unsigned i = 0; i < STREAM; i++)
 		arm_at(rig.queue, first_ns + i * 5 * US, i);
-	in_time = timerhub_now(rig.hub) < first_ns; /* if not, arming may have woken the owner */
+	in_time = timerhub_now(rig.hub) < first_ns; /* if false, arming may have woken the owner */
 	for (unsigned delivered = 0; in_time && delivered < STREAM;) {
 		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
 
@@ -480,7 +498,8 @@ END_TEST
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
-	uint64_t timeout_ns = ARRIVES; /* longer than any stall of the machine */
+	/* so long that the timer does not expire while the machine stalls */
+	uint64_t timeout_ns = ARRIVES;
 	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
 	struct watch watch = watch_start(&rig);
 
@@ -526,8 +545,8 @@ START_TEST(quiet_submission_makes_no_system_call)
 END_TEST
 
 /*
- * This tests the test itself. Arming the earliest timer does make a system call, so the filter must
- * kill the process.
+ * This test checks the seccomp filter of the other tests. The arm of the earliest timer makes a
+ * system call, so the filter must kill the process.
  */
 START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 4: re-arm is final. timerhub_remaining() is tested too, because it shows the effect of a
- * re-arm.
+ * Law 4: re-arm is final. The tests also cover timerhub_remaining(), because it shows the effect of
+ * a re-arm.
  */
 #include "rig.h"
 
@@ -90,8 +90,8 @@ START_TEST(rearm_withdraws_an_expiry_not_yet_delivered)
 END_TEST
 
 /*
- * A re-arm withdraws an expiry, and the timer expires again before a drain. One event comes, with
- * the new deadline.
+ * A re-arm withdraws the timer's expiry, and the timer expires again before a drain. The drain must
+ * return one event of the timer, with the new deadline.
  */
 START_TEST(rearm_of_an_expired_timer_is_delivered_once)
 {
@@ -217,7 +217,7 @@ START_TEST(rearm_keeps_the_slack)
 }
 END_TEST
 
-/* The owner sleeps until a far deadline. An earlier deadline must wake it. */
+/* The owner sleeps until a far deadline. A re-arm to an earlier deadline must wake the owner. */
 START_TEST(rearm_earlier_reaches_a_sleeping_owner)
 {
 	struct rig rig = rig_open(64);

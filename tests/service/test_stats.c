@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Every counter of timerhub_stats, in virtual time if the counter is exact there. */
+/*
+ * Tests every counter of timerhub_stats(). If a counter is exact in virtual time, the test uses
+ * virtual time.
+ */
 #include "rig.h"
 
 #include <string.h>
@@ -106,7 +109,7 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 }
 END_TEST
 
-/* Each event has its own lateness, even if one signal announces several. */
+/* Each event has a lateness of its own, even if one signal announces several events. */
 START_TEST(stats_of_lateness_are_of_each_event)
 {
 	struct rig rig = rig_manual(64);
@@ -142,7 +145,10 @@ START_TEST(stats_of_a_real_hub_add_up)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
-	/* After stats_settled() the owner sleeps, so an arm must wake it. */
+	/*
+	 * After stats_settled() has returned, the owner sleeps, so an arm of the earliest timer
+	 * must wake it.
+	 */
 	struct timerhub_stats stats = stats_settled(rig.hub);
 
 	for (unsigned i = 0; i < 1000; i++)

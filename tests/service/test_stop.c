@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After timerhub_queue_stop(), every wait on the queue returns at once. Expired events are still
- * delivered, and all other calls work as before.
+ * After timerhub_queue_stop(), every wait on the stopped queue returns at once. The queue still
+ * delivers expired events, and all other calls work as before the stop.
  */
 #include "rig.h"
 
@@ -64,7 +64,8 @@ START_TEST(stop_leaves_every_other_call_as_it_was)
 	arm_at(rig.queue, 320, 3);
 	advance(rig.hub, 320);
 	expect_eq(timerhub_dispatch(rig.queue, 1), 1);
-	expect_eq(timerhub_wait(other, &event, 1, MS), 0); /* another queue blocks as before */
+	/* a wait on another queue blocks until its timeout, as before the stop */
+	expect_eq(timerhub_wait(other, &event, 1, MS), 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -100,7 +101,7 @@ START_TEST(stop_ends_the_waits_in_progress)
 	for (unsigned i = 0; i < COUNT_OF(workers); i++) {
 		while (atomic_load(&workers[i].tid) == 0)
 			sleep_ns(100 * US);
-		if (_i == 0) /* in the second round the workers are stopped at a random point */
+		if (_i == 0) /* in the second round, the stop meets the workers at a random point */
 			thread_blocks(atomic_load(&workers[i].tid));
 	}
 	timerhub_queue_stop(rig.queue);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6: submission is lock-free: in signal handlers, in callbacks, and while other threads are
- * stopped for ever inside a call. tests/stress/stress_stopped.c stops a thread at every
- * instruction.
+ * Law 6: submission (arm, re-arm, cancel) is lock-free. Submission works in signal handlers, in
+ * callbacks, and while other threads are stopped for ever inside a call.
+ * tests/stress/stress_stopped.c stops a thread at every instruction.
  */
 #include "rig.h"
 
@@ -11,19 +11,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORM_TIMERS 20000 /* timers of the handler, and of the interrupted code */
+/* number of the handler's timers, and of the interrupted code's timers */
+#define STORM_TIMERS 20000
 
-/* The outcome of each timer. */
+/* The outcome of a timer of the test. */
 struct fate {
 	timerhub_timer handle;
 	atomic_uint delivered;
 	unsigned cancelled;
 };
 
-static struct fate fates[2 * STORM_TIMERS]; /* the second half is of the handler's timers */
+/* the first half belongs to the interrupted code, the second to the handler */
+static struct fate fates[2 * STORM_TIMERS];
 static struct rig storm;
 static atomic_bool storm_over;
-static volatile sig_atomic_t storm_handled; /* number of runs of the handler */
+static volatile sig_atomic_t storm_handled; /* number of times that the handler has run */
 
 static void fate_arm(unsigned at, uint64_t delay_ns)
 {
@@ -46,7 +48,7 @@ static void fate_cancel(unsigned at)
 		fates[at].cancelled++;
 }
 
-/* Interrupts any call of the main thread, and makes the same calls. */
+/* Signal handler that interrupts any call of the main thread, and makes the same kinds of calls. */
 static void submit_from_handler(int signal)
 {
 	static struct dice dice;
@@ -88,7 +90,7 @@ static void *take_storm(void *arg)
 	return NULL;
 }
 
-/* Arms and cancels without a pause until signals have interrupted the thread often enough. */
+/* Arms, re-arms and cancels without a pause, until the signal handler has run often enough. */
 static void submit_under_storm(void)
 {
 	unsigned wanted = scaled(2000) < STORM_TIMERS ? scaled(2000) : STORM_TIMERS;
@@ -98,7 +100,7 @@ static void submit_under_storm(void)
 
 	for (unsigned at = 0; (unsigned)storm_handled < wanted; at++) {
 		if ((unsigned)storm_handled > handled)
-			until_ns = monotonic_ns() + ARRIVES; /* for the next interrupt */
+			until_ns = monotonic_ns() + ARRIVES; /* time limit for the next signal */
 		handled = (unsigned)storm_handled;
 		expect(monotonic_ns() < until_ns);
 		if (at < STORM_TIMERS) {
@@ -190,9 +192,10 @@ START_TEST(submission_from_a_callback)
 END_TEST
 
 #define VICTIMS 32
-#define OTHERS 16 /* timers that no stopped thread arms */
+#define OTHERS 16 /* number of timers that no stopped thread arms */
 
-static struct rig frozen; /* never closed, because threads are stopped inside */
+/* hub that is never closed, because threads are stopped inside its calls */
+static struct rig frozen;
 static struct timerhub_queue *frozen_queue;
 static atomic_uint victims_begun;
 static atomic_uint frozen_count;
@@ -248,8 +251,8 @@ static void others_are_served(struct dice *dice)
 }
 
 /*
- * Each victim is stopped at a random instruction and stays stopped. The other threads continue to
- * arm and cancel.
+ * Each victim thread is stopped at a random instruction, and stays stopped. The other threads must
+ * still be able to arm and cancel.
  */
 START_TEST(submission_with_threads_stopped_for_ever)
 {
@@ -264,7 +267,7 @@ START_TEST(submission_with_threads_stopped_for_ever)
 		pthread_t victim;
 
 		thread_start(&victim, submit_until_frozen, (void *)(uintptr_t)(i + 1));
-		while (atomic_load(&victims_begun) <= i) /* the creation has ended */
+		while (atomic_load(&victims_begun) <= i) /* wait until the thread has begun */
 			sleep_ns(10 * US);
 		sleep_ns(dice_magnitude(&dice, 20));
 		expect_eq(pthread_kill(victim, SIGUSR1), 0);

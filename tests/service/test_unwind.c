@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks that do not return because their thread ends, by pthread_exit() or by cancellation. The
- * event counts as delivered, the library keeps nothing of the thread, and a thread that waits for
- * the callback's end continues. test_exceptions.cc tests exceptions.
+ * A callback does not return, because its thread ends inside the callback, by pthread_exit() or by
+ * cancellation. The callback's event counts as delivered, and the library keeps nothing of the
+ * ended thread. A thread that waits for the callback's end continues. test_exceptions.cc tests
+ * exceptions.
  */
 #include "rig.h"
 
@@ -12,7 +13,9 @@
 
 enum way { BY_EXIT, BY_CANCEL, WAYS };
 
-/* A thread that dispatches once. The thread's callback does not return. */
+/*
+ * A thread that calls timerhub_dispatch() once. The callback ends the thread and does not return.
+ */
 struct leaver {
 	struct rig *rig;
 	enum way way;
@@ -38,7 +41,7 @@ static void leave(const struct timerhub_event *event)
 		pthread_exit(NULL);
 	thread_ends_here();
 	for (;;)
-		pause(); /* a cancellation point */
+		pause(); /* pause() is a cancellation point */
 }
 
 static void *dispatch(void *argument)
@@ -90,7 +93,8 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 	leaver_is_gone(&leaver);
 	expect_eq(stats_of(rig.hub).delivered, 1);
 	expect_eq(stats_of(rig.hub).live, 1);
-	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT); /* no callback runs */
+	/* no callback of the timer runs any more */
+	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
 	expect(fd_readable(timerhub_queue_fd(rig.queue)));
 	expect_eq(take_one(rig.queue).data, 9);
 	expect_empty(rig.queue);
@@ -98,7 +102,7 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 }
 END_TEST
 
-/* The callback that ends its thread had the last event, so the fd must not stay readable. */
+/* The callback that ends its thread took the last event, so the fd must not stay readable. */
 START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 {
 	struct rig rig = rig_manual(2);
@@ -160,13 +164,13 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 END_TEST
 
 /*
- * More threads end in callbacks than the library has callback cells. A new thread may have the
+ * More threads end inside callbacks than the library has callback cells. A new thread may have the
  * address of an ended thread.
  */
 START_TEST(unwind_again_and_again_leaves_nothing)
 {
 	struct rig rig = rig_manual(1);
-	unsigned rounds = scaled(18000); /* more than the number of callback cells */
+	unsigned rounds = scaled(18000); /* larger than the number of callback cells of a hub */
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct leaver leaver;

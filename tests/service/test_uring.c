@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9 for a program on io_uring, by timerhub_uring.h: the program's ring polls the queue's
- * eventfd. No event is lost if the poll ends, or if the ring or the queue is closed. The tests on
- * manual hubs count completions; on real hubs a lost completion would hang the test. Every test
- * runs on a plain ring and on a deferred ring.
+ * Law 9 for a program with an io_uring (a ring): by the calls of timerhub_uring.h, the program's
+ * ring polls the eventfd of a queue. If the poll ends, or if the ring or the queue is closed, no
+ * event is lost. The tests on manual hubs count completions of the poll. On hubs with an owner
+ * thread, a lost completion would hang the test. Every test runs on a plain ring and on a deferred
+ * ring.
  */
 #include "rig.h"
 
@@ -43,12 +44,15 @@ static void ring_poll(struct io_uring *ring, struct timerhub_queue *queue)
 	expect_eq(io_uring_submit(ring), 1);
 }
 
-/* Takes a completion of the ring, if there is a completion. */
+/* Takes a completion of the ring. Returns false if the ring has no completion. */
 static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 {
 	struct io_uring_cqe *cqe;
 
-	/* This call flushes overflowed completions, and the completions deferred to this thread. */
+	/*
+	 * io_uring_get_events() flushes overflowed completions, and completions deferred to this
+	 * thread.
+	 */
 	expect_eq(io_uring_get_events(ring), 0);
 	if (io_uring_peek_cqe(ring, &cqe) < 0)
 		return false;
@@ -57,7 +61,7 @@ static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 	return true;
 }
 
-/* Takes the completions of a poll that has not ended. Returns their number. */
+/* Takes all completions of a poll that has not ended. Returns the number of completions. */
 static unsigned ring_take(struct io_uring *ring)
 {
 	struct io_uring_cqe cqe;
@@ -71,7 +75,7 @@ static unsigned ring_take(struct io_uring *ring)
 	return count;
 }
 
-/* Takes the last completion of a poll, after which the ring must have no completion. */
+/* Takes the last completion of an ended poll. The ring must then have no other completion. */
 static void ring_ends(struct io_uring *ring, int result)
 {
 	struct io_uring_cqe cqe;
@@ -83,7 +87,7 @@ static void ring_ends(struct io_uring *ring, int result)
 	expect(!ring_next(ring, &cqe));
 }
 
-/* Cancels the ring's poll. */
+/* Cancels the poll of this ring. */
 static void ring_cancel(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe = ring_request(ring, ON_OTHER);
@@ -94,7 +98,7 @@ static void ring_cancel(struct io_uring *ring)
 	ring_ends(ring, -ECANCELED);
 }
 
-static uint64_t now_ns; /* of this test's manual hub */
+static uint64_t now_ns; /* time of the manual hub of the running test */
 
 static struct rig rig_polled(struct io_uring *ring, int kind)
 {
@@ -137,7 +141,10 @@ START_TEST(poll_completes_each_time_that_events_come)
 }
 END_TEST
 
-/* The poll is edge-triggered. If a drain leaves events, a new edge must come. */
+/*
+ * The poll of the ring is edge-triggered. If a drain leaves events in the queue, the poll must see
+ * a new edge.
+ */
 START_TEST(poll_completes_again_when_some_are_left)
 {
 	struct io_uring ring;
@@ -176,7 +183,10 @@ START_TEST(poll_completes_at_once_if_events_wait)
 }
 END_TEST
 
-/* Two rings poll the same queue. The end of a cancelled poll is reported. */
+/*
+ * Two rings poll the same queue, and one poll is cancelled. The cancelled poll must report its end.
+ * The other poll must continue.
+ */
 START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 {
 	struct io_uring ring, other;
@@ -214,7 +224,7 @@ static void ring_fill(struct io_uring *ring)
 	expect_eq(io_uring_cq_ready(ring), RING_COMPLETIONS);
 }
 
-/* The kernel ends a poll if the ring has no room for its completion. */
+/* If the ring has no room for a completion, the kernel ends the poll. No event may be lost. */
 START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 {
 	struct io_uring ring;
@@ -243,7 +253,10 @@ START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 }
 END_TEST
 
-/* The ring is closed with the poll in it, and its descriptor's number goes to another ring. */
+/*
+ * A ring is closed while its poll is active, and its descriptor's number goes to another ring. The
+ * other ring must get no completion of the poll.
+ */
 START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 {
 	struct io_uring ring, stranger;
@@ -273,7 +286,10 @@ START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 }
 END_TEST
 
-/* The kernel keeps the closed queue's eventfd for the poll, so no other file is polled. */
+/*
+ * A queue is closed during a poll. For the poll, the kernel keeps the eventfd of the closed queue,
+ * so the poll does not watch another file.
+ */
 START_TEST(closed_queue_leaves_a_silent_poll)
 {
 	struct io_uring ring;
@@ -335,7 +351,7 @@ END_TEST
 
 enum { WANTED_MAX = 1 << 16 };
 static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* number of events of the timer with this data */
+static atomic_uchar seen[WANTED_MAX]; /* by the timer's data: number of events taken */
 static atomic_uint taken;
 
 static void race_begin(unsigned count)
@@ -370,7 +386,7 @@ static void take_singly(struct timerhub_queue *queue, unsigned max)
 	atomic_fetch_add(&taken, (unsigned)count);
 }
 
-/* Waits for completions of the poll and takes all of them. Returns their number. */
+/* Waits for completions of the poll and takes all of them. Returns the number of completions. */
 static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
@@ -398,7 +414,7 @@ static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, 
 	return count;
 }
 
-/* Another consumer, which takes one event at a time and leaves the rest. */
+/* Acts as another consumer of the queue, which takes one event at a time and leaves the rest. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;
@@ -410,8 +426,8 @@ static void *drain_singly(void *arg)
 }
 
 /*
- * Runs a loop on the ring beside `others` other consumers. At each completion the loop takes at
- * most `max` events.
+ * Runs an event loop on the ring beside `others` other consumers of the queue. At each completion
+ * of the poll, the event loop takes at most `max` events.
  */
 static void run_loop(int kind, unsigned max, unsigned others)
 {
@@ -458,7 +474,8 @@ START_TEST(loop_and_other_consumers_see_each_expiry_once)
 END_TEST
 
 /*
- * Returns the number of kinds of rings that the kernel has. Linux before 6.1 has no deferred ring.
+ * Returns the number of kinds of rings that the kernel offers. Linux before 6.1 has plain rings
+ * only, and no deferred rings.
  */
 static int kinds_known(void)
 {

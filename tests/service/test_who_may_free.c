@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs as written from the header only. Each program frees its timers' memory
- * as soon as the table "who may free when" permits it. If the table promises too much,
- * AddressSanitizer reports a use after free. test_exceptions.cc tests exceptions,
- * test_environment.c the environment.
+ * The tests are programs as a user writes them from the header. Each program frees its timers'
+ * memory as soon as the header's table "who may free when" permits. If the table permits a free too
+ * early, AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks that throw,
+ * and test_environment.c tests the environment.
  */
 #include "rig.h"
 
@@ -11,15 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The object of a timer. The mark of a session shows freed memory even without a sanitizer. */
+/*
+ * A session is the object of a timer. The mark of a session shows freed memory even without a
+ * sanitizer.
+ */
 #define MARK UINT64_C(0x5e551011)
 
 struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* for drain: the object of the connection's other socket */
-	struct session *next; /* for drain: the next object to free after the batch */
+	struct session *peer; /* session of the connection's other socket, if events are drained */
+	struct session *next; /* next session to free after the batch, if events are drained */
 	bool closed;
 };
 
@@ -118,8 +121,8 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	for (unsigned i = 0; i < 100 && atomic_load(&session->inside) < 2; i++)
 		(void)sched_yield();
 	/*
-	 * -ENOENT: the other callback has cancelled the timer. That callback frees the object after
-	 * this callback returns.
+	 * If the result is -ENOENT, the other callback has cancelled the timer. The other callback
+	 * frees the session after this callback has returned.
 	 */
 	if (timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer) != 0) {
 		expect_eq(session->mark, MARK);
@@ -154,7 +157,7 @@ static void free_in_callback(const struct timerhub_event *event)
 
 	expect_eq(session->mark, MARK);
 	expect_eq(timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer), -ENOENT);
-	session_free(session); /* a one-shot's callback runs once */
+	session_free(session); /* the callback of a one-shot timer runs only once */
 }
 
 START_TEST(frees_a_one_shot_in_its_callback_or_after_a_cancel)
@@ -191,7 +194,7 @@ static void close_one(struct session *session)
 	session->closed = true;
 	if (timerhub_cancel(rig.hub, session->timer) == 0) {
 		session_free(session);
-	} else { /* the timer's event is, or was, in the batch */
+	} else { /* the event of the timer is, or was, in the drained batch */
 		session->next = dead;
 		dead = session;
 	}
@@ -246,7 +249,8 @@ START_TEST(frees_at_the_end_of_the_batch)
 		}
 		expect_eq(atomic_load(&sessions), 0);
 	}
-	expect_cmp(in_batch, >, 0); /* the case that this test is about has occurred */
+	/* in_batch counts the sessions that had an event in the batch */
+	expect_cmp(in_batch, >, 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -279,7 +283,10 @@ START_TEST(stops_joins_and_closes)
 		timerhub_queue_stop(rig.queue);
 		for (unsigned i = 0; i < COUNT_OF(threads); i++)
 			thread_join(threads[i]);
-		/* Events that expire after the last worker has left wait for a drain. */
+		/*
+		 * An event that expires after the last worker has left waits for a drain by the
+		 * test.
+		 */
 		expect_eq(stats_of(rig.hub).delivered, atomic_load(&taken));
 		timerhub_queue_close(rig.queue);
 		expect_eq(stats_of(rig.hub).live, 0);
@@ -301,7 +308,7 @@ static void count_expiry(const struct timerhub_event *event)
 struct beater {
 	pthread_t thread;
 	timerhub_timer timer;
-	unsigned started; /* number of re-arms that found the timer idle */
+	unsigned started; /* number of re-arms that started the idle timer */
 	struct dice dice;
 };
 
@@ -324,7 +331,7 @@ START_TEST(beats_from_two_threads)
 	struct beater beaters[2];
 	pthread_t threads[2];
 	timerhub_timer timer;
-	unsigned started = 1; /* the arm is one start */
+	unsigned started = 1; /* the arm starts the timer for the first time */
 	uint64_t until_ns;
 
 	rig = rig_open(4);
@@ -339,7 +346,7 @@ START_TEST(beats_from_two_threads)
 		thread_join(beaters[i].thread);
 		started += beaters[i].started;
 	}
-	/* Each start ends in one expiry. */
+	/* Each start of the timer must end in one expiry. */
 	until_ns = monotonic_ns() + ARRIVES;
 	while (atomic_load(&expiries) < started) {
 		expect(monotonic_ns() < until_ns);
