@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* See checked_load.h. */
+/* Implements a load on a hub whose events are checked. See checked_load.h. */
 #include "checked_load.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 /*
- * The arming thread writes the first three members, the consumer writes the last two. The test
- * checks them after both threads have ended.
+ * The arming thread writes the first three members of a fate, and the consumer writes the last two.
+ * The test reads the members after both threads have ended.
  */
 struct fate {
 	timerhub_timer timer;
 	uint64_t deadline_ns;
 	bool cancelled;
 	unsigned delivered;
-	uint64_t delivered_ns; /* deadline that the event reported */
+	uint64_t delivered_ns; /* deadline that the delivered event reported */
 };
 
 struct life {

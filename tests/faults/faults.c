@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See faults.h. */
+/* Implements the functions that all programs of the suite `faults` share. See faults.h. */
 #include "faults.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static atomic_uint *injected; /* in memory shared with the processes of the tests */
+/* number of injected faults, in memory shared with the tests' processes */
+static atomic_uint *injected;
 static const char *program_name;
 
 void faults_begin(const char *name, int argc, char **argv)
@@ -38,7 +39,10 @@ void faults_skip(const char *what, const char *reason)
 	fflush(stdout);
 }
 
-/* Reads a thread's CPU clock, whose id the kernel derives from the thread's id. */
+/*
+ * Returns the CPU time of a thread. The kernel derives the id of the thread's CPU clock from the id
+ * of the thread.
+ */
 static uint64_t thread_cpu_ns(pid_t tid)
 {
 	struct timespec used;
@@ -48,8 +52,8 @@ static uint64_t thread_cpu_ns(pid_t tid)
 }
 
 /*
- * Returns how often an owner that sleeps a millisecond each time may wake in the window, on a busy
- * machine.
+ * Returns how often an owner that sleeps for a millisecond at a time may wake in `window_ns`, on a
+ * busy machine.
  */
 static uint64_t naps_max(uint64_t window_ns)
 {
@@ -57,8 +61,9 @@ static uint64_t naps_max(uint64_t window_ns)
 }
 
 /*
- * Watches the owner for a while. An owner that loops without sleep would make tens of thousands of
- * turns and use all the CPU time.
+ * Watches the owner for a while, and fails if the owner wakes too often or uses too much CPU time.
+ * An owner that loops without sleep would make tens of thousands of rounds and use all the CPU
+ * time.
  */
 static void watch_owner(struct timerhub *hub, bool may_nap)
 {
@@ -79,8 +84,8 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 void owner_rests(struct timerhub *hub)
 {
 	/*
-	 * The owner may still have schedule entries of timers that were cancelled, and would wake
-	 * once for them. This call makes the owner look at these entries now.
+	 * The owner may still have schedule entries of cancelled timers, and would wake once for
+	 * these entries. timerhub_queue_close() makes the owner look at these entries now.
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See refusal.h. */
+/* Implements refusals of system calls by seccomp notifications. See refusal.h. */
 #include "refusal.h"
 
 #include "faults.h"
@@ -16,8 +16,9 @@
 #define RANGES_MAX 64
 
 /*
- * The watcher receives this call too. refusals_close() makes it, so that the watcher wakes and
- * ends. A container's filter allows the call, and the tests do not make it elsewhere.
+ * The watching thread also receives LAST_CALL, by which refusals_close() makes the watching thread
+ * wake and end. LAST_CALL is a call that a container's filter allows and that the tests do not make
+ * elsewhere.
  */
 #define LAST_CALL SYS_getpgid
 
@@ -28,7 +29,7 @@ static struct plan {
 	unsigned to_let_pass;
 	unsigned to_refuse;
 	unsigned refused;
-	unsigned number; /* number of this plan; each refuse() begins a new plan */
+	unsigned number; /* number of this plan; each call of refuse() makes a new plan */
 } plan = { .call = -1 };
 
 static atomic_int notify_fd = -1;
@@ -37,8 +38,8 @@ static atomic_bool over;
 static pthread_t watcher;
 
 /*
- * The address ranges of the code whose calls are counted and refused. The runtime of a sanitizer is
- * not among them, because it would end the process at a refusal.
+ * The address ranges of the code whose system calls are counted and refused. The ranges leave out
+ * the runtime of a sanitizer, because a sanitizer ends the process if a call is refused.
  */
 static struct {
 	uintptr_t begin;
@@ -77,7 +78,10 @@ static bool counts(const struct seccomp_data *data)
 	return false;
 }
 
-/* Returns the errno to answer with, or 0 to let the call pass. The caller holds the lock. */
+/*
+ * Returns the errno with which the watching thread answers a call, or 0 to let the call pass. The
+ * caller of judge() holds plan_lock.
+ */
 static int judge(const struct seccomp_data *data)
 {
 	if (!counts(data))
@@ -95,9 +99,10 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Returns false if the caller no longer waits for the answer. If the caller no longer waits, a
- * signal has interrupted it. The caller makes the call again, and the first decision does not
- * count. The kernel also interrupts a thread when it frees the thread's io_uring.
+ * Answers a system call. Returns false if its caller no longer waits for the answer. If the caller
+ * no longer waits, a signal has interrupted the call. The caller then makes the call again, and the
+ * first decision about the call does not count. When the kernel frees the io_uring of a thread, it
+ * also interrupts the thread's call.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -111,8 +116,8 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 }
 
 /*
- * The watcher counts the call before it answers. So a caller that has the answer finds the call
- * counted.
+ * The watching thread counts a call before it answers the call. So when a caller gets the answer,
+ * its call is already counted.
  */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
@@ -147,10 +152,16 @@ static void *watch(void *arg)
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
 	while (!ended) {
 		memset(request, 0, sizeof(*request));
-		/* At this error the caller was interrupted, or has ended. */
+		/*
+		 * An error of seccomp_notify_receive() means that the caller was interrupted or has
+		 * ended.
+		 */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
-		/* The watcher ends after it has answered refusals_close()'s call. */
+		/*
+		 * The watching thread ends after it has answered the call by which refusals_close()
+		 * wakes it.
+		 */
 		if (atomic_load(&over))
 			ended = answer(request, response, ECANCELED);
 		else
@@ -170,8 +181,8 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
 	/*
-	 * AddressSanitizer holds a lock while it starts a thread, and its new threads need that
-	 * lock.
+	 * AddressSanitizer holds a lock while it starts a thread, and the new thread needs the
+	 * lock. The function therefore waits until the watching thread runs.
 	 */
 	while (!atomic_load(&watching))
 		sleep_ns(50 * US);
@@ -192,7 +203,7 @@ bool refusals_open(const int *calls, unsigned count)
 void refusals_close(void)
 {
 	atomic_store(&over, true);
-	/* This call wakes the watcher, which answers instead of the kernel. */
+	/* LAST_CALL wakes the watching thread, which answers the call in place of the kernel. */
 	expect_eq(syscall(LAST_CALL, 0), -1);
 	expect_eq(errno, ECANCELED);
 	thread_join(watcher);

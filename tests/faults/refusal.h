@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the kernel refuse system calls: the k-th call of a kind, or all calls from the k-th on.
+ * Makes the kernel refuse system calls of one kind from the k-th call on, either some calls or all
+ * calls.
  *
- * A seccomp filter reports the calls to a thread outside the filter, which counts and answers them.
- * So the refusals reach the calls of the C library and of liburing too, and need no privileges. The
- * filter does not use ptrace, which a leak checker needs.
+ * A seccomp filter reports the calls to a watching thread, which counts and answers them. The
+ * filter does not apply to the watching thread. The refusals therefore also reach the calls of the
+ * C library and of liburing, and need no privileges. The filter does not use ptrace, because a leak
+ * checker needs ptrace.
  */
 #ifndef TESTS_REFUSAL_H
 #define TESTS_REFUSAL_H
@@ -14,29 +16,38 @@
 #define REFUSE_ALWAYS (~0u)
 
 /*
- * From now on, count these calls of this thread and of the threads that it starts. A process may
- * call this once. If the kernel does not allow the filter, the function prints the reason and
- * returns false.
+ * Counts these system calls from now on, in the calling thread and in all threads that it starts. A
+ * process may call refusals_open() only once. If the kernel does not allow the filter,
+ * refusals_open() prints the reason and returns false.
  */
 bool refusals_open(const int *calls, unsigned count);
 
 /*
- * End the counting, when all hubs are closed. The function ends the watching thread, since
- * ThreadSanitizer delays the exit of a process with threads for a second. After that the kernel
- * refuses such calls with ENOSYS.
+ * Ends the counting of system calls. All hubs must be closed before. refusals_close() ends the
+ * watching thread, because ThreadSanitizer delays the exit of a process with threads by a second.
+ * After refusals_close() the kernel refuses the counted calls with ENOSYS.
  */
 void refusals_close(void);
 
-/* From now on, refuse `times` such calls, beginning with the k-th. The next call has k = 1. */
+/*
+ * Makes the kernel refuse `times` calls of `call` with `error`, from the k-th call on. The next
+ * call has the number k = 1.
+ */
 void refuse(int call, int error, unsigned k, unsigned times);
 
-/* End the refusals. Returns the number of calls that were refused after refuse(). */
+/*
+ * Ends the refusals that refuse() began. Returns the number of calls that were refused since
+ * refuse().
+ */
 unsigned refuse_no_more(void);
 
-/* Returns the number of calls that were refused so far. */
+/* Returns the number of calls refused since the last refuse(). */
 unsigned refused(void);
 
-/* Refuse all such calls of all threads from now on, by an ordinary filter. */
+/*
+ * Makes the kernel refuse this system call in all threads of the process from now on, by an
+ * ordinary seccomp filter.
+ */
 void deny_everywhere(int call, int error);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The faults are made by the program itself. The program writes and reads a queue's eventfd, forks
- * at random times, and closes queues and hubs while other threads are inside waits and calls.
- * Against the contract, a producer arms on a queue during its close.
+ * In these tests the program itself makes the faults. A test writes and reads a queue's eventfd,
+ * forks at random times, or closes queues and hubs while other threads are inside waits and calls.
+ * In one test, a producer arms a timer on a queue during the close of the queue, which the contract
+ * forbids.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -19,7 +20,10 @@ static atomic_bool over;
 
 /* ---- strangers write and read the eventfd ---- */
 
-/* Write until the eventfd is full. If the owner has rung in the meantime, write again. */
+/*
+ * Writes until the count of the eventfd is at its maximum. If the owner has signalled the eventfd
+ * during the write, the function tries again.
+ */
 static void fill_up(int fd)
 {
 	uint64_t most = FULL;
@@ -49,7 +53,8 @@ static void *fill_and_read(void *arg)
 
 START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 {
-	struct rig rig = rig_open(1024); /* room for all timers, if no consumer takes events */
+	/* room for all timers of the test, even if no consumer takes events */
+	struct rig rig = rig_open(1024);
 	pthread_t stranger;
 
 	thread_start(&stranger, fill_and_read, rig.queue);
@@ -62,8 +67,8 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 END_TEST
 
 /*
- * Wait until the fd is readable or has an edge. A readable fd may be unreadable for a moment, while
- * the owner makes room in the full eventfd before it rings.
+ * Waits until the fd is readable or has an edge. When the owner makes room in a full eventfd before
+ * a signal, the fd is unreadable for a moment.
  */
 static void await(const struct rig *rig, int poll_fd)
 {
@@ -80,7 +85,10 @@ static void await(const struct rig *rig, int poll_fd)
 	expect_eq(count, 1);
 }
 
-/* Take one event for each waiting timer, by poll and drain. Fill the fd before each event. */
+/*
+ * Takes one event for each waiting timer, by poll and drain. Before each event, the function sets
+ * the eventfd to its maximum.
+ */
 static void take_polled(struct rig *rig, int poll_fd)
 {
 	struct timerhub_event events[4];
@@ -127,8 +135,8 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 END_TEST
 
 /*
- * If the queue has rung after a stranger filled the fd, the drain clears the stranger's writes as
- * well.
+ * If the owner has signalled the queue after a stranger filled the eventfd, the next drain of an
+ * event also clears the stranger's count.
  */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
@@ -189,7 +197,8 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 {
 	struct rig rig = rig_open(1024);
 	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	unsigned forks = sanitized() ? 10 : 60; /* copying a sanitizer's memory is slow */
+	/* a child with a sanitizer's memory takes long to fork */
+	unsigned forks = sanitized() ? 10 : 60;
 	struct dice dice = dice_new(4);
 
 	for (unsigned i = 0; i < forks; i++) {
@@ -212,7 +221,8 @@ END_TEST
 #define WAITERS 3
 #define TIMERS 64
 #define CAPACITY 8192
-#define LATE_MAX (CAPACITY / 2) /* armed while no consumer takes events, on a stalled machine */
+/* limit of the timers that wait while the machine stalls and no consumer runs */
+#define LATE_MAX (CAPACITY / 2)
 
 static atomic_uint waiters_told;
 static timerhub_timer shared_timers[TIMERS];
@@ -231,8 +241,9 @@ static void *wait_for_the_end(void *arg)
 }
 
 /*
- * While a queue closes, this thread re-arms and cancels timers of that queue, and uses a queue of
- * its own. The contract allows these calls during the close.
+ * Main function of a thread that works while another thread closes a queue. The thread re-arms and
+ * cancels timers of the closing queue, and uses a queue of its own. The contract allows these calls
+ * during the close of a queue.
  */
 static void *call_meanwhile(void *arg)
 {
@@ -261,8 +272,9 @@ static void *call_meanwhile(void *arg)
 }
 
 /*
- * Against the contract, the queue closes during this arm. The contract does not say what happens to
- * the timer. The timer must end, and the hub must keep working.
+ * Main function of the late producer. The queue closes while the thread arms timers on it, which
+ * the contract forbids. The contract does not say what happens to the timers. The library must end
+ * the timers, and the hub must keep working.
  */
 static void *arm_too_long(void *arg)
 {
@@ -283,7 +295,10 @@ struct crowd {
 	pthread_t producer;
 };
 
-/* After the close no queue is opened, because the late producer might arm on it. */
+/*
+ * After the close of the queue, the test opens no other queue, because the late producer might arm
+ * timers on the new queue.
+ */
 static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
 {
 	atomic_store(&over, false);
@@ -344,7 +359,7 @@ START_TEST(queues_close_among_waiters_and_callers)
 }
 END_TEST
 
-/* When the hub closes, only waits may be in progress. */
+/* When a hub closes, waits may be in progress, but no other calls on the hub. */
 START_TEST(hubs_close_under_waiters_in_many_queues)
 {
 	struct dice dice = dice_new(7);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources run out. The kernel refuses the k-th system call of each kind during timerhub_open(),
- * for every k. In other tests, no memory can be locked, or all descriptors are taken while the hub
- * runs. timerhub_open() fails cleanly or works without the resource. A failed open leaves no
- * resource behind. Live timers continue. tests/service/test_denied.c limits descriptors before
- * open.
+ * In these tests the process runs out of resources. In one test the kernel refuses the k-th system
+ * call of each kind during timerhub_open(), for every k. In other tests, no memory can be locked,
+ * or all descriptors are taken while the hub runs. timerhub_open() fails cleanly or works without
+ * the resource. If timerhub_open() fails, it must leave no resource behind. While resources are
+ * missing, live timers must continue. tests/service/test_denied.c limits the number of descriptors
+ * before the open.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -36,10 +37,16 @@ static struct leftovers leftovers_now(void)
 		                   thread_status(getpid(), "VmSize:", 10) };
 }
 
-/* Memory that the C library keeps for each refused thread. glibc 2.43 keeps the stack. */
+/*
+ * Memory that the C library keeps for each thread whose start was refused. glibc 2.43 keeps the
+ * thread's stack.
+ */
 static uint64_t libc_keeps_kib;
 
-/* With a sanitizer the size is not compared, because a sanitizer maps memory at any time. */
+/*
+ * Expects that the process has no more descriptors, threads and memory than before. In a sanitized
+ * build the memory is not compared, because a sanitizer maps memory at any time.
+ */
 static void expect_nothing_left(const struct leftovers *before)
 {
 	expect_eq(process_fd_count(), before->fds);
@@ -83,15 +90,12 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 	return result;
 }
 
-/*
- * A refused system call with its errno. timerhub_open() returns the errno if the hub needs the
- * resource.
- */
+/* A system call that the test refuses, and the errno with which the test refuses it. */
 struct shortage {
 	int call;
 	int error;
-	bool fatal;     /* open fails for some refused call */
-	uint32_t flags; /* flags of the hub's config */
+	bool fatal; /* true if timerhub_open() fails for the refusal of at least one k-th call */
+	uint32_t flags; /* flags in the config of the hub */
 };
 
 static const struct shortage shortages[] = {
@@ -101,11 +105,11 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
 	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
 	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
-	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* protects a new stack or the heap */
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* this call protects a new stack or the heap */
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
-	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* name and slack are optional */
+	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* thread name and timer slack are optional */
 	{ SCMP_SYS(brk), ENOMEM, false, 0 },
-	/* Calls that make the board for timerhub-top. */
+	/* The following calls make the board, which timerhub-top maps. */
 	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
@@ -114,8 +118,8 @@ static const struct shortage shortages[] = {
 };
 
 /*
- * Returns the system call by which the C library starts a thread. In some containers it is not
- * clone3.
+ * Returns the number of the system call by which the C library starts a thread. In some containers
+ * the C library does not use clone3.
  */
 static int thread_call(void)
 {
@@ -139,7 +143,9 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 	} else {
 		if (fired == 0 && uring_ran_out(result))
 			test_skips("io_uring", -result);
-		/* glibc returns EAGAIN if it cannot map a thread's stack. */
+		/*
+		 * If glibc cannot map the stack of a thread, it returns EAGAIN instead of ENOMEM.
+		 */
 		expect(result == -shortage->error ||
 		       (shortage->error == ENOMEM && result == -EAGAIN));
 		*failed = true;
@@ -149,8 +155,9 @@ static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, b
 }
 
 /*
- * The first use of a hub maps memory that stays, such as a thread's stack, the C library's heaps,
- * or a sanitizer's thread.
+ * The first open of a hub maps memory that the process keeps, such as a thread's stack, the C
+ * library's heaps, or a sanitizer's thread. The function opens and closes hubs before the test
+ * measures memory.
  */
 static void warm_up(uint32_t flags)
 {
@@ -170,8 +177,8 @@ static void *do_nothing(void *arg)
 }
 
 /*
- * The test measures this by threads that do not use the library. The first refused threads may use
- * up cached stacks.
+ * Measures libc_keeps_kib by threads that do not use the library. The function starts several
+ * threads, because the first refused threads may use up stacks that the C library has cached.
  */
 static void measure_libc(const struct shortage *shortage)
 {
@@ -203,7 +210,7 @@ static void refuse_each(const struct shortage *shortage)
 	refusals_close();
 }
 
-/* The open is made in a child process, because a sanitizer makes system calls at exit. */
+/* A child process opens the hub, because a sanitizer makes system calls at exit. */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();
@@ -301,8 +308,8 @@ static void limit_descriptors(rlim_t most)
 }
 
 /*
- * Root may lock any amount of memory, so become another user. Returns false if the kernel refuses
- * the change.
+ * Changes the user of the process from root to another user, because root may lock any amount of
+ * memory. Returns false if the kernel refuses the change.
  */
 static bool become_nobody(void)
 {
@@ -312,7 +319,10 @@ static bool become_nobody(void)
 		faults_skip("memory to lock", "cannot leave root");
 		return false;
 	}
-	/* Without this call /proc/self would belong to root. */
+	/*
+	 * prctl() makes /proc/self belong to the new user. Without this call the files would belong
+	 * to root.
+	 */
 	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0);
 	return true;
 }
@@ -362,7 +372,7 @@ static void expect_no_queue(struct timerhub *hub)
 	expect(!queue);
 }
 
-/* The test takes all descriptors while the hub is open. */
+/* While the hub is open, the test takes all descriptors that are left. */
 START_TEST(without_descriptors_left_life_goes_on)
 {
 	struct rig rig = rig_open(256);
@@ -385,8 +395,8 @@ START_TEST(without_descriptors_left_life_goes_on)
 END_TEST
 
 /*
- * After everything is open, the test lowers the limit of descriptors to 0, as a sandbox does.
- * ppoll() then refuses to wait for even one descriptor.
+ * When everything is open, the test lowers the limit of descriptors to 0, as a sandbox does. With
+ * this limit, ppoll() refuses to wait for even one descriptor.
  */
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {

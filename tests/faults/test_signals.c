@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process gets thousands of signals, and is stopped and continued many times. The owner takes
- * none of the signals. An interrupted sleep is no evidence that a deadline has passed.
+ * The process of each test gets thousands of signals, or is stopped and continued many times. The
+ * owner thread must take none of the signals. If a signal interrupts a sleep of the owner, the
+ * owner must not conclude that a deadline has passed.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -47,7 +48,10 @@ static void block_storm(int how)
 	expect_eq(pthread_sigmask(how, &set, NULL), 0);
 }
 
-/* Signals go to the process, whose threads do not block them, and to the owner's thread itself. */
+/*
+ * The test sends signals to the process, whose other threads do not block them, and to the owner
+ * thread itself.
+ */
 START_TEST(ten_thousand_signals_are_not_the_owners)
 {
 	struct rig rig = rig_open(512);
@@ -74,7 +78,8 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 END_TEST
 
 /*
- * All other threads block the signals. The owner is the only thread that the kernel could choose.
+ * All threads except the owner block the signals. The owner is then the only thread that the kernel
+ * could choose for a signal.
  */
 START_TEST(signals_that_nobody_else_takes_stay_pending)
 {
@@ -82,7 +87,8 @@ START_TEST(signals_that_nobody_else_takes_stay_pending)
 	struct rig rig;
 
 	install_handlers();
-	rig = rig_open(512); /* before the mask is set, so the owner does not inherit it */
+	/* the hub is opened before block_storm(), so the owner does not inherit the mask */
+	rig = rig_open(512);
 	owner = timerhub_owner_tid(rig.hub);
 	block_storm(SIG_BLOCK);
 	for (unsigned i = 0; i < SIGNALS / 10; i++)
@@ -101,7 +107,10 @@ START_TEST(signals_that_nobody_else_takes_stay_pending)
 }
 END_TEST
 
-/* Threads are stopped during waits, sleeps and calls. SIGCONT also comes without a stop. */
+/*
+ * SIGSTOP stops the threads of the process during waits, sleeps and calls. The test also sends
+ * SIGCONT to a process that is not stopped.
+ */
 START_TEST(stop_and_continue_storms_make_nothing_early_or_lost)
 {
 	struct dice dice = dice_new(2);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel refuses the calls by which the owner sleeps. The kernel refuses only the k-th call,
- * for every k up to the number of calls, or all calls from the k-th on, or all calls by a filter
- * that is installed after the hub is open. Law 11, and laws 1, 2 and 8 during the refusals.
- * tests/service/test_denied.c refuses calls before open.
+ * In these tests the kernel refuses the system calls by which the owner sleeps. The kernel refuses
+ * only the k-th call, for every k. In other tests it refuses all calls from the k-th on, or a
+ * filter that is installed after the open of the hub refuses all calls. The tests check law 11, and
+ * laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls before the open of
+ * the hub.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -18,7 +19,7 @@
 static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
 static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
 
-/* The calls by which the owner sleeps and prepares to sleep. */
+/* The system calls by which the owner sleeps, and those by which it prepares its io_uring. */
 static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
 	                           SCMP_SYS(io_uring_register) };
 static const int poll_calls[] = { SCMP_SYS(ppoll) };
@@ -40,8 +41,8 @@ static bool watch_sleeping_calls(void)
 }
 
 /*
- * If io_uring is refused, the owner uses ppoll. If ppoll is refused too, it can only look now and
- * then.
+ * If io_uring is refused, the owner must sleep by ppoll(). If ppoll() is refused too, the owner can
+ * only pause for a moment and look again.
  */
 static void owner_copes(struct timerhub *hub)
 {
@@ -64,8 +65,9 @@ static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
 }
 
 /*
- * Use a hub with one refusal. The library repeats an interrupted call. If open is refused, only a
- * caller that insisted on io_uring gets the error. Returns false if there was no k-th call.
+ * Opens and uses a hub while the k-th call of `call` is refused once. The library repeats an
+ * interrupted call. If the kernel refuses io_uring, timerhub_open() fails only if its caller
+ * insists on io_uring. Returns false if fewer than k calls were made.
  */
 static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
 {
@@ -116,7 +118,9 @@ START_TEST(refused_once_at_the_kth_call)
 }
 END_TEST
 
-/* After one refusal with EAGAIN, even the first call, the owner still uses io_uring. */
+/*
+ * After one call was refused with EAGAIN, even the first, the owner must still sleep by io_uring.
+ */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {
 	int error = transient_errors[_i];
@@ -129,7 +133,10 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 	for (unsigned k = 1; k <= 4; k++) {
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
-			/* Repeat the test if a busy machine made all timers late at once. */
+			/*
+			 * The loop repeats the load, because on a busy machine all timers may be
+			 * late, and the owner may not sleep.
+			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);
 		}
@@ -142,8 +149,8 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 END_TEST
 
 /*
- * All calls from the k-th on are refused. The owner changes to the other sleeper, and the
- * statistics name it.
+ * The kernel refuses all calls of one kind from the k-th on. The owner must change to its other
+ * sleeper, and the statistics must name that sleeper.
  */
 static void live_from_then_on_without(int error, unsigned k)
 {
@@ -180,8 +187,8 @@ START_TEST(refused_from_the_kth_call_on)
 END_TEST
 
 /*
- * The sleeper works, but a signal interrupts each of its calls. The owner must not use all CPU
- * time.
+ * The sleeper of the owner works, but a signal interrupts each of its system calls. The owner must
+ * not use all the CPU time.
  */
 START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 {
@@ -205,7 +212,8 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 END_TEST
 
 /*
- * A due timer comes within a second. Time in which the owner waits for a processor does not count.
+ * Takes an event, which must come within a second after the timer is due. The second does not
+ * include the time in which the owner waits for a processor.
  */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 {
@@ -222,8 +230,8 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 }
 
 /*
- * A filter is installed for the whole process while the owner sleeps. The owner finds the refusal
- * when it wakes, and closes the ring's descriptor.
+ * While the owner sleeps, a filter that refuses io_uring is installed for the whole process. The
+ * owner must notice the refusal when it wakes, and must close the descriptor of its io_uring.
  */
 START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 {

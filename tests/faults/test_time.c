@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clock is shifted by a time namespace, or the CPU is busy when a timer is due. Lateness is the
- * only permitted effect.
+ * In these tests a time namespace shifts the clock, or the CPU is busy when a timer is due. The
+ * only permitted effect is that events are late.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -32,8 +32,8 @@ static bool write_text(const char *path, const char *text)
 /* ---- a shifted clock ---- */
 
 /*
- * Children that this process forks from now on have this clock offset. Without root, the process
- * first enters a user namespace.
+ * Shifts the clock of all children that this process forks from now on, by `offset_s` seconds. If
+ * the process is not root, it first enters a user namespace.
  */
 static bool shift_clock(int offset_s)
 {
@@ -103,7 +103,7 @@ static void *compete(void *arg)
 	return arg;
 }
 
-/* The owner has the lowest priority, and each CPU has a busy thread of a higher priority. */
+/* The owner thread has the lowest priority, and on each CPU a busy thread has a higher priority. */
 START_TEST(an_owner_that_rarely_runs_loses_nothing)
 {
 	pthread_t competitors[COMPETITORS];
@@ -123,8 +123,8 @@ START_TEST(an_owner_that_rarely_runs_loses_nothing)
 END_TEST
 
 /*
- * Put the process into a new group with 5 ms of CPU in 50. Returns false if the system does not
- * permit the group.
+ * Puts the process into a new group that may use the CPU for 5 ms of every 50 ms. Returns false if
+ * the system does not permit a group with such a quota.
  */
 static bool enter_group(const char *parent, char *group, size_t size)
 {
@@ -149,7 +149,7 @@ static bool enter_group(const char *parent, char *group, size_t size)
 	return entered;
 }
 
-/* Returns the number of periods in which the group ran out of CPU. */
+/* Returns the number of periods in which the group has used up its quota of CPU time. */
 static unsigned times_throttled(const char *group)
 {
 	char path[PATH_MAX];
@@ -167,8 +167,9 @@ static unsigned times_throttled(const char *group)
 }
 
 /*
- * A busy thread uses the whole quota. The group runs for 5 ms, and then stops for 45 ms. If a busy
- * machine gave the group less time, the test repeats the run.
+ * A busy thread uses up the whole quota of CPU time. The process group runs for 5 ms, and is then
+ * stopped for 45 ms. If a busy machine has given the group less time than its quota, the test
+ * repeats the run.
  */
 static void live_on_quota(const char *group)
 {

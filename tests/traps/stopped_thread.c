@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* See stopped_thread.h. */
+/* Implements threads that stop at a chosen point of the library. See stopped_thread.h. */
 #include "stopped_thread.h"
 
 #define NOWHERE (-1)
 #define POLL_NS (20 * US)
 
-/* The stopped thread of this thread, or NULL. */
+/* The stopped_thread that the calling thread runs, or NULL if the calling thread is another one. */
 static _Thread_local struct stopped_thread *self;
 /*
- * The thread of this hub's owner. Only the owner, and a stopped thread that advances a manual hub,
- * reach the owner's points.
+ * The owner thread of the test's hub. Only the owner thread, and a stopped thread that advances a
+ * manual hub, reach the test points of the owner.
  */
 static struct stopped_thread owner = { .stop_at = NOWHERE };
 
@@ -79,7 +79,7 @@ static void *stopped_thread_main(void *arg)
 	return NULL;
 }
 
-/* Wait until the stopped thread has stopped at its point, or its deed is done. */
+/* Waits until the thread has stopped at its test point, or until its call has returned. */
 static void wait_stopped_or_over(const struct stopped_thread *held)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -93,8 +93,7 @@ static void wait_stopped_or_over(const struct stopped_thread *held)
 static void wait_stopped(const struct stopped_thread *held)
 {
 	wait_stopped_or_over(held);
-	expect(atomic_load(
-		&held->stopped)); /* if not, the stopped thread never reached the point */
+	expect(atomic_load(&held->stopped)); /* the thread has never reached its test point */
 }
 
 void stopped_thread_start(struct stopped_thread *held, enum test_point point)
@@ -168,8 +167,8 @@ void expect_nothing(struct rig *rig)
 	expect_empty(rig->queue);
 	if (timerhub_owner_tid(rig->hub) > 0) {
 		/*
-		 * The owner publishes an event and then rings. A consumer may take the event before
-		 * the ring.
+		 * The owner publishes an event, and signals it after that. A consumer may take the
+		 * event before the owner signals it.
 		 */
 		owner_settles(rig->hub);
 		expect_empty(rig->queue);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that stop at a chosen point inside the library and stay there until released, like a
- * thread preempted at the worst moment. The library, built with TIMERHUB_TEST_POINTS, calls a hook
- * at the points listed in lib/base/test_point.h.
+ * Declares threads that stop at a chosen point inside the library, like a thread that the kernel
+ * preempts at the worst moment. A thread stays stopped until the test releases it. If the library
+ * is built with TIMERHUB_TEST_POINTS, it calls a hook at the points listed in
+ * lib/base/test_point.h.
  */
 #ifndef TESTS_STOPPED_THREAD_H
 #define TESTS_STOPPED_THREAD_H
@@ -13,69 +14,73 @@
 
 #include "base/test_point.h"
 
-/* First margin that a test gives to until_in_time(). */
+/* The first margin that a test passes to until_in_time(). */
 #define MARGIN (30 * MS)
 
 /*
- * A delay longer than any test. If the owner overlooks a timer, its event comes only after this
- * delay.
+ * A delay longer than any test. If the owner overlooks a timer, the timer's event comes only after
+ * this delay, and the test fails.
  */
 #define FAR HOUR
 
 enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, CLOSE_QUEUE, STOP };
 
-/* The one library call that a stopped thread makes. */
+/* The library call that a stopped thread makes. */
 struct deed {
 	enum deed_kind what;
 	struct timerhub_queue *queue;
 	struct timerhub *hub;
-	timerhub_timer timer; /* timer to re-arm or cancel; result of an arm */
-	uint64_t at_ns;       /* absolute deadline; for ADVANCE the clock; for WAIT the timeout */
-	unsigned max;         /* used by DRAIN, DISPATCH and WAIT */
+	timerhub_timer timer; /* timer to re-arm or cancel; for ARM, the armed timer */
+	uint64_t at_ns;       /* absolute deadline, new time (ADVANCE) or timeout (WAIT) */
+	unsigned max;         /* largest number of events to take; used by DRAIN and WAIT */
 	int result;
 	struct timerhub_event events[8];
 };
 
 struct stopped_thread {
-	struct deed deed; /* read the result after stopped_thread_finish() */
+	struct deed deed; /* the test reads its result after stopped_thread_finish() */
 	pthread_t thread;
-	atomic_int stop_at; /* enum test_point, or NOWHERE */
-	atomic_int passes; /* how often the stopped thread passes the point before it stops there */
-	atomic_bool stopped;  /* the stopped thread is stopped at the point */
-	atomic_bool released; /* the stopped thread may continue */
-	atomic_bool over;     /* the call has returned */
+	atomic_int stop_at; /* test point (enum test_point) at which the thread stops, or NOWHERE */
+	/* number of times that the thread passes the point before it stops there */
+	atomic_int passes;
+	atomic_bool stopped;  /* true while the thread is stopped at the point */
+	atomic_bool released; /* true if the thread may continue */
+	atomic_bool over;     /* true if the library call has returned */
 };
 
-/* Start a thread that makes the call, and return when it has stopped at the point. */
+/*
+ * Starts a thread that makes the library call, and returns when the thread has stopped at the
+ * point.
+ */
 void stopped_thread_start(struct stopped_thread *held, enum test_point point);
 /*
- * Release the stopped thread, and return when it has stopped at this point or has finished its
- * call.
+ * Lets the stopped thread continue, and returns when the thread has stopped at this point or
+ * finished its call.
  */
 void stopped_thread_go_on_if_it_comes(struct stopped_thread *held, enum test_point point);
-/* Release the stopped thread, and wait until its call has returned. */
+/* Lets the stopped thread continue, and waits until its library call has returned. */
 void stopped_thread_finish(struct stopped_thread *held);
 
-/* The owner thread stops when it reaches this point for the nth time. */
+/* Makes the owner thread stop when it reaches this point for the nth time. */
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
-/* Cancel owner_stop_at(): the owner no longer stops. */
+/* Cancels owner_stop_at(): the owner thread no longer stops. */
 void owner_stop_at_nothing(void);
 
-/* Calls rigs_begin() and installs the hook. */
+/* Calls rigs_begin(), and installs the hook that stops threads. */
 void stopped_threads_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
-/* Returns the next event, which must come within ARRIVES and have this data. */
+/* Returns the next event of the queue, which must come within ARRIVES and have this data. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*
- * On a manual hub, the hub must announce the time `at_ns`, the event must come at that time, and no
- * event may come earlier.
+ * Expects that a manual hub announces the time `at_ns`, and that an event with this data comes at
+ * this time and no event earlier.
  */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
-/* Make the owner look at its inbox, and sleep again. */
+/* Makes the owner look at its inbox, and waits until the owner sleeps again. */
 void owner_looks(struct rig *rig);
 bool queue_readable(const struct timerhub_queue *queue);
 

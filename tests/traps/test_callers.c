@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traps 1 to 4: a caller is stopped for ever inside arm, re-arm or cancel, on a hub with an owner
- * thread. Law 6: a stopped caller delays no other thread, and no timer except its own.
+ * thread. Law 6: a stopped caller delays no other thread, and no timer except the timer of its own
+ * call.
  */
 #include "stopped_thread.h"
 
 #include "hub/hub.h"
 
-/* The points at which a caller can be stopped, with its call. */
+/* The calls in which a caller can be stopped, with the test point at which it stops. */
 static const struct {
 	enum deed_kind what;
 	enum test_point point;
@@ -21,8 +22,8 @@ static const struct {
 };
 
 /*
- * The stopped thread makes its call on a timer with a far deadline, and stops. The deadline stays
- * far.
+ * The stopped thread makes its call on a timer whose deadline is far, and stops at the test point.
+ * The deadline of the timer stays far.
  */
 static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
@@ -33,15 +34,18 @@ static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop
 	if (stops[stop].what != ARM)
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
-	/* Without this the timer would be in the inbox, and is not pushed again. */
+	/*
+	 * Without owner_looks() the timer would still be in the inbox, and its re-arm would make no
+	 * push.
+	 */
 	owner_looks(rig);
 	expect_context("stop", stop, 0);
 	stopped_thread_start(a, stops[stop].point);
 }
 
 /*
- * Release the stopped thread. After that the stopped thread's own timer must have the right
- * deadline.
+ * Lets the stopped thread continue. After its call has returned, the timer of the stopped thread
+ * must have the right deadline.
  */
 static void finish_caller(struct stopped_thread *a, struct rig *rig)
 {
@@ -58,14 +62,14 @@ static void finish_caller(struct stopped_thread *a, struct rig *rig)
 }
 
 /*
- * Trap 1: while A is stopped, B submits until it has passed the whole inbox, and waits for each
- * event.
+ * Trap 1: while thread A is stopped, thread B arms timers until it has gone through all cells of
+ * the inbox. B must get each event.
  */
 START_TEST(trap_1_stopped_caller_hides_nobody)
 {
 	for (unsigned stop = 0; stop < COUNT_OF(stops); stop++) {
 		struct rig rig = rig_open(200);
-		unsigned rounds = scaled(700); /* the inbox has 256 cells */
+		unsigned rounds = scaled(700); /* the inbox has 256 cells for slots */
 		struct stopped_thread a;
 
 		stop_caller(&a, &rig, stop, FAR / 2);
@@ -98,9 +102,9 @@ START_TEST(trap_1_stopped_caller_hides_no_cancel_and_no_rearm)
 END_TEST
 
 /*
- * Trap 2: A has claimed the push of its timer and is stopped before the push. B moves the same
- * timer earlier, finds it claimed, and does not push. When A continues, it must use B's deadline,
- * because A's own deadline does not wake the owner.
+ * Trap 2: thread A has claimed the push of its timer, and is stopped before the push. Thread B
+ * moves the same timer to an earlier deadline, finds the push claimed, and does not push. When A
+ * continues, it must decide by B's deadline. For A's own deadline, the owner would not be woken.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -110,13 +114,17 @@ static void check_trap_2(enum test_point point)
 	struct stopped_thread a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
 	uint64_t b_ns;
 
-	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U'); /* the owner's promise */
+	/* the owner promises to look at now_ns + FAR / 4 */
+	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U');
 	owner_settles(rig.hub);
 	a.deed.at_ns = now_ns + FAR / 2;
 	stopped_thread_start(&a, point);
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
-	/* B has woken the owner. The owner found no entry, or has delivered. */
+	/*
+	 * B has woken the owner. The owner has found no entry in the inbox, or has delivered the
+	 * timer.
+	 */
 	owner_settles(rig.hub);
 	stopped_thread_finish(&a);
 	expect_eq(a.deed.result, 0);
@@ -132,7 +140,7 @@ START_TEST(trap_2_stopped_claimant_acts_on_the_latest_deadline)
 }
 END_TEST
 
-/* Arm timers that are due at once until no slot is left. Returns their number. */
+/* Arms timers that are due at once until no slot is left. Returns the number of armed timers. */
 static unsigned arm_all(struct rig *rig)
 {
 	unsigned count = 0;
@@ -151,8 +159,8 @@ static void expect_all(struct rig *rig, unsigned count)
 #define FEW 4
 
 /*
- * Trap 3: wherever A is stopped, the slots that B gets are really free. B's timers come while A is
- * stopped, although A has not pushed.
+ * Trap 3: wherever thread A is stopped, the slots that thread B gets must really be free. The
+ * timers of B must expire while A is stopped, even if A has not pushed its slot.
  */
 static void fill_and_empty(struct rig *rig, unsigned at_least)
 {
@@ -180,8 +188,9 @@ START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
 END_TEST
 
 /*
- * Trap 3 with a timer that ends during A's call. A has claimed the push and is stopped before it.
- * Another thread cancels the timer. The next timer in its slot must not depend on A's push.
+ * Trap 3, if A's timer ends during A's call. Thread A has claimed the push of its timer, and is
+ * stopped before the push. Another thread cancels A's timer. The next timer in the slot of A's
+ * timer must not depend on A's push.
  */
 START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 {
@@ -211,8 +220,8 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 END_TEST
 
 /*
- * Trap 3 with a timer that is delivered during A's call. The owner has scheduled the timer for its
- * old deadline, which passes.
+ * Trap 3, if A's timer is delivered during A's call. The owner has scheduled A's timer for its old
+ * deadline, and this deadline passes.
  */
 static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
@@ -231,7 +240,10 @@ static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 	}
 	stopped_thread_start(&a, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	in_time = timerhub_now(rig.hub) < at_ns;
-	/* If the deadline has passed before A moved the timer, the timer waits for A. */
+	/*
+	 * If the old deadline had passed before thread A moved its timer, the timer would wait for
+	 * A's push.
+	 */
 	if (in_time) {
 		expect_event(&rig, 'A');
 		fill_and_empty(&rig, FEW - 1);
@@ -254,9 +266,10 @@ START_TEST(trap_3_timer_delivered_under_a_stopped_claimant)
 END_TEST
 
 /*
- * A is stopped after its push. The owner looks, which ends A's claim. B claims the slot again, for
- * the same timer or another, and is stopped before the push. If A confirmed B's claim, the next
- * timer in the slot would omit its push, and would wait for B.
+ * Thread A is stopped after its push. The owner looks at the slot, and this look ends A's claim of
+ * the push. Thread B claims a push of the slot, for the same timer or another, and is stopped
+ * before its push. If A then confirmed B's claim, the next timer in the slot would make no push,
+ * and would wait for B.
  */
 static void check_confirmed(bool reused)
 {
@@ -274,7 +287,8 @@ static void check_confirmed(bool reused)
 		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
 	else
 		b.deed.what = REARM;
-	b.deed.at_ns = FAR - 1; /* the deadline is before the schedule entry, so B claims */
+	/* B's deadline is before the schedule entry, so B must claim a push */
+	b.deed.at_ns = FAR - 1;
 	stopped_thread_start(&b, TEST_POINT_SUBMIT_BEFORE_PUSH);
 	stopped_thread_finish(&a);
 	expect_eq(timerhub_cancel(rig.hub, b.deed.timer), 0);
@@ -292,9 +306,10 @@ START_TEST(trap_3_push_is_confirmed_for_no_claim_after_a_look)
 END_TEST
 
 /*
- * A has pushed, and is stopped. B arms another timer in the slot, pushes again because no thread
- * has confirmed the push, and is stopped too. A continues, and its push serves B's claim. The next
- * timer in the slot needs no push, and the owner finds it.
+ * Thread A has pushed its slot, and is stopped before it confirms the push. Thread B arms another
+ * timer in the same slot. No thread has confirmed a push, so B pushes the slot again, and is
+ * stopped too. A continues, and confirms its push for B's claim. The next timer in the slot then
+ * needs no push, and the owner must find this timer.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
@@ -321,9 +336,10 @@ START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 END_TEST
 
 /*
- * Trap 4: A has woken the owner and is stopped before it records the wake. The owner wakes, finds
- * A's timer gone, and sleeps until the same deadline as before. A continues. A's record must not
- * prevent other callers from waking the owner in its later sleep.
+ * Trap 4: thread A has woken the owner, and is stopped before it records the wake. The owner wakes,
+ * finds that A's timer has ended, and sleeps until the same deadline as before. Then A continues
+ * and records its wake. A's late record must not prevent other callers from waking the owner in its
+ * present sleep.
  */
 static void check_trap_4(bool cancelled)
 {
@@ -341,7 +357,10 @@ static void check_trap_4(bool cancelled)
 	else
 		expect_event(&rig, 'A');
 	owner_settles(rig.hub);
-	/* A second wake makes the owner schedule the waiting entries and sleep until FAR again. */
+	/*
+	 * The wake for B's timer makes the owner schedule all waiting entries, and sleep until FAR
+	 * again.
+	 */
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'B');
 	expect_event(&rig, 'B');
 	owner_settles(rig.hub);
@@ -365,8 +384,8 @@ START_TEST(trap_4_late_record_of_a_wake_silences_nobody)
 END_TEST
 
 /*
- * One caller is stopped at every point at the same time. All stopped callers stay stopped while B
- * runs.
+ * At each test point of the table, one caller is stopped, all at the same time. All these callers
+ * stay stopped while thread B arms timers.
  */
 START_TEST(callers_stopped_everywhere_delay_nobody)
 {
@@ -396,7 +415,7 @@ static struct {
 	uint64_t at_ns;
 } nudge;
 
-/* Moves the timer that the caller is about to push, as another thread might. */
+/* Re-arms the timer whose slot the caller is about to push, as another thread might. */
 static void nudge_before_push(enum test_point point)
 {
 	if (point != TEST_POINT_SUBMIT_BEFORE_PUSH || nudge.timer == 0)
@@ -405,9 +424,9 @@ static void nudge_before_push(enum test_point point)
 }
 
 /*
- * A re-arm meets every push, and the owner does not empty the inbox. The inbox must still have a
- * cell for each timer that is armed. The inbox has 4,096 cells. If each re-arm pushed its slot a
- * second time, 6,144 cells would be needed, and an arm would hang.
+ * A re-arm happens just before each push, and the owner does not empty the inbox. The inbox must
+ * still have a cell for each timer that is armed. The inbox has 4,096 cells. If each re-arm pushed
+ * its slot a second time, the inbox would need 6,144 cells, and an arm would hang.
  */
 START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 {

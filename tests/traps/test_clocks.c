@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wall clock is set forward and back under a hub, while the owner sleeps or works and while
- * expiries wait. The program has a wall clock of its own (wall_clock.h), so the machine's clock
- * stays unchanged.
+ * The test sets the wall clock of a hub forward and back, while the owner sleeps or works and while
+ * expiries wait in queues. The program has a wall clock of its own (wall_clock.h), so the clock of
+ * the machine stays unchanged.
  */
 #include "stopped_thread.h"
 
@@ -11,7 +11,7 @@
 
 #include "wall_clock.h"
 
-/* How far the program's wall clock is ahead of the kernel's, modulo 2^64. */
+/* Time by which the program's wall clock is ahead of the kernel's wall clock, modulo 2^64. */
 static uint64_t ahead_ns;
 
 static void clock_jump(int64_t ns)
@@ -39,7 +39,7 @@ static uint64_t remaining(const struct rig *rig, timerhub_timer timer)
 	return left_ns;
 }
 
-/* Returns when the owner has put `count` expiries into queues, has signalled them, and sleeps. */
+/* Waits until the owner has put `count` expiries into queues, has signalled them, and sleeps. */
 static void wait_expired(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -51,7 +51,7 @@ static void wait_expired(const struct rig *rig, uint64_t count)
 	owner_settles(rig->hub);
 }
 
-/* Returns when the owner has noticed `count` settings of the clock. */
+/* Waits until the owner has noticed `count` settings of the clock. */
 static void wait_jumps(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -106,8 +106,8 @@ START_TEST(back_makes_timers_wait)
 END_TEST
 
 /*
- * After the clock was set back, a new timer is earlier than the owner's promise and than all older
- * deadlines.
+ * After the clock was set back, a timer is armed whose deadline is before the owner's promise and
+ * before all older deadlines.
  */
 static bool check_armed_after_back(uint64_t margin_ns)
 {
@@ -125,7 +125,8 @@ static bool check_armed_after_back(uint64_t margin_ns)
 	(void)arm_at(rig.queue, now_ns + 3 * margin_ns, 'D');
 	(void)arm_at(rig.queue, now_ns + margin_ns, 'B');
 	(void)arm_at(rig.queue, now_ns + 2 * margin_ns, 'C');
-	in_time = now_of(&rig) < now_ns + margin_ns; /* if too late, the law does not apply */
+	/* if the arms came too late, the timers may come in another order */
+	in_time = now_of(&rig) < now_ns + margin_ns;
 	for (uint64_t data = 'B'; in_time && data <= 'D'; data++)
 		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
 	clock_jump(3 * (int64_t)HOUR);
@@ -143,8 +144,8 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 END_TEST
 
 /*
- * Law 1 holds by the clock at the time of delivery. If the clock is set back before an expired
- * timer's deadline, the expiry is not delivered.
+ * Law 1 holds by the value of the clock at the delivery. If the clock is set back to a time before
+ * an expired timer's deadline, the hub must not deliver the expiry.
  */
 START_TEST(back_withdraws_what_was_not_yet_delivered)
 {
@@ -167,7 +168,8 @@ START_TEST(back_withdraws_what_was_not_yet_delivered)
 		expect(!queue_readable(rig.queue));
 		expect_lt(HOUR / 2, remaining(&rig, timer));
 		clock_jump((int64_t)HOUR);
-		expect_eq(expect_event(&rig, 'X').expires_ns, at_ns); /* exact to the nanosecond */
+		/* the deadline is exact to the nanosecond */
+		expect_eq(expect_event(&rig, 'X').expires_ns, at_ns);
 		expect_nothing(&rig);
 		expect_eq(stats_of(rig.hub).delivered, 1);
 		rig_close(&rig);
@@ -197,7 +199,8 @@ END_TEST
 /* ---- periodic timers ---- */
 
 /*
- * If the clock is set back, a kept timer that had expired is ARMED again. An idle timer stays idle.
+ * If the clock is set back before the deadline of an expired kept timer, the timer is ARMED again.
+ * If the kept timer was idle, it stays idle.
  */
 START_TEST(back_makes_kept_timers_wait_again)
 {
@@ -254,7 +257,10 @@ START_TEST(forward_counts_the_periods_that_were_jumped_over)
 }
 END_TEST
 
-/* The next period follows the last delivered period. No period is delivered twice. */
+/*
+ * After the clock was set back, the next delivered period must follow the last delivered period. No
+ * period may be delivered twice.
+ */
 START_TEST(back_repeats_no_period)
 {
 	struct rig rig = rig_realtime(0);
@@ -280,8 +286,8 @@ START_TEST(back_repeats_no_period)
 END_TEST
 
 /*
- * The clock is set back before the delivery, when the owner has scheduled a far period or none.
- * After that every period that was not delivered must come.
+ * The clock is set back before the delivery of a period, when the owner has scheduled a far period
+ * or none. Every period that was not delivered before must then come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
@@ -291,7 +297,7 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 		struct timerhub_event event;
 
 		(void)arm_periodic(&rig, first_ns, HOUR, 'P');
-		wait_expired(&rig, 1); /* scheduled for the eleventh hour */
+		wait_expired(&rig, 1); /* the timer is scheduled for the eleventh hour */
 		if (overdue == 1)
 			clock_jump(2 * (int64_t)HOUR);
 		owner_settles(rig.hub);
@@ -316,8 +322,9 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 END_TEST
 
 /*
- * The clock was set back, so a consumer sets the timer's phase back to ARMED. Another consumer is
- * about to deliver the timer. A re-arm in between must keep its phase.
+ * The clock was set back, so a consumer changes the phase of an expired timer to ARMED. Another
+ * consumer is about to deliver the same timer. The timer's periods must follow moved_ns, the
+ * deadline of the last re-arm.
  */
 START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 {
@@ -368,8 +375,8 @@ START_TEST(set_while_the_owner_works_is_noticed)
 END_TEST
 
 /*
- * The owner spins because the deadline is near. After the setting the deadline is an hour away, and
- * the owner must sleep.
+ * The deadline of the timer is near, so the owner spins. The test sets the clock back by an hour.
+ * The deadline is then an hour away, and the owner must sleep.
  */
 START_TEST(back_ends_a_spin)
 {
@@ -379,7 +386,10 @@ START_TEST(back_ends_a_spin)
 	(void)arm_at(rig.queue, now_of(&rig) + 8 * SEC, 'X');
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
-	/* If the clock were set before the owner sleeps, no wake-up would be counted. */
+	/*
+	 * The test waits until the owner has noticed the first setting. A wake-up for the second
+	 * setting is counted only if the owner sleeps before it.
+	 */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
 	wakeups = stats_of(rig.hub).owner_wakeups;
@@ -409,7 +419,7 @@ END_TEST
 #define TIMERS 64
 
 struct model_timer {
-	timerhub_timer timer; /* 0 if not live */
+	timerhub_timer timer; /* handle of the timer; 0 if the entry has no live timer */
 	uint64_t at_ns;
 };
 
@@ -428,7 +438,8 @@ static void model_take(struct rig *rig)
 
 			expect_eq(timer->timer, events[i].timer);
 			expect_eq(events[i].expires_ns, timer->at_ns);
-			expect_le(events[i].expires_ns, now_ns); /* the clock stayed unchanged */
+			/* the clock was not set between the expiry and this check */
+			expect_le(events[i].expires_ns, now_ns);
 			timer->timer = 0;
 		}
 	}
@@ -454,7 +465,7 @@ static void model_touch(struct rig *rig, struct dice *dice, unsigned index)
 	}
 }
 
-/* All timers due by the present clock arrive, and no others. */
+/* Expects the events of all timers that are due by the present clock, and of no other timers. */
 static void model_settle(struct rig *rig)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;

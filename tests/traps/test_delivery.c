@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A consumer or the owner is stopped between two steps of a delivery. These are the cases in which
- * the simulation is not known to find the fault. On manual hubs the advancing thread is the owner.
+ * In these tests a consumer or the owner is stopped between two steps of a delivery. The tests
+ * cover cases whose fault the simulation is not known to find. On a manual hub, the thread that
+ * advances the hub is the owner.
  */
 #include "stopped_thread.h"
 
@@ -26,8 +27,9 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 /* ---- wait: between looking and blocking ---- */
 
 /*
- * An expiry may wake a waiter whose wait is ending by an interrupt. Another waiter must get the
- * event, even if the interrupting thread is stopped before it wakes a waiter.
+ * When an expiry wakes one of two waiters, the wait of this waiter may just be ending by an
+ * interrupt. The other waiter must then get the event, even if the interrupting thread is stopped
+ * before it wakes a waiter.
  */
 START_TEST(interrupted_waiter_passes_the_wake_on)
 {
@@ -40,7 +42,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	(void)arm_at(rig.queue, 128, 'X');
 	stopped_thread_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&former.released, true);
-	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
+	sleep_ns(5 * MS); /* most likely, the waiter blocks after this time */
 	stopped_thread_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
 	stopped_thread_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&latter.released, true);
@@ -48,7 +50,8 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	advance(rig.hub, 128);
 	stopped_thread_finish(&latter);
 	expect_events(&latter, 1, "X");
-	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
+	/* the waiter was woken, and its wait did not time out */
+	expect_lt(monotonic_ns(), before_ns + ARRIVES);
 	stopped_thread_finish(&interrupter);
 	stopped_thread_finish(&former);
 	expect_eq(former.deed.result, -ECANCELED);
@@ -80,7 +83,10 @@ START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
 }
 END_TEST
 
-/* Of two waiters, one is stopped. The event that wakes both must reach the second waiter. */
+/*
+ * One of two waiters is stopped before it sleeps. An event wakes both waiters. The waiter that is
+ * not stopped must get the event.
+ */
 START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 {
 	struct rig rig = rig_manual(8);
@@ -94,11 +100,12 @@ START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 	stopped_thread_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
 	stopped_thread_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&other.released, true);
-	sleep_ns(5 * MS); /* the waiter blocks by now, most likely */
+	sleep_ns(5 * MS); /* most likely, the waiter blocks after this time */
 	advance(rig.hub, 128);
 	stopped_thread_finish(&other);
 	expect_events(&other, 1, "X");
-	expect_lt(monotonic_ns(), before_ns + ARRIVES); /* woken, not timed out */
+	/* the waiter was woken, and its wait did not time out */
+	expect_lt(monotonic_ns(), before_ns + ARRIVES);
 	advance(rig.hub, 256);
 	stopped_thread_finish(&stopped);
 	expect_events(&stopped, 1, "Y");
@@ -109,7 +116,9 @@ END_TEST
 
 /* ---- periodic timers ---- */
 
-/* The periods from the k-th after this deadline on must come at their times. */
+/*
+ * Expects that five periods of the timer, from the k-th after `first_ns` on, come at their times.
+ */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
 	for (uint64_t end = k + 5; k < end; k++)
@@ -117,9 +126,10 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 }
 
 /*
- * A consumer has read that an expiry is pending. Before it reads the deadline, the timer is
- * re-armed, and it may expire again before the delivery. The push claim of the first re-arm stays
- * set during the whole test, so a later re-arm does not change the state word.
+ * A consumer has read that a timer's expiry is pending, and has not read the timer's deadline.
+ * Before the consumer reads the deadline, the timer is re-armed. It may expire again before the
+ * delivery. The push claim of the first re-arm stays set during the whole test, so a later re-arm
+ * does not change the state word.
  */
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {
@@ -132,7 +142,7 @@ START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 	rearmer.deed.timer = timer;
 	rearmer.deed.at_ns = 500;
 	stopped_thread_start(&rearmer, TEST_POINT_SUBMIT_BEFORE_PUSH);
-	advance(rig.hub, 1000); /* scheduled for 1000, due since 500 */
+	advance(rig.hub, 1000); /* the timer is scheduled for 1000, and has been due since 500 */
 	stopped_thread_start(&drainer, TEST_POINT_PAIR_HALF_READ);
 	expect_eq(timerhub_rearm(rig.hub, timer, 1400, TIMERHUB_ABSOLUTE), 0);
 	stopped_thread_go_on_if_it_comes(&drainer, TEST_POINT_CONSUME_BEFORE_REARM);
@@ -149,8 +159,8 @@ END_TEST
 /* ---- the owner between reading, pair and outbox ---- */
 
 /*
- * The timer is pending and not yet in a queue. The timer is cancelled, and its slot is reused at
- * once.
+ * The owner has set the timer PENDING, and has not put its handle into a queue. At this moment the
+ * timer is cancelled, and another timer takes its slot.
  */
 START_TEST(law_3_cancel_before_the_owner_publishes)
 {
@@ -178,9 +188,10 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 END_TEST
 
 /*
- * The owner has made a periodic timer pending. A consumer delivers the period by the handle of an
- * expiry that a re-arm withdrew, and the queue closes before the owner looks for it. The slot must
- * be scheduled, because its next timer may rely on that.
+ * The owner has just set a periodic timer PENDING. A consumer delivers the timer's period by an old
+ * handle, of an expiry that a re-arm withdrew. Then the queue closes before the owner looks for it.
+ * The owner must schedule the timer's slot, because the next timer in the slot may rely on its
+ * schedule entry.
  */
 START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 {
@@ -233,8 +244,8 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 END_TEST
 
 /*
- * The stop of the queue is half done. The waiter returns before the stop wakes it, so the wake
- * reaches no waiter.
+ * The stop of the queue is half done when the test stops the stopping thread. The waiter returns
+ * before the stop wakes the waiter, so the wake reaches no thread.
  */
 START_TEST(stop_half_done_is_a_stop)
 {
@@ -251,8 +262,9 @@ START_TEST(stop_half_done_is_a_stop)
 END_TEST
 
 /*
- * The queue is full of withdrawn expiries. The owner takes all handles out, to put back the one
- * valid handle, and is stopped there.
+ * Fills the queue with withdrawn expiries and one valid expiry. The owner takes all handles out of
+ * the outbox, to put back the handle of the valid expiry. The owner is stopped before it puts the
+ * handle back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {
@@ -272,7 +284,10 @@ static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owne
 	stopped_thread_start(owner, TEST_POINT_OUTBOX_TAKEN_OUT);
 }
 
-/* A drain finds no event while the owner is stopped. After that the fd must become readable. */
+/*
+ * While the owner is stopped with all handles, a drain finds no event. After the owner has put the
+ * valid handle back, the fd must become readable.
+ */
 START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 {
 	struct rig rig = rig_manual(8);
@@ -291,8 +306,8 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 END_TEST
 
 /*
- * The queue is stopped, and the owner has taken out the handles. The waiter naps and looks again.
- * It leaves no event behind.
+ * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
+ * on the queue sleeps for a moment and looks again. The waiting thread must leave no event behind.
  */
 START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop on the wall clock, which the test sets. After each setting the descriptor becomes
- * readable. Deadlines are points on the wall clock, and no callback comes before its deadline.
+ * Tests a loop on the wall clock, while the test sets this clock forward and back. After each
+ * setting of the clock, the loop's descriptor must become readable. The deadlines of the timeouts
+ * are points on the wall clock, and no callback may come before its deadline.
  */
 #include "harness.h"
 #include "process.h"
@@ -14,7 +15,7 @@
 static struct timerhub_loop *loop;
 static struct timerhub_timeout timeout;
 static unsigned calls;
-static uint64_t due_ns; /* on the wall clock; earlier callbacks are an error */
+static uint64_t due_ns; /* deadline on the wall clock; a callback before it is an error */
 
 static uint64_t wall_ns(void)
 {
@@ -44,7 +45,10 @@ static void begin(void)
 	calls = 0;
 }
 
-/* Blocks for the descriptor and turns, until the descriptor is not readable or a callback came. */
+/*
+ * Waits for the loop's descriptor and makes turns, until the descriptor is not readable or a
+ * callback came.
+ */
 static void turn_while_readable(void)
 {
 	do
@@ -88,7 +92,7 @@ START_TEST(wall_clock_set_back_keeps_a_deadline)
 	expect_eq(calls, 0);
 	expect_eq(timerhub_timeout_deadline(&timeout), deadline_ns);
 	expect_lt(2 * HOUR, timerhub_loop_timeout(loop));
-	/* A delay counts from the clock's value after the setting. */
+	/* After the clock was set, a delay counts from the new value of the clock. */
 	due_ns = wall_ns() + SEC / 100;
 	expect_eq(timerhub_timeout_set(loop, &timeout, SEC / 100), 0);
 	while (calls == 0) {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Trap 5 and law 5: the owner is stopped between the steps of its pass while callers submit. */
+/*
+ * Trap 5 and law 5: the owner is stopped between the steps of its round (a pass) while callers arm
+ * timers.
+ */
 #include "stopped_thread.h"
 
 #include "timer/timer.h"
 
 /*
- * The owner stops the next time that it reaches the point. Returns false if the time `at_ns` has
- * already passed.
+ * Makes the owner stop when it reaches the point for the nth time from now on. Returns false if the
+ * time `at_ns` has already passed.
  */
 static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, uint64_t at_ns)
 {
@@ -20,9 +23,10 @@ static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, 
 }
 
 /*
- * Trap 5: the owner's earliest timer has expired, and the next is far away. The owner's promise is
- * now in the past. Before the owner raises it, a caller submits, sees the old promise, and does not
- * wake the owner. So the owner must look at the inbox once more after it raises the promise.
+ * Trap 5: the earliest timer of the owner has expired, and the next timer is far away. The owner's
+ * promise (the time by which it looks at the inbox) is now in the past. Before the owner raises its
+ * promise, a caller arms a timer, sees the old promise, and does not wake the owner. So after it
+ * has raised its promise, the owner must look at the inbox once more.
  */
 static bool check_second_look(uint64_t margin_ns)
 {
@@ -44,7 +48,7 @@ static bool check_second_look(uint64_t margin_ns)
 	expect_event(&rig, 'Y');
 	expect_nothing(&rig);
 	rig_close(&rig);
-	return spared; /* if false, the test has proved nothing */
+	return spared; /* if false, the caller has woken the owner, and the test proves nothing */
 }
 
 START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
@@ -55,8 +59,8 @@ START_TEST(trap_5_entry_under_the_old_promise_is_found_by_the_second_look)
 END_TEST
 
 /*
- * While the owner is stopped, at each point in turn, callers submit. The owner finds every
- * submission.
+ * The owner is stopped at each point of its round in turn, while callers arm timers. The owner must
+ * find every slot that the callers push during its stop.
  */
 static enum test_point stopped_at;
 
@@ -98,11 +102,11 @@ START_TEST(trap_5_whatever_is_submitted_to_a_stopped_owner_is_found)
 END_TEST
 
 /*
- * Law 5: the owner reads the clock, then empties the inbox. The test stops the owner between these
- * two steps. The test arms timers that are due before, between and after the scheduled timers.
- * After that all timers become due, and the owner continues. If the owner read the clock after the
- * inbox, it would expire the scheduled timers first and the new timers in its next pass, in the
- * wrong order.
+ * Law 5: the owner reads the clock first, and empties the inbox after that. The test stops the
+ * owner between these two steps. While the owner is stopped, the test arms timers that are due
+ * before, between and after the scheduled timers. When all timers are due, the owner continues. If
+ * the owner read the clock after it emptied the inbox, it would deliver the scheduled timers first
+ * and the new timers in its next round, in the wrong order.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -114,12 +118,12 @@ static bool check_order(uint64_t margin_ns)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_INBOX, 1, at_ns))
 		return false;
-	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* wakes the owner */
+	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* this arm wakes the owner */
 	owner_wait_stopped();
 	for (unsigned i = 3; i < 10; i += 2)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	(void)arm_at(rig.queue, at_ns, 0);
-	/* If the arm was too late, the law does not apply. */
+	/* If timer 0 was already due when it was armed, law 5 says nothing about the order. */
 	in_time = timerhub_now(rig.hub) < at_ns;
 	if (in_time)
 		sleep_ns(at_ns + 15 * MS - timerhub_now(rig.hub));
@@ -140,10 +144,11 @@ START_TEST(law_5_timers_armed_between_the_clock_and_the_inbox_come_in_order)
 END_TEST
 
 /*
- * A queue is closed while the owner is in the middle of a pass. The owner has put an expiry of the
- * queue into the outbox without publishing it, and expires a second timer of the queue. The closer
- * must wait for the end of the pass, and no timer comes out. If the closer did not wait, the
- * address sanitizer would report a use of freed memory.
+ * A queue is closed while the owner is in the middle of its round (a pass). The owner has put an
+ * expiry of the queue into the outbox, has not published it, and expires a second timer of the
+ * queue. The closing thread must wait for the end of the owner's round, and no timer of the queue
+ * may be delivered. If the closing thread did not wait, AddressSanitizer would report a use of
+ * freed memory.
  */
 static void *close_queue(void *arg)
 {
@@ -165,7 +170,7 @@ static bool check_close(uint64_t margin_ns)
 		return false;
 	owner_wait_stopped();
 	thread_start(&closer, close_queue, other.queue);
-	sleep_ns(20 * MS); /* gives the closer time to reach its wait */
+	sleep_ns(20 * MS); /* gives the closing thread time to begin its wait for the owner */
 	owner_release();
 	thread_join(closer);
 	(void)arm_at(rig.queue, timerhub_now(rig.hub) + MS, 'Z');
@@ -183,9 +188,9 @@ START_TEST(queue_closes_under_a_stopped_owner)
 END_TEST
 
 /*
- * Law 9: the owner has made the fd readable, and is stopped before it records the ring. A drain
- * that finds no event must make the fd unreadable. This happens in practice if the woken consumer
- * gets the owner's CPU.
+ * Law 9: the owner has made the fd readable, and is stopped before it records that it signalled the
+ * fd. If a drain finds no event, it must make the fd unreadable. In practice the owner is stopped
+ * there if the consumer that it has woken gets the owner's CPU.
  */
 static bool check_cleared(uint64_t margin_ns)
 {
@@ -228,9 +233,9 @@ static void owner_expires(struct timerhub *hub, uint64_t count)
 }
 
 /*
- * Against the contract, a thread arms on a queue during its close, in a slot that the closer has
- * already visited, and the timer expires at once. The library must not fail, and the slot must
- * become free.
+ * A thread arms a timer on a queue during the close of the queue, which the contract forbids. The
+ * timer is in a slot that the closing thread has already visited, and expires at once. The library
+ * must not fail, and the slot of the late timer must become free.
  */
 START_TEST(queue_closes_under_a_late_producer)
 {
@@ -261,12 +266,12 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The counted lateness of an event ends when the event is signalled. The lateness does not end when
- * the pass begins. The owner stops between its clock reading and the first of more events than it
- * publishes at once.
+ * The lateness that the statistics count for an event ends when the owner signals the event. The
+ * lateness must not end when the owner's round begins. The owner is stopped between its reading of
+ * the clock and the first expiry. More events are due than the owner publishes at once.
  */
 #define CROWD 70
-#define STOPPED_BITS 25 /* stopped for twice 2^25 ns */
+#define STOPPED_BITS 25 /* the owner is stopped for 2 * 2^25 ns */
 
 static bool check_lateness(uint64_t margin_ns)
 {
