@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Assertions and the list of tests for the C++ programs. The assertions do not use libcheck, whose
- * macros contain C casts.
+ * Defines the assertion and the list of tests of the C++ programs. The assertion does not use
+ * libcheck, because libcheck's macros contain C casts.
  */
 #ifndef TESTS_CPP_EXPECT_HPP
 #define TESTS_CPP_EXPECT_HPP
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-/* Any thread may use this assertion. */
+/* Ends the program if the condition is false. Any thread may use expect(). */
 #define expect(condition)                                                                          \
 	((condition) ? static_cast<void>(0) : expect_failed(__FILE__, __LINE__, #condition))
 
@@ -25,7 +25,10 @@ struct test {
 	void (*run)();
 };
 
-/* Runs all tests, or the tests whose names contain the first argument; returns the exit status. */
+/*
+ * Runs all tests, or the tests whose names contain the program's first argument. Returns the exit
+ * status of the program.
+ */
 template <std::size_t Count> int tests_run(const test (&tests)[Count], int argc, char **argv)
 {
 	int count = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See heap.hpp. The functions are in a separate file, so that the compiler cannot inline them. */
+/*
+ * Implements an operator new that counts allocations. See heap.hpp. The operators are in a separate
+ * file, so that the compiler cannot inline them.
+ */
 #include "heap.hpp"
 
 #include <cstddef>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub.hpp with several threads. Some threads dispatch one queue, while other threads arm, move
- * and destroy timers. The test frees an object that a callable uses as soon as the header permits.
- * If the header promised too much, the address and thread sanitizers would find it. One test has a
- * loop whose queue gets timers from other threads. Usage: test_threads [NAME [LENGTH]]
+ * Tests timerhub.hpp with several threads. Some threads dispatch the events of one queue, while
+ * other threads arm, move and destroy timers. The program frees an object that a callable uses as
+ * soon as the header permits. If the header permitted a free too early, AddressSanitizer or
+ * ThreadSanitizer would report an error. In one test, other threads arm timers on the queue of a
+ * loop. Usage: test_threads [NAME [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -31,7 +32,10 @@ namespace
 
 unsigned length = 1;
 
-/* Uses the sleeper that TIMERHUB_SLEEPER names. */
+/*
+ * Opens the hub with the sleeper that the environment variable TIMERHUB_SLEEPER names, and opens
+ * the queue.
+ */
 void open(timerhub::hub &hub, timerhub::queue &queue)
 {
 	const std::error_code error = hub.open();
@@ -43,7 +47,7 @@ void open(timerhub::hub &hub, timerhub::queue &queue)
 	expect(!error && !queue.open(hub));
 }
 
-/* A hub with one queue, and threads that dispatch it until stopped. */
+/* A hub with one queue, and threads that dispatch the queue's events until they are stopped. */
 class crew
 {
       public:
@@ -66,7 +70,7 @@ class crew
 
 	timerhub::hub hub;
 	timerhub::queue queue;
-	std::atomic<unsigned> thrown{ 0 }; /* number of callables that threw */
+	std::atomic<unsigned> thrown{ 0 }; /* number of callables that have thrown an exception */
 
       private:
 	void run()
@@ -106,11 +110,15 @@ template <class Condition> void await(Condition condition)
 
 /* ---- one callback and one destroyer ---- */
 
-/* While one thread is in the callback, another thread may call it for the next period. */
+/*
+ * While one thread is in the callback, another thread may call the callback for the timer's next
+ * period.
+ */
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	std::array<bool, 2> finished{}; /* not atomic, because the destructor must synchronize */
+	/* not atomic, because the destructor of the timer must synchronize the threads */
+	std::array<bool, 2> finished{};
 
 	void callback()
 	{
@@ -124,7 +132,10 @@ struct shared {
 	}
 };
 
-/* `inside` is the number of callbacks that run when the timer is destroyed. */
+/*
+ * Destroys a timer while `inside` of its callbacks run. The destructor must wait until they have
+ * ended.
+ */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
 {
@@ -154,7 +165,10 @@ void destructor_waits_for_the_callback_on_another_thread()
 	}
 }
 
-/* The last call that uses the callable destroys it, once, before cancel() returns. */
+/*
+ * When a timer is cancelled during calls of its callable, the last of these calls destroys the
+ * callable, once and before cancel() returns.
+ */
 void cancelled_callable_is_gone()
 {
 	crew crew(2);
@@ -174,8 +188,8 @@ void cancelled_callable_is_gone()
 }
 
 /*
- * A callback left by an exception or by its thread's end does not delay a destructor on another
- * thread.
+ * If an exception or the end of a thread has left a callback, a destructor on another thread must
+ * not wait for this callback.
  */
 void destructor_does_not_wait_for_a_callback_that_was_left()
 {
@@ -206,7 +220,10 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	}).join();
 	expect(!ender.cancel());
 #endif
-	/* This function runs on a thread that is inside no callback of the timer. */
+	/*
+	 * This thread is inside no callback. If the library still counted the callback that was
+	 * left as running, cancel() would wait for ever.
+	 */
 	timer.cancel();
 	expect(token.use_count() == 1);
 }
@@ -217,8 +234,8 @@ std::atomic<int> sessions;
 std::atomic<unsigned> session_calls;
 
 /*
- * The session's callback moves the timer too, and uses for a while the memory that the destructor
- * frees.
+ * The callback of the session moves the timer, and uses for a while the memory that the destructor
+ * of the session frees.
  */
 struct session {
 	explicit session(std::uint64_t seed) : numbers(64, seed)
@@ -249,7 +266,8 @@ struct session {
 	}
 
 	std::vector<std::uint64_t> numbers;
-	timerhub::timer timer; /* the last member, so its destructor is the first and cancels */
+	/* the last member, so the destructor of the timer runs first and cancels the timer */
+	timerhub::timer timer;
 };
 
 using random = std::minstd_rand;
@@ -295,8 +313,8 @@ void leave_by_exception([[maybe_unused]] bool really)
 }
 
 /*
- * The session deletes itself in its callback, because it has no other owner. The callback may throw
- * after that.
+ * The session has no owner, so it deletes itself in its callback. After the deletion the callback
+ * may throw.
  */
 void begin_alone(crew &crew, random &dice)
 {
@@ -341,7 +359,8 @@ void sessions_come_and_go_while_callbacks_run()
 		threads.emplace_back([&crew, i] { churn(crew, i); });
 	for (std::thread &thread : threads)
 		thread.join();
-	await([] { return sessions == 0; }); /* sessions that end by themselves */
+	/* some sessions delete themselves after the threads have ended */
+	await([] { return sessions == 0; });
 #if defined(__cpp_exceptions)
 	expect(crew.thrown > 0);
 #endif
@@ -349,12 +368,12 @@ void sessions_come_and_go_while_callbacks_run()
 
 /* ---- a loop whose queue gets timers from other threads ---- */
 
-/* Only the loop's thread changes it, without a lock. */
+/* Only the thread of the loop changes this object, so it needs no lock. */
 struct loop_job {
 	timerhub::loop loop;
 	timerhub::timeout<> tick;
 	unsigned ticks = 0;
-	unsigned calls = 0; /* number of calls of timers armed by other threads */
+	unsigned calls = 0; /* number of calls of callables that other threads have armed */
 };
 
 constexpr unsigned armed_each = 2000;
@@ -391,7 +410,7 @@ void loop_calls_what_other_threads_arm()
 	}
 	for (std::thread &thread : threads)
 		thread.join();
-	job.loop.close(); /* a loop is closed before its hub */
+	job.loop.close(); /* a loop must be closed before its hub */
 }
 
 } // namespace

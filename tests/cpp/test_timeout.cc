@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub::loop and timerhub::timeout on manual hubs, in virtual time. A session has timeouts as
- * members and is destroyed at any point. The tests also cover callables that throw, all errors, and
- * every method. The program is built a second time with -fno-exceptions -fno-rtti.
+ * Tests timerhub::loop and timerhub::timeout on manual hubs, in virtual time. A session is an
+ * object that has timeouts as members, and the tests destroy it at any point. Other tests cover
+ * callables that throw, all errors, and every method of the two classes. The program is built a
+ * second time with -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -48,13 +49,13 @@ struct rig {
 		expect(!loop.open(hub, of_loop));
 	}
 
-	/* Moves the clock without a turn. */
+	/* Moves the clock of the hub, and makes no turn of the loop. */
 	void pass(timerhub::delay to)
 	{
 		expect(!hub.advance(at(to)));
 	}
 
-	/* Returns the number of callables called. */
+	/* Makes one turn of the loop. Returns the number of callables that the turn has called. */
 	unsigned turn()
 	{
 		unsigned count = 0;
@@ -63,7 +64,10 @@ struct rig {
 		return count;
 	}
 
-	/* The first turn files the timeouts set since the last turn. */
+	/*
+	 * Moves the clock between two turns. The first turn schedules the timeouts that were set
+	 * since the last turn.
+	 */
 	unsigned go(timerhub::delay to)
 	{
 		const unsigned before = turn();
@@ -78,7 +82,7 @@ struct rig {
 	}
 };
 
-/* A callable larger than 8 bytes that counts its living copies. */
+/* A callable that is larger than 8 bytes and counts its living copies. */
 struct counted {
 	int *calls;
 	int *living;
@@ -105,7 +109,9 @@ struct counted {
 	}
 };
 
-/* The callable of `idle` is stored inline, the callable of `request` on the heap. */
+/*
+ * The callable of `idle` is stored inside the timeout, and the callable of `request` on the heap.
+ */
 struct session {
 	timerhub::timeout<> idle;
 	timerhub::timeout<std::function<void()>> request;
@@ -166,7 +172,7 @@ void timeout_is_moved_and_stopped()
 	expect(!timeout.set(1s) && !timeout.stop(&was_set) && was_set);
 	expect(!timeout.stop(&was_set) && !was_set && !timeout.stop());
 	expect(rig.go(1h) == 0 && calls == 1);
-	expect(!timeout.set(-1s) && rig.go(2h) == 1); /* a negative delay counts as 0 */
+	expect(!timeout.set(-1s) && rig.go(2h) == 1); /* a delay below 0 counts as 0 */
 }
 
 struct repeated {
@@ -257,8 +263,8 @@ void nothing_allocates()
 /* ---- a session is destroyed ---- */
 
 /*
- * Both timeouts of a session are set for a second from now. If a timeout's callable is called, the
- * test fails.
+ * Returns a session whose two timeouts are set for a second from now. If one of the callables is
+ * called, the test fails.
  */
 std::unique_ptr<session> doomed(const rig &rig)
 {
@@ -274,8 +280,8 @@ void session_is_destroyed_at_any_time()
 {
 	rig rig;
 
-	delete new session;  /* the timeouts were never added to a loop */
-	doomed(rig).reset(); /* the timeouts were set in this turn */
+	delete new session;  /* the timeouts of this session were never added to a loop */
+	doomed(rig).reset(); /* the timeouts of this session were set in this turn */
 	auto filed = doomed(rig);
 	expect(rig.turn() == 0);
 	filed.reset();
@@ -297,7 +303,7 @@ void session_is_destroyed_in_its_own_callback()
 
 	expect(!small->idle.add(rig.loop, [&small] {
 		small.reset();
-		expect(!small); /* the callable still exists, and so does its reference */
+		expect(!small); /* the callable and its reference to `small` still exist */
 	}));
 	expect(!small->request.add(rig.loop, [] { expect(false); }));
 	expect(!small->idle.set(1s) && !small->request.set(2s));
@@ -308,14 +314,17 @@ void session_is_destroyed_in_its_own_callback()
 	}));
 	expect(!large->request.set(1s));
 	expect(!moved->request.add(rig.loop, [moved] {
-		expect(!moved->request.set(1s)); /* the timeout can still be used */
+		expect(!moved->request.set(1s)); /* the timeout can be set in its own callable */
 		delete moved;
 	}));
 	expect(!moved->request.set(1s));
 	expect(rig.go(1h) == 3 && rig.go(2h) == 0);
 }
 
-/* All timeouts are due in one turn. `first` and `second` destroy the later sessions. */
+/*
+ * All timeouts of the test are due in one turn. The callables of `first` and `second` destroy the
+ * sessions, whose timeouts are later in the turn.
+ */
 void session_is_destroyed_in_anothers_callback()
 {
 	rig rig;
@@ -339,7 +348,10 @@ void session_is_destroyed_by_a_timer_of_the_loops_queue()
 	expect(rig.go(1h) == 1 && !one);
 }
 
-/* The queue's callables may set timeouts, which are not part of this turn. */
+/*
+ * A callable of the loop's queue may set a timeout, and the turn in progress does not call this
+ * timeout.
+ */
 void timer_of_the_loops_queue_sets_a_timeout()
 {
 	rig rig;
@@ -359,15 +371,20 @@ void callable_may_own_its_session()
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
 
-	/* The timeout is destroyed in its own callback. */
+	/*
+	 * This callable removes its own timeout, and then holds the last reference to the session
+	 * that contains the timeout.
+	 */
 	expect(!at->request.add(rig.loop, [at, owned = std::move(owned)] {
 		expect(!at->request.remove());
-		expect(owned.use_count() == 1); /* only the copy on the stack is left */
+		/* the only reference left is in the callable's copy on the stack */
+		expect(owned.use_count() == 1);
 	}));
 	expect(!at->request.set(1s) && rig.go(1h) == 1 && watch.expired());
 
 	/*
-	 * Outside a callback, remove() destroys the callable, which owns the timeout being removed.
+	 * Outside a callback, remove() destroys the callable. The callable owns the session, so the
+	 * timeout is destroyed during its own remove().
 	 */
 	owned = std::make_shared<session>();
 	session *const other = owned.get();
@@ -379,8 +396,9 @@ void callable_may_own_its_session()
 }
 
 /*
- * An expiry does not destroy the callable. So asio's idiom of a captured shared_ptr keeps the
- * session alive, as the header says.
+ * A call of the callable does not destroy the callable. A callable may therefore capture a
+ * shared_ptr to its session, as is usual with asio. The captured shared_ptr keeps the session alive
+ * until remove(), as the header says.
  */
 void capture_of_a_shared_ptr_keeps_its_session()
 {
@@ -398,7 +416,7 @@ void capture_of_a_shared_ptr_keeps_its_session()
 	expect(!at->request.remove());
 	expect(watch_kept.expired());
 
-	/* The form that the header recommends. */
+	/* The header recommends this form, in which the callable captures no shared_ptr. */
 	expect(!freed->request.add(rig.loop, [at = freed.get(), &freed] {
 		const auto self = at->shared_from_this();
 
@@ -426,7 +444,8 @@ void timeout_is_added_again_in_its_own_callback()
 		expect(all.large.add(loop, [] {}) == errc::file_exists);
 		expect(!all.large.remove());
 		expect(!all.large.add(loop, counted(&second, &living)));
-		expect(!all.large.set(1s) && living == 2); /* the second is the copy on the stack */
+		/* the second living copy is on the stack */
+		expect(!all.large.set(1s) && living == 2);
 	}));
 	expect(!all.small.add(loop, [&again] { again(); }));
 	expect(!all.large.set(1s) && !all.small.set(1s));
@@ -498,7 +517,7 @@ void exception_leaves_turn_and_the_next_goes_on()
 	expect(!small.add(rig.loop, [&calls] { throw ++calls; }));
 	expect(!large->request.add(rig.loop, [&, seen = counted(&calls, &living)] {
 		seen();
-		large.reset(); /* the timeout is destroyed in its own callback */
+		large.reset(); /* destroys the timeout in its own callback */
 		throw calls;
 	}));
 	expect(!kept.add(rig.loop, [&, seen = counted(&calls, &living)] {
@@ -517,11 +536,11 @@ void exception_leaves_turn_and_the_next_goes_on()
 		} catch (const int thrown) {
 			expect(thrown == i);
 		}
-		expect(rig.loop.timeout() == 0ns); /* more timeouts are due */
+		expect(rig.loop.timeout() == 0ns); /* the loop still has due timeouts */
 	}
 	expect(living == 1 && !large);
 	expect(rig.turn() == 1 && calls == 5);
-	expect(!kept.set(1s)); /* the callable was put back after the exception */
+	expect(!kept.set(1s)); /* after the exception, the timeout still has its callable */
 	try {
 		rig.go(1h);
 		expect(false);
@@ -641,7 +660,7 @@ void errors_are_those_of_the_c_calls()
 void what_does_not_fit_is_refused()
 {
 	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
-	rig rig; /* at time 0 every number of ns below UINT64_MAX is valid */
+	rig rig; /* its clock is at 0, so every number of ns below UINT64_MAX is a valid delay */
 	timerhub::timeout<> timeout;
 	const auto refused = errc::result_out_of_range;
 
@@ -678,7 +697,10 @@ void end_as_terminated()
 	_exit(terminated);
 }
 
-/* If the method did not remove the timeout, the loop would keep the address of freed memory. */
+/*
+ * On another thread the destructor cannot remove the timeout, so it must end the process. Otherwise
+ * the loop would keep the address of freed memory.
+ */
 void destruction_on_another_thread_terminates()
 {
 	const pid_t child = fork();

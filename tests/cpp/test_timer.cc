@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub.hpp on manual hubs, in virtual time and one thread. A timer is moved, destroyed, armed
- * again, or its callback throws. The tests also cover times, errors, and every method. The program
- * is built a second time with -fno-exceptions -fno-rtti.
+ * Tests timerhub.hpp on manual hubs, in virtual time and with one thread. The tests move a timer,
+ * destroy it, arm it again, or let its callback throw. Other tests cover times, errors, and every
+ * method of the header. The program is built a second time with -fno-exceptions -fno-rtti.
  */
 #include <timerhub.hpp>
 
@@ -51,7 +51,10 @@ struct rig {
 		expect(!queue.open(hub));
 	}
 
-	/* Moves the clock and calls the due callables. Returns the number of calls. */
+	/*
+	 * Moves the clock of the hub, and calls the callables that are due. Returns the number of
+	 * callables that were called.
+	 */
 	unsigned go(timerhub::delay to)
 	{
 		unsigned count = 0;
@@ -76,7 +79,7 @@ struct rig {
 	}
 };
 
-/* A callable larger than a timer's data that counts its living copies. */
+/* A callable that is larger than the data of a timer and counts its living copies. */
 struct counted {
 	int *calls;
 	int *living;
@@ -127,7 +130,8 @@ void timer_comes_again_after_each_move()
 	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
 	const timerhub_timer handle = timer.handle();
 	expect(rig.go(20s) == 0);
-	expect(!timer.expires_after(30s, &idled) && !idled); /* a heartbeat */
+	/* moves the deadline later before the timer expires, as a heartbeat does */
+	expect(!timer.expires_after(30s, &idled) && !idled);
 	expect(rig.go(49s) == 0 && rig.go(51s) == 1);
 	for (int i = 1; i <= 100; i++) {
 		expect(!timer.expires_after(30s, &idled) && idled);
@@ -178,7 +182,7 @@ void periodic_timer_counts_and_keeps_its_phase()
 	                        [&last](timerhub::expiry expiry) { last = expiry; }));
 	expect(rig.go(10ms) == 1 && last.count == 1 && last.due == rig.at(10ms));
 	expect(rig.go(45ms) == 1 && last.count == 3 && last.due == rig.at(20ms));
-	expect(!timer.expires_at(rig.at(64ms))); /* a multiple of 64 ns */
+	expect(!timer.expires_at(rig.at(64ms))); /* 64 ms is a multiple of 64 ns */
 	expect(rig.go(63ms) == 0);
 	expect(rig.go(84ms) == 1 && last.count == 3 && last.due == rig.at(64ms));
 	expect(!timer.expires_never());
@@ -218,7 +222,8 @@ template <class Callable> void destroyed_timer_is_silent(rig &rig, Callable call
 		timerhub::timer timer;
 
 		expect(!timer.arm_after(rig.queue, 1ms, callable));
-		expect(!rig.hub.advance(rig.hub.now() + 1s)); /* expires, not yet delivered */
+		/* the timer expires and is not delivered */
+		expect(!rig.hub.advance(rig.hub.now() + 1s));
 	}
 	expect(rig.go(rig.hub.now().time_since_epoch() + 1s) == 0 && rig.live() == 0);
 }
@@ -260,7 +265,7 @@ void arming_cancels_what_was_armed()
 	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
 	expect(living == 1 && rig.live() == 1);
 	expect(rig.go(3s) == 1 && first == 0 && second == 1);
-	/* The earlier timer is cancelled even if the arm fails. */
+	/* Even if the second arm fails, it must cancel the earlier timer of the object. */
 	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
 	       errc::result_out_of_range);
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
@@ -305,7 +310,10 @@ template <class Callable> void moved_timer_still_calls(Callable callable, const 
 	std::vector<timerhub::timer> many;
 	many.push_back(std::move(third));
 	for (int i = 0; i < 20; i++)
-		many.emplace_back(); /* the vector reallocates several times and moves all timers */
+		/*
+		 * the vector reallocates its memory several times, and each time moves all timers
+		 */
+		many.emplace_back();
 	expect(rig.go(2s) == 1 && calls == before + 1);
 	expect(!many.front().expires_after(1s));
 	many.front().swap(many.back());
@@ -343,7 +351,7 @@ void hub_and_queue_are_moved_while_timers_are_armed()
 	queue_self = std::move(rig.queue);
 	expect(rig.go(2s) == 1 && calls == 1);
 	expect(!timer.expires_after(1s) && rig.go(4s) == 1);
-	/* The moved-to objects close their old resources. */
+	/* A move assignment closes the resources that its left side had before. */
 	const int queue_fd = rig.queue.fd(), hub_fd = rig.hub.wake_fd();
 	timer.cancel();
 	rig.queue = timerhub::queue();
@@ -388,8 +396,8 @@ void timer_is_destroyed_in_its_own_callback()
 	expect(rig.go(1s) == 1 && rig.live() == 0);
 
 	/*
-	 * The callable owns the session that owns the timer. Neither session nor callable is freed
-	 * during the call.
+	 * The callable owns the session, and the session owns the timer of the callable. During the
+	 * call, the session and the callable must not be freed.
 	 */
 	auto callable = [seen = counted(&calls, &living), owned = std::move(owned),
 	                 guard = std::vector<int>(100, 7)]() mutable {
@@ -397,7 +405,7 @@ void timer_is_destroyed_in_its_own_callback()
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* the second copy is outside of the call */
+		expect(*seen.living == 2); /* one copy is being called, and one is on the heap */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -405,12 +413,16 @@ void timer_is_destroyed_in_its_own_callback()
 	expect(rig.go(5s) == 1 && calls == 1 && living == 1 && rig.live() == 0);
 }
 
-/* The cancel destroys the callable, which owns the session and so the timer being cancelled. */
+/*
+ * The cancel destroys the callable. The callable owns the session, so the timer is destroyed during
+ * its own cancel.
+ */
 void callable_may_own_its_timer()
 {
 	rig rig;
 	std::shared_ptr<session> owned(
-		new session); /* allocated apart from the reference counts, which `watch` keeps */
+		/* the memory of the session is apart from the reference counts of `watch` */
+		new session);
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
 
@@ -420,7 +432,10 @@ void callable_may_own_its_timer()
 	expect(watch.expired() && rig.live() == 0);
 }
 
-/* If a callable runs inside its own call, the return of the outer call destroys the callable. */
+/*
+ * The callable of a timer is called again inside its own call, and destroys the timer. The callable
+ * itself must be destroyed only when the outer call returns.
+ */
 void timer_is_destroyed_in_a_nested_callback()
 {
 	rig rig;
@@ -435,7 +450,7 @@ void timer_is_destroyed_in_a_nested_callback()
 			return;
 		}
 		expect(!one->timer.expires_after(1s));
-		expect(rig.go(3s) == 1); /* calls this callback */
+		expect(rig.go(3s) == 1); /* this call of go() calls the same callable again */
 		expect(calls == 2 && living == 1);
 	}));
 	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);
@@ -450,7 +465,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* the second is the copy on the stack */
+		expect(living == 2); /* the second living copy is on the stack */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
@@ -472,7 +487,10 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(living == 0 && rig.live() == 0);
 }
 
-/* An event of the same batch is cancelled, so its callback is not called. */
+/*
+ * A callback destroys a timer whose event is in the same batch. The callback of the destroyed timer
+ * must not be called.
+ */
 void timer_is_destroyed_in_anothers_callback()
 {
 	rig rig;
@@ -494,7 +512,7 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	expect(!small.arm_after(rig.queue, 1s, [&calls] { throw ++calls; }));
 	expect(!large.arm_after(rig.queue, 2s, [&, seen = counted(&calls, &living)] {
 		seen();
-		large = timerhub::timer(); /* the timer is destroyed in its own callback */
+		large = timerhub::timer(); /* destroys the timer in its own callback */
 		throw calls;
 	}));
 	expect(!after.arm_after(rig.queue, 3s, [&calls] { calls++; }));
@@ -509,7 +527,8 @@ void exception_leaves_dispatch_and_everything_goes_on()
 	}
 	expect(living == 0 && large.handle() == 0);
 	expect(rig.go(1min) == 1 && calls == 3);
-	expect(!small.expires_after(1s)); /* the timer is idle, as after any callback */
+	/* the timer is idle after an exception, as after any callback */
+	expect(!small.expires_after(1s));
 	expect(!small.cancel());
 }
 
@@ -575,8 +594,8 @@ void small_callables_allocate_nothing()
 }
 
 /*
- * Each call copies the timer's data, where a mutable callable would lose its state. So a mutable
- * callable is stored on the heap.
+ * Each call of a small callable uses a copy of the timer's data, so a mutable callable would lose
+ * its state. A mutable callable is therefore stored on the heap.
  */
 void mutable_callable_keeps_its_state()
 {
@@ -619,7 +638,8 @@ void memory_is_refused()
 
 /* ---- times ---- */
 
-using rarely = std::chrono::duration<int, std::ratio<1001, 30000>>; /* frames of NTSC video */
+/* duration of a frame of NTSC video */
+using rarely = std::chrono::duration<int, std::ratio<1001, 30000>>;
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 using real = std::chrono::duration<double>;
 
@@ -634,7 +654,7 @@ static_assert(timerhub::delay(picoseconds(1)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1000)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1001)).ns() == 2);
 static_assert(timerhub::delay(rarely(3)).ns() == 100100000);
-static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* rounded up from 33,366,666.67 */
+static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* 33,366,666.67 ns are rounded up */
 static_assert(timerhub::delay(real(0.1)).ns() == 100000000);
 static_assert(timerhub::delay(real(1.5e-9)).ns() == 2);
 static_assert(timerhub::delay(real(-1)).ns() == 0);
@@ -675,11 +695,11 @@ void what_does_not_fit_is_refused()
 	expect(timer.expires_at(timerhub::time_point::max()) == refused);
 	expect(rig.hub.advance(never) == refused);
 	expect(timer.arm_at(rig.queue, never, nothing) == refused);
-	/* The largest valid time. */
+	/* `last` is the largest time that the hub accepts. */
 	const timerhub::time_point last(std::chrono::nanoseconds(INT64_MAX - 127));
 	expect(!timer.arm_at(rig.queue, last, nothing) && !timer.expires_at(last));
 	expect(timer.expires_at(last + 1ns) == refused);
-	/* A timer with a past time is due at once. */
+	/* If the time of a timer is in the past, the timer is due at once. */
 	expect(!timer.expires_at(timerhub::time_point(-1h)) && rig.go(1s) == 1);
 	expect(!timer.expires_after(-1h) && rig.go(1s) == 1);
 	expect(timer.arm_every(rig.queue, 0s, nothing) == errc::invalid_argument);
@@ -707,7 +727,8 @@ void points_of_other_clocks_convert()
 	const auto now = timerhub::clock::to_steady(monotonic.now());
 	expect(before <= now && now <= steady_clock::now());
 	/*
-	 * The comparison is not exact, because the wall clock may be set between the two readings.
+	 * The test allows a difference of an hour, because the wall clock may be set between the
+	 * two readings.
 	 */
 	const auto difference = timerhub::clock::to_system(wall.now()) - system_clock::now();
 	expect(difference > -1h && difference < 1h);
@@ -807,7 +828,7 @@ void numbers_are_drained()
 	const auto before = std::chrono::steady_clock::now();
 	expect(!rig.queue.wait(events.data(), 4, 1ms, count) && count == 0);
 	expect(std::chrono::steady_clock::now() - before >= 1ms);
-	rig.queue.interrupt(); /* while no thread waits */
+	rig.queue.interrupt(); /* no thread waits at the time of this interrupt */
 	expect(!rig.queue.wait(events.data(), 4, -1s, count) && count == 0);
 	rig.queue.stop();
 	expect(rig.queue.wait(events.data(), 4, count).value() == ESHUTDOWN);

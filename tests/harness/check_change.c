@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In builds for tests, checks each change of a pair. timer_change() calls it. The file is part of
- * the tests' library and of the simulation. tests/unit/test_timer.c makes each illegal change.
+ * In builds for tests, checks each change of a pair (deadline and state of a slot). timer_change()
+ * calls timer_check_change(). The file is a part of the library that tests link, and of the
+ * simulation. tests/unit/test_timer.c makes each illegal change.
  */
 #include "base/invariant.h"
 #include "hub_check.h"
@@ -30,7 +31,7 @@ bool pair_is_legal(struct pair pair)
 	return false;
 }
 
-/* For each phase, the phases that may follow it in one change. */
+/* Returns whether one change of a pair may change the phase from `before` to `after`. */
 static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 {
 	static const unsigned char follow[] = {
@@ -45,7 +46,10 @@ static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 	return (follow[before] >> after & 1) != 0;
 }
 
-/* Abort if the change is illegal. Only arming a free slot begins a generation. */
+/*
+ * Aborts the program if the change from `before` to `after` is illegal. A change begins a
+ * generation if and only if it arms a free slot.
+ */
 void timer_check_change(struct pair before, struct pair after)
 {
 	enum timer_phase from = state_phase(before.state), to = state_phase(after.state);
@@ -56,7 +60,10 @@ void timer_check_change(struct pair before, struct pair after)
 	invariant(phase_may_follow(from, to));
 	invariant(begins == (state_generation(before.state) != state_generation(after.state)));
 	invariant(begins || ((before.state ^ after.state) & flags) == 0);
-	/* Only a look ends a claim or its push, and a look changes nothing else. */
+	/*
+	 * Only the owner's look ends a push claim or a confirmed push, and a look changes nothing
+	 * else.
+	 */
 	invariant(states_share_look(before.state, after.state)
 	                  ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
 	                  : from == to && !state_claimed(after.state));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seeded generator of random numbers. The generator is small and fast, since the simulation uses
- * it at every switch.
+ * A seeded generator of random numbers. The generator must be small and fast, because the
+ * simulation uses it at every switch between threads.
  */
 #ifndef TESTS_DICE_H
 #define TESTS_DICE_H
@@ -13,7 +13,10 @@ struct dice {
 	uint64_t state;
 };
 
-/* G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014. */
+/*
+ * Returns 64 random bits. The algorithm is from G. Steele, D. Lea, C. Flood, "Fast splittable
+ * pseudorandom number generators", 2014.
+ */
 static inline uint64_t dice_roll(struct dice *dice)
 {
 	uint64_t z = dice->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -24,8 +27,8 @@ static inline uint64_t dice_roll(struct dice *dice)
 }
 
 /*
- * Neighbouring seeds give different sequences. Two salts below 2^16 also give different sequences
- * with one seed.
+ * Returns a generator for this seed and this salt. Neighbouring seeds give different sequences. For
+ * the same seed, two salts below 2^16 also give different sequences.
  */
 static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
@@ -35,7 +38,10 @@ static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 	return dice;
 }
 
-/* Returns 0 to bound - 1; `bound` is at least 1. A multiplication is faster than a division. */
+/*
+ * Returns a random number from 0 to `bound` - 1. `bound` is at least 1. The function multiplies,
+ * because a division is slower.
+ */
 static inline uint64_t dice_below(struct dice *dice, uint64_t bound)
 {
 	uint64_t roll = dice_roll(dice);
@@ -50,7 +56,10 @@ static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 	return dice_below(dice, bound) == 0;
 }
 
-/* Returns a number below 2^bits, with every magnitude equally likely; `bits` is at most 64. */
+/*
+ * Returns a random number below 2^bits. Every number of bits up to `bits` is equally likely. `bits`
+ * is at most 64.
+ */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {
 	unsigned used = (unsigned)dice_below(dice, bits + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See harness.h. */
+/* Implements the runner of tests, the assertions and the dice of harness.h. */
 #include "harness.h"
 
 #include <errno.h>
@@ -26,14 +26,18 @@
 #define SLOWDOWN 1
 #endif
 
-/* The time after which a test of races stops: a third of the shortest time limit of such a test. */
+/*
+ * Time after which is_enough() ends a test of races. It is a third of the shortest time limit of
+ * such a test.
+ */
 #define ENOUGH_NS (20 * SEC)
 
 static struct {
 	Suite *suite;
-	pid_t pid;            /* libcheck runs each test in a process of its own */
-	atomic_uint *skipped; /* number of skipped tests, shared with their processes */
-	const char *only;     /* only tests whose name contains this are run */
+	pid_t pid; /* process that runs main(); libcheck forks for each test */
+	/* number of skipped tests, in memory shared with the tests' processes */
+	atomic_uint *skipped;
+	const char *only; /* word of the arguments: only tests whose name contains it are run */
 	uint64_t seed;
 	unsigned length;
 } program = { .length = 1 };
@@ -57,7 +61,10 @@ static void context_print(void)
 	fflush(stdout);
 }
 
-/* Under libcheck the test fails. In a fuzzer, the process ends with a failure. */
+/*
+ * Ends the calling test after a failed check. In a program of libcheck, the test fails. In a
+ * fuzzer, the process ends with a failure.
+ */
 static _Noreturn void test_failed(const char *message)
 {
 	context_print();
@@ -162,7 +169,7 @@ void test_skips(const char *what, int error)
 	printf("skipped: %s: %s (errno %d)\n", what, strerror(error), error);
 	fflush(stdout);
 	atomic_fetch_add(program.skipped, 1);
-	/* With CK_FORK=no the test has no process of its own. */
+	/* If CK_FORK=no is set, libcheck runs the test in the program's own process. */
 	_exit(getpid() == program.pid ? EXIT_SKIPPED : EXIT_SUCCESS);
 }
 
@@ -193,7 +200,7 @@ uint64_t dice_boundary(struct dice *dice)
 	unsigned shift = dice_one_in(dice, 2) ? 16 + 12 * (unsigned)dice_below(dice, 4) : 62;
 	uint64_t edge;
 
-	/* Returns 2^k or an instant at which a digit of the wheel changes. */
+	/* `edge` becomes a power of two, or an instant at which a digit of the wheel changes. */
 	if (shift == 62)
 		edge = UINT64_C(1) << dice_below(dice, 62);
 	else
@@ -256,7 +263,8 @@ void thread_ends_here(void)
 
 void thread_pin(unsigned index)
 {
-	static cpu_set_t allowed; /* the CPUs that were allowed before any thread was pinned */
+	/* CPUs that the process could use before thread_pin() pinned a thread */
+	static cpu_set_t allowed;
 	static unsigned allowed_count;
 	cpu_set_t one;
 	int cpu = -1;

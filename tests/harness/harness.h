@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common parts of all test programs: running tests, seeded dice, cheap assertions, a clock,
- * threads. The harness uses no part of the library. rig.h opens hubs, process.h reads the state of
- * the process.
+ * Declares the parts that all test programs share: a runner of tests, seeded dice, cheap
+ * assertions, a clock, and threads. The harness uses no part of the library. rig.h opens hubs,
+ * and process.h reads the state of the process.
  *
- * TIMERHUB_TEST_SEED     seed of every random choice; printed by every run
- * TIMERHUB_TEST_LENGTH   how many times longer than in CI (default 1)
+ * TIMERHUB_TEST_SEED     seed of every random choice; every run prints its seed
+ * TIMERHUB_TEST_LENGTH   factor by which the program runs longer than in CI (default 1)
  *
- * Every program takes these arguments. The first number is the seed, the second is the length. A
- * word selects the tests whose name contains it.
+ * Every test program takes two numbers and words as arguments. The first number is the seed, and
+ * the second is the length. A word selects the tests whose name contains the word.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -27,16 +27,17 @@
 #define HOUR (3600 * SEC)
 
 /*
- * Time limit for an event that must arrive: longer than any stall of the machine, shorter than any
- * far timer.
+ * Time limit for an event that must arrive. The limit is longer than any stall of the machine, and
+ * shorter than the deadline of any far timer.
  */
 #define ARRIVES (20 * SEC)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
- * Like ck_assert, but a check that holds costs nothing. Any thread and any forked child may use it.
- * The process that fails ends with status 1.
+ * Fails the test if the condition is false, like ck_assert(). A check whose condition is true costs
+ * nothing. Any thread and any forked child may use expect(). The process of a failed check ends
+ * with status 1.
  */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
@@ -44,7 +45,7 @@
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
-/* Compares integers of up to 64 bits, signed or not, by their value. */
+/* Type in which expect_cmp() compares integers of up to 64 bits, signed or not, by their value. */
 __extension__ typedef __int128 expect_number;
 
 #define expect_cmp(left, op, right)                                                                \
@@ -60,7 +61,7 @@ __extension__ typedef __int128 expect_number;
 #define expect_le(left, right) expect_cmp(left, <=, right)
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
-/* Fails if `broken` names a broken invariant, and prints the name. */
+/* Fails if `check` returns the name of a broken invariant, and prints the name. */
 #define expect_unbroken(check)                                                                     \
 	do {                                                                                       \
 		const char *broken_ = (check);                                                     \
@@ -72,49 +73,56 @@ _Noreturn void expect_failed(const char *file, int line, const char *what);
 _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
                                  expect_number right);
 
-/* Sets a line that is printed with the next failure, such as the seed or the step. */
+/* Sets the line that is printed when a later check fails, such as the seed or the step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
 /*
- * A program of tests. tests_add() adds a test that is defined by START_TEST. The test is killed
- * after `limit_s` seconds.
+ * Begins a program of tests. tests_add() adds a test that START_TEST has defined. The runner kills
+ * the test after `limit_s` seconds.
  */
 void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
-/* Runs the test `count` times, with `_i` counting from 0. */
+/* Runs the test `count` times. The test finds the number of its run in `_i`, counted from 0. */
 void tests_add_loop(const TTest *test, int limit_s, int count);
-/* Returns the exit status of the program: success, failure, or "skipped" after test_skips(). */
+/*
+ * Runs the tests. Returns the exit status of the program: success, failure, or "skipped" after
+ * test_skips().
+ */
 int tests_run(void);
 /*
- * Prints that the machine refuses `what` with this errno, and ends the calling test, or a process
- * that the test has forked. The program runs its other tests. If none fails, it ends as skipped.
+ * Prints that the machine refuses `what` with this errno. Ends the calling test, or a process that
+ * the calling test has forked. After test_skips() the program still runs its other tests. If none
+ * of them fails, the program ends as skipped.
  */
 _Noreturn void test_skips(const char *what, int error);
 
-/* Returns `count` times the requested length, divided by a sanitizer's slowdown; at least 1. */
+/*
+ * Returns `count` multiplied by the requested length, and divided by the slowdown of a sanitizer.
+ * The result is at least 1.
+ */
 unsigned scaled(unsigned count);
 bool sanitized(void);
 
 /*
  * Returns whether a test of races that began at `begin_ns` has run long enough. On a machine where
- * two threads rarely run at the same time, a test ends by this with fewer rounds.
+ * two threads rarely run at the same time, is_enough() ends a test before its last round.
  */
 bool is_enough(uint64_t begin_ns);
 
-/* Dice with different salts are independent. */
+/* Returns dice for the seed of the program. Dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
 /*
  * Returns a power of two, the beginning of a bucket on a level of the wheel, or a number next to
- * these. The number is below 2^62.
+ * one of these. The returned number is below 2^62.
  */
 uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
 /*
- * For tests that must prepare something before a deadline comes, on a machine that may stall. Calls
- * `attempt` with longer and longer margins, beginning with `margin_ns`, until it returns true
- * because it was in time.
+ * Runs a test that must prepare something before a deadline comes, on a machine that may stall.
+ * Calls `attempt` with longer and longer margins, beginning with `margin_ns`, until `attempt`
+ * returns true. `attempt` returns true if the preparation was in time.
  */
 void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
@@ -122,17 +130,21 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 
 /*
- * Two threads begin a round at nearly the same time. Each thread passes its own word, the other
- * thread's word, and an increasing number.
+ * Waits for another thread, so that two threads begin a round at nearly the same time. Each of the
+ * two threads passes its own word, the other thread's word, and a number that increases from round
+ * to round.
  */
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 /*
- * Call this before the calling thread is cancelled. The call tells AddressSanitizer about the stack
- * frames that the cancellation unwinds.
+ * A thread must call thread_ends_here() before it is cancelled. thread_ends_here() tells
+ * AddressSanitizer about the stack frames that the cancellation unwinds.
  */
 void thread_ends_here(void);
-/* Keep the calling thread on the CPU with this index, modulo the CPUs that the process may use. */
+/*
+ * Keeps the calling thread on one CPU. `index` chooses among the CPUs that the process may use,
+ * modulo their number.
+ */
 void thread_pin(unsigned index);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* See hub_check.h. */
+/* Implements the checks of a hub's invariants. See hub_check.h. */
 #include "hub_check.h"
 
 #include "hub/hub.h"
 
-/* These constants equal the constants in lib/owner/inbox.c and lib/owner/owner.c. */
+/*
+ * The following constants have the values of the constants in lib/owner/inbox.c and
+ * lib/owner/owner.c.
+ */
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
@@ -13,14 +16,17 @@
 #define INBOX_LAP_SHIFT 27
 #define OWNER_GATHER_NS 250000
 
-/* A slot of the hub. All loads here are relaxed, since no thread changes anything. */
+/*
+ * The state of one slot, as the checks have read it. All loads of this file are relaxed, since no
+ * other thread changes the hub during the check.
+ */
 struct sight {
 	const struct timerhub *hub;
 	uint32_t slot;
 	enum timer_phase phase;
 	struct pair pair;
-	uint64_t at_ns;      /* the instant of the slot's schedule entry; UINT64_MAX: none */
-	uint64_t instant_ns; /* the deadline, put off within the slack */
+	uint64_t at_ns;      /* instant of the slot's schedule entry; UINT64_MAX: no entry */
+	uint64_t instant_ns; /* deadline of the slot's timer, put off within its slack */
 };
 
 /* A set of slots, with a bit for each slot. */
@@ -48,13 +54,15 @@ static void set_add(struct slot_set *set, uint32_t slot)
 
 /* ---- invariants of a slot, while the owner sleeps ---- */
 
-/* The pair of a slot has a phase, flags and a deadline that belong together. */
+/* The phase, the flags and the deadline in a slot's pair must fit together. */
 static bool phase_and_flags_are_legal(const struct sight *sight)
 {
 	return pair_is_legal(sight->pair);
 }
 
-/* An ARMED slot without CLAIMED is scheduled no later than its deadline plus slack. */
+/*
+ * An ARMED slot without a push claim (CLAIMED) is scheduled no later than its deadline plus slack.
+ */
 static bool armed_is_scheduled(const struct sight *sight)
 {
 	return sight->phase != TIMER_ARMED || state_claimed(sight->pair.state) ||
@@ -62,8 +70,9 @@ static bool armed_is_scheduled(const struct sight *sight)
 }
 
 /*
- * A FREE slot without CLAIMED is scheduled no later than its deadline, unless that is never. The
- * thread that takes a slot for the first time writes never, and may be stopped before it does.
+ * A FREE slot without a push claim (CLAIMED) is scheduled no later than its deadline, unless its
+ * deadline is NEVER. The thread that takes a slot for the first time sets the deadline to NEVER.
+ * The thread may be stopped before this store.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {
@@ -72,8 +81,8 @@ static bool free_is_scheduled(const struct sight *sight)
 }
 
 /*
- * A PENDING periodic timer is scheduled no later than its next period. If the clock may go back,
- * the entry may be later, since the consumer then submits each delivery.
+ * A PENDING periodic timer is scheduled no later than its next period. On a clock that may go back,
+ * the schedule entry may be later, since the consumer submits the timer after each delivery.
  */
 static bool period_is_scheduled(const struct sight *sight)
 {
@@ -93,7 +102,7 @@ static bool period_is_scheduled(const struct sight *sight)
 	                        queue_slack_slack_ns(u64_load_relaxed(&cold->queue_slack)));
 }
 
-/* A slot that waits for a consumer or a caller has no schedule entry. */
+/* If a slot waits for a consumer or a caller, it has no schedule entry. */
 static bool waiting_is_unscheduled(const struct sight *sight)
 {
 	bool waits = sight->phase == TIMER_OVERDUE || sight->phase == TIMER_IDLE ||
@@ -102,15 +111,15 @@ static bool waiting_is_unscheduled(const struct sight *sight)
 	return !waits || sight->at_ns == UINT64_MAX;
 }
 
-/* If a push is claimed and confirmed, the inbox holds the slot. */
+/* If the push of a slot is claimed and confirmed, the inbox holds the slot. */
 static bool pushed_is_in_inbox(const struct sight *sight)
 {
 	return !state_pushed(sight->pair.state) || set_has(&in_inbox, sight->slot);
 }
 
 /*
- * The promise is no later than the earliest schedule entry. While the owner coalesces a burst, the
- * promise may be slightly later.
+ * The promise (the time by which the owner looks at its inbox) is no later than the earliest
+ * schedule entry. While the owner coalesces a burst, the promise may be later by 250 us.
  */
 static bool promise_covers_schedule(const struct sight *sight)
 {
@@ -123,13 +132,13 @@ static bool promise_covers_schedule(const struct sight *sight)
 
 /* ---- invariants of a slot, while no thread is inside a call either ---- */
 
-/* Each claim has been pushed and confirmed. */
+/* If the push of a slot is claimed, the push has been made and confirmed. */
 static bool claim_is_pushed(const struct sight *sight)
 {
 	return !state_claimed(sight->pair.state) || state_pushed(sight->pair.state);
 }
 
-/* If a slot in the inbox is due before the promise, a caller has woken the owner. */
+/* If a slot in the inbox is due before the promise of the owner, a caller has woken the owner. */
 static bool promise_covers_inbox(const struct sight *sight)
 {
 	const struct promise *promise = &sight->hub->promise;
@@ -139,7 +148,10 @@ static bool promise_covers_inbox(const struct sight *sight)
 	       promise_woken(promise);
 }
 
-/* An undelivered expiry has its handle in the outbox of its queue, at its latest place. */
+/*
+ * If an expiry is undelivered, its handle is in the outbox of its queue, at the place that the
+ * owner recorded last.
+ */
 static bool expiry_is_in_outbox(const struct sight *sight)
 {
 	const struct arena *arena = &sight->hub->arena;
@@ -159,7 +171,7 @@ static bool expiry_is_in_outbox(const struct sight *sight)
 	                               handle_of(sight->pair.state, sight->slot);
 }
 
-/* A FREE slot is on a free stack. */
+/* Every FREE slot is on a free stack. */
 static bool free_is_on_stack(const struct sight *sight)
 {
 	return sight->phase != TIMER_FREE || set_has(&on_stack, sight->slot);
@@ -168,8 +180,8 @@ static bool free_is_on_stack(const struct sight *sight)
 /* ---- invariants of the whole, while the owner sleeps ---- */
 
 /*
- * Each slot on a stack is FREE and on no stack yet. The link of a slot on a stack says how many
- * slots lie below.
+ * Checks one free stack. Each slot on the stack must be FREE, and must not be on a stack that was
+ * checked before. The link of a slot on the stack must say how many slots lie below the slot.
  */
 static bool stack_holds(const struct arena *arena, const struct arena_shard *shard)
 {
@@ -192,7 +204,7 @@ static bool stack_holds(const struct arena *arena, const struct arena_shard *sha
 	return link >> 32 == 0;
 }
 
-/* A slot is on one free stack at most. */
+/* No slot is on two free stacks, or twice on one. */
 static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 {
 	set_clear(&on_stack, hub->arena.capacity);
@@ -202,7 +214,7 @@ static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 	return true;
 }
 
-/* After the first empty cell of a lane all cells are empty. */
+/* Checks one lane of the inbox. All cells after the first empty cell must be empty. */
 static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane)
 {
 	uint64_t cells = (uint64_t)1 << hub->inbox.lane_shift;
@@ -210,7 +222,10 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	uint64_t end = head;
 	bool filled = true;
 
-	/* Past the end of the entries, a producer writes into the next lines only. */
+	/*
+	 * After the last entry, producers may have written only into the next cache lines, so the
+	 * check ends there.
+	 */
 	for (uint64_t place = head; place < head + cells && place < end + 4 * INBOX_LINE; place++) {
 		uint64_t cell = u64_load_relaxed(&lane->cells[place & (cells - 1)]);
 		uint32_t slot = (uint32_t)(cell & INBOX_SLOT_MASK);
@@ -225,11 +240,14 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 		set_add(&in_inbox, slot);
 		end++;
 	}
-	/* The owner's look ends one cache line after the tail's line. */
+	/*
+	 * The entries end at most one cache line after the tail, because the owner's look ends
+	 * there.
+	 */
 	return tail <= end && end <= tail + INBOX_LINE;
 }
 
-/* The inbox has no empty cell between two entries, and a look finds every entry. */
+/* The inbox has no empty cell between two entries, so a look of the owner finds every entry. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);
@@ -239,7 +257,7 @@ static bool inbox_has_no_hole(const struct timerhub *hub)
 	return true;
 }
 
-/* The queue at an index, or NULL if there is none. */
+/* Returns the queue with this index, or NULL if the hub has no such queue. */
 static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32_t index)
 {
 	const struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[index]);
@@ -248,7 +266,7 @@ static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32
 }
 
 /*
- * Everything that was put into an outbox has been published, and the owner counts no unpublished
+ * Every event that was put into an outbox has been published, and the owner counts no unpublished
  * event.
  */
 static bool events_are_published(const struct timerhub *hub)
@@ -265,7 +283,7 @@ static bool events_are_published(const struct timerhub *hub)
 
 /* ---- invariants of the whole, while no thread is inside a call either ---- */
 
-/* If an outbox holds handles, its queue is signalled. */
+/* If the outbox of a queue holds handles, the queue is signalled. */
 static bool events_are_signalled(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -278,7 +296,7 @@ static bool events_are_signalled(const struct timerhub *hub)
 	return true;
 }
 
-/* The counters of a queue on the board say how many handles its outbox holds. */
+/* The counters of a queue on the board say how many handles the queue's outbox holds. */
 static bool board_counts_what_waits(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -300,7 +318,10 @@ static bool board_counts_what_waits(const struct timerhub *hub)
 #holds, holds, callers                                                             \
 	}
 
-/* These checks come first, because they fill the sets of slots that the next table reads. */
+/*
+ * The checks of hub_lines[] come first, because they fill the sets of slots that the checks of
+ * slots read.
+ */
 static const struct {
 	const char *name;
 	bool (*holds)(const struct timerhub *hub);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of hub_check.h that concern the schedule. */
+/* Implements the checks of hub_check.h that concern the schedule. */
 #include "hub_check.h"
 
 #include "schedule/schedule.h"
 
 #define HEAP_ARITY 4
 
-/* The place at which a slot of the wheel is filed. */
+/* Returns the chunk of the wheel in which a slot has its entry. */
 static const struct wheel_chunk *slot_chunk(const struct schedule *schedule, uint32_t slot)
 {
 	uint32_t index = schedule->filings[slot].where & ~WHERE_MASK;
@@ -24,7 +24,7 @@ static bool wheel_entry_names(const struct schedule *schedule, uint32_t slot, ui
 	       schedule->wheel.chunks[chunk].entries[entry].slot == slot;
 }
 
-/* The filing of a slot names a place whose entry names the slot. */
+/* The filing of a scheduled slot names a place, and the entry at this place names the slot. */
 static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 {
 	const struct run *run = &schedule->run;
@@ -48,7 +48,10 @@ static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/* Returns the number of entries of an occupied bucket, or UINT32_MAX if its chunks do not end. */
+/*
+ * Returns the number of entries of an occupied bucket, or UINT32_MAX if the bucket's list of chunks
+ * does not end.
+ */
 static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucket *bucket,
                              uint32_t *chunks)
 {
@@ -63,7 +66,7 @@ static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucke
 	return count;
 }
 
-/* Calls `holds` for each bucket whose bit is set. */
+/* A check of one bucket. each_bucket() calls it for each bucket whose bit in the bitmap is set. */
 typedef bool bucket_holds_fn(const struct wheel *wheel, unsigned level, uint32_t digit,
                              uint32_t counts[2]);
 
@@ -94,7 +97,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * Every entry belongs to a filed slot, because each part has as many entries as slots filed in it.
+ * Each part of the schedule has as many entries as slots that are filed in it. So every entry
+ * belongs to a filed slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -135,7 +139,7 @@ static bool run_is_sorted(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/* The run and the heap hold nothing that is later than the finest bucket of the wheel's base. */
+/* No entry of the run and the heap is later than the finest bucket of the wheel's base. */
 static bool run_and_heap_come_first(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -155,7 +159,7 @@ static bool bucket_has_entries(const struct wheel *wheel, unsigned level, uint32
 	return wheel->levels[level].buckets[digit].first != CHUNK_NONE;
 }
 
-/* The bit of a bucket is set if and only if the bucket has entries. */
+/* The bit of a bucket in the bitmap is set if and only if the bucket has entries. */
 static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots)
 {
 	const struct wheel *wheel = &schedule->wheel;
@@ -180,14 +184,14 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * Returns whether this is the bucket of the highest digit in which the instant differs from the
- * base.
+ * Returns whether the instant belongs into this bucket. The bucket must be the one of the highest
+ * digit in which the instant differs from the base.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
 	unsigned shift = WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 
-	/* The highest level has no digit above this one. */
+	/* On the highest level, the instant has no digit above the level's digit. */
 	return wheel_covers(wheel, at_ns) && at_ns > wheel->base_ns &&
 	       (level + 1 == WHEEL_LEVELS ||
 	        at_ns >> (shift + WHEEL_DIGIT_BITS) ==
@@ -210,7 +214,7 @@ static bool bucket_is_of_its_instants(const struct wheel *wheel, unsigned level,
 	return true;
 }
 
-/* The wheel holds each entry in the bucket of the entry's instant. */
+/* Each entry of the wheel is in the bucket to which its instant belongs. */
 static bool bucket_holds_its_instants(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -236,8 +240,8 @@ static bool bucket_bound_holds(const struct wheel *wheel, unsigned level, uint32
 }
 
 /*
- * No entry is earlier than its bucket's bound. If the slot at the bound is known, the slot is in
- * the bucket.
+ * No entry of a bucket is earlier than the bucket's bound. If the bucket knows which slot has the
+ * bound, this slot is in the bucket.
  */
 static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 {
@@ -260,7 +264,8 @@ static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32
 }
 
 /*
- * A chunk names its bucket, and only the first chunk of a bucket has room. No used chunk is lost.
+ * Each chunk names its bucket, and only the first chunk of a bucket may have room. Every chunk that
+ * is not free belongs to a bucket.
  */
 static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 {
@@ -283,8 +288,8 @@ static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 	}
 
 /*
- * The order of the lines matters, because later checks walk over lists that earlier checks have
- * found to be whole.
+ * The order of the checks in lines[] matters, because later checks walk over lists that earlier
+ * checks have found to be whole.
  */
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See process.h. */
+/* Implements the functions by which a test reads its process from outside. See process.h. */
 #include "process.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 #include "harness.h"
 
-#define KERNEL_PF_EXITING 4 /* a bit in the flags of a thread in /proc */
+#define KERNEL_PF_EXITING 4 /* bit in the flags of a thread in /proc: the thread is ending */
 
 bool fd_readable(int fd)
 {
@@ -48,7 +48,8 @@ static unsigned dir_count(const char *path)
 
 unsigned process_fd_count(void)
 {
-	return dir_count("/proc/self/fd") - 1; /* without the directory's descriptor */
+	/* dir_count() has counted the directory's own descriptor too */
+	return dir_count("/proc/self/fd") - 1;
 }
 
 static bool file_first_line(const char *path, char *line, int size)
@@ -62,7 +63,10 @@ static bool file_first_line(const char *path, char *line, int size)
 	return found;
 }
 
-/* Reads a field of the thread's stat file, counted from its name: 0 is the state. */
+/*
+ * Reads a field of the thread's stat file in /proc. `place` counts the fields after the thread's
+ * name, and 0 is the state.
+ */
 static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 {
 	char path[64];
@@ -80,7 +84,10 @@ static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 	return at;
 }
 
-/* Returns whether the thread has ended or is about to end, and is not yet removed by the kernel. */
+/*
+ * Returns whether the thread has ended or is about to end, and the kernel has not yet removed the
+ * thread.
+ */
 static bool thread_is_leaving(pid_t tid)
 {
 	char flags[32];
@@ -107,7 +114,10 @@ static void *store_tid(void *tid)
 	return NULL;
 }
 
-/* Under an emulator a joined thread runs on for a moment, and does not count as leaving. */
+/*
+ * Under an emulator, a joined thread runs on for a moment and does not count as ending. The
+ * function therefore waits until the joined thread counts as ending.
+ */
 unsigned process_threads_at_rest(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -140,9 +150,10 @@ uint64_t process_rss_bytes(void)
 }
 
 /*
- * A sanitizer keeps shadow memory for each page and allocates it at any time: ThreadSanitizer takes
- * 5 MB at once, after some seconds. The limit is still low enough. If a slot were lost for each of
- * a million timers, the memory would grow by 64 MB.
+ * A sanitizer keeps shadow memory for each page, and allocates it at any time. ThreadSanitizer
+ * takes 5 MB at once, after some seconds. The limit of growth is larger than the memory that a
+ * sanitizer takes. The limit still finds a leak. If a slot were lost for each of a million timers,
+ * the memory would grow by 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
@@ -203,8 +214,9 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 }
 
 /*
- * The thread must really sleep. If it is about to sleep, or is woken and waits for a processor, the
- * kernel writes "running" in place of the system call.
+ * Only a thread that sleeps in the kernel has the number of a system call in its file `syscall`. If
+ * the thread is about to sleep, or is woken and waits for a processor, the kernel writes "running"
+ * in place of the number.
  */
 bool thread_is_blocked(pid_t tid)
 {

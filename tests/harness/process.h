@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process of a test, seen from outside: its descriptors and its data in /proc. */
+/* Looks at the process of a test from outside: its descriptors and its data in /proc. */
 #ifndef TESTS_PROCESS_H
 #define TESTS_PROCESS_H
 
@@ -12,25 +12,28 @@ bool fd_readable_within(int fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
 /*
- * Counts the process's threads without threads that are ending, because a joined thread remains for
- * a moment.
+ * Counts the threads of the process, except threads that are ending. A joined thread remains in
+ * /proc for a moment.
  */
 unsigned process_thread_count(void);
 /*
- * Counts threads before any hub is open, including a sanitizer's own thread, which starts with the
- * first.
+ * Counts the threads of the process before any hub is open. The number includes a sanitizer's own
+ * thread, which starts with the first thread of the process.
  */
 unsigned process_threads_at_rest(void);
 unsigned process_mapping_count(void);
 uint64_t process_rss_bytes(void);
-/* Fails if the resident memory is larger than `before_bytes` by more than the measure's error. */
+/*
+ * Fails if the resident memory is larger than `before_bytes` by more than the error of the
+ * measurement.
+ */
 void process_rss_is_still(uint64_t before_bytes);
 /* Waits until the process has `count` threads. */
 void process_settles_at_threads(unsigned count);
 
-/* Returns the thread with this name, or 0. */
+/* Returns the id of the thread with this name, or 0. */
 pid_t thread_find(const char *name);
-/* Returns the value of a line such as "SigBlk:" in the thread's status file. */
+/* Returns the value of a line, such as "SigBlk:", in the thread's status file in /proc. */
 uint64_t thread_status(pid_t tid, const char *key, int base);
 
 /* Returns whether the thread sleeps in the kernel. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* See rig.h. */
+/* Implements the functions by which test programs open and use hubs. See rig.h. */
 #include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Some of these tests fork while threads run, and start threads in the child. */
+/*
+ * Lets tests that ThreadSanitizer watches fork while threads run, and start threads in the child.
+ */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -182,8 +184,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Waits until the owners sleep and did not wake during a window. A count of no wake-ups is not
- * enough, because a woken owner may wait for a processor.
+ * Waits until the owners sleep, and until they have not woken during a window of time. It is not
+ * enough to count the wake-ups, because a woken owner may still wait for a processor.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See uring_allowed.h. */
+/* Finds out whether the kernel lets the process use io_uring. See uring_allowed.h. */
 #include "uring_allowed.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RINGS 32       /* more rings than any test program uses at once */
-#define RING_ENTRIES 8 /* as many entries as the library's rings have */
+#define RINGS 32       /* number of rings to try, more than any test program uses at once */
+#define RING_ENTRIES 8 /* number of entries of a ring, as in the library's rings */
 #define FEATURES (IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP)
 
-/* Returns a ring, or a negative errno. */
+/* Opens an io_uring (a ring). Returns its descriptor, or a negative errno. */
 static int ring_open(void)
 {
 	struct io_uring_params params;
@@ -33,8 +33,8 @@ static int ring_open(void)
 }
 
 /*
- * Opens RINGS rings and closes them. Returns the errno with which the first refused ring was
- * refused, or 0.
+ * Opens RINGS rings, and closes them again. Returns the errno of the first ring that was refused,
+ * or 0.
  */
 static int rings_refused(void)
 {
@@ -49,7 +49,10 @@ static int rings_refused(void)
 	return ring < 0 ? -ring : 0;
 }
 
-/* A limit of 0 refuses every ring, so the answer does not depend on other processes. */
+/*
+ * Sets the process's limit of lockable memory to 0. The kernel then refuses every ring, so the
+ * result no longer depends on other processes.
+ */
 static void lock_nothing(void)
 {
 	struct rlimit limit;
@@ -92,7 +95,7 @@ void uring_needed(void)
 	exit(EXIT_SKIPPED);
 }
 
-/* A process with CAP_IPC_LOCK has no limit. */
+/* Returns whether the process has CAP_IPC_LOCK and may therefore lock any amount of memory. */
 static bool may_lock_anything(void)
 {
 	char line[256];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether this machine lets the process use io_uring. Only the kernel is asked, and the
- * library is not used. C and C++ programs can use this header. A container refuses the first ring,
- * with EPERM or ENOSYS. A small RLIMIT_MEMLOCK refuses a later ring with ENOMEM. The kernel counts
- * the rings of all processes of a user, and a closed ring counts until the kernel has freed it.
+ * Finds out whether this machine lets the process use io_uring. The functions ask only the kernel,
+ * and do not use the library. C and C++ programs can use this header. In a container, the kernel
+ * may refuse even the first io_uring (ring), with EPERM or ENOSYS. If RLIMIT_MEMLOCK is small, the
+ * kernel refuses a later ring with ENOMEM. The kernel counts the rings of all processes of a user.
+ * A closed ring counts until the kernel has freed it.
  */
 #ifndef TESTS_URING_ALLOWED_H
 #define TESTS_URING_ALLOWED_H
@@ -14,24 +15,24 @@
 extern "C" {
 #endif
 
-#define EXIT_SKIPPED 77 /* meson reports this status as "skipped" */
+#define EXIT_SKIPPED 77 /* exit status that meson reports as "skipped" */
 
 /*
- * Returns the errno with which io_uring is refused, or 0. The first call decides for the whole
- * program: the kernel must grant as many rings as a test program uses at once. If the kernel grants
- * fewer rings, the process gives up all rings, and each later ring is refused with the same errno.
- * The answer is ENOSYS if the kernel lacks a feature that the library needs, or if the library was
- * built without io_uring.
+ * Returns the errno with which the kernel refuses io_uring, or 0. The first call of uring_refused()
+ * decides for the whole program. The kernel must grant as many rings as a test program uses at
+ * once. If the kernel grants fewer rings, the process gives up all rings, and the kernel refuses
+ * each later ring with the same errno. The result is ENOSYS if the kernel lacks a feature that the
+ * library needs, or if the library was built without io_uring.
  */
 int uring_refused(void);
 
-/* Ends the program as skipped, with the errno printed, if io_uring is refused. */
+/* If io_uring is refused, prints the errno and ends the program as skipped. */
 void uring_needed(void);
 
 /*
- * Returns true if a hub that insists on io_uring failed to open with `result` because other
- * processes of this user hold all rings. A process that may lock any amount of memory has no such
- * limit.
+ * Returns true if timerhub_open() failed with `result` for a hub that insists on io_uring, because
+ * other processes of this user hold all rings. If a process may lock any amount of memory, its
+ * number of rings is not limited.
  */
 bool uring_ran_out(int result);
 

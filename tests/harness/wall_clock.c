@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See wall_clock.h. Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(). Only
- * calls on CLOCK_REALTIME behave differently.
+ * Implements the wall clock of wall_clock.h. The linker makes the program call the wrappers below
+ * instead of clock_gettime(), timerfd_create(), timerfd_settime() and close(). The wrappers change
+ * only the behaviour of calls on CLOCK_REALTIME.
  */
 #include "wall_clock.h"
 
@@ -24,8 +25,9 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 int __wrap_close(int fd);
 
 static _Atomic uint64_t ahead;
-static atomic_int timerfd = -1; /* the timerfd opened last on the wall clock */
-static atomic_bool was_set;     /* the clock was set, which no timerfd_settime() has reported */
+static atomic_int timerfd = -1; /* timerfd that was opened last on the wall clock */
+/* true if the clock was set and no timerfd_settime() has reported the setting */
+static atomic_bool was_set;
 
 static struct timespec time_of(uint64_t ns)
 {
@@ -45,7 +47,10 @@ void wall_clock_set(uint64_t ahead_ns)
 
 	atomic_store(&ahead, ahead_ns);
 	atomic_store(&was_set, true);
-	/* If this call comes before the owner's own timerfd_settime(), the owner finds the flag. */
+	/*
+	 * If wall_clock_set() comes before the owner's own timerfd_settime(), timerfd_settime()
+	 * finds `was_set` and reports the setting.
+	 */
 	if (fd >= 0)
 		(void)__real_timerfd_settime(fd, 0, &at_once, NULL);
 }
@@ -75,7 +80,10 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 
 	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
 		return __real_timerfd_settime(fd, flags, at, old);
-	/* NEVER is not shifted, because it is as far away as the kernel allows. */
+	/*
+	 * A time of NEVER is not shifted, because it already is the latest time that the kernel
+	 * allows.
+	 */
 	if (ns_of(&at->it_value) < INT64_MAX)
 		kernels.it_value = time_of(ns_of(&at->it_value) - atomic_load(&ahead));
 	result = __real_timerfd_settime(fd, flags, &kernels, old);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wall clock of the program's own, which tests may set without changing the machine's. The linker
- * redirects the calls that read it and wait for it to wall_clock.c (wall_clock_dep in meson.build).
+ * Declares a wall clock of the program's own, which a test may set. The wall clock of the machine
+ * stays unchanged. The linker redirects the calls that read the wall clock or wait for it to
+ * wall_clock.c (wall_clock_dep in meson.build).
  */
 #ifndef TIMERHUB_TESTS_WALL_CLOCK_H
 #define TIMERHUB_TESTS_WALL_CLOCK_H
@@ -9,8 +10,9 @@
 #include <stdint.h>
 
 /*
- * Set the program's CLOCK_REALTIME to `ahead_ns` ahead of the kernel's, modulo 2^64, and signal the
- * timerfd opened last on it, as the kernel would. Any thread may call this.
+ * Sets the program's CLOCK_REALTIME to `ahead_ns` ahead of the kernel's, modulo 2^64. As the kernel
+ * would, wall_clock_set() signals the timerfd that was opened last on this clock. Any thread may
+ * call wall_clock_set().
  */
 void wall_clock_set(uint64_t ahead_ns);
 
