@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements an operator new that counts allocations. See heap.hpp. The operators are in a separate
- * file, so that the compiler cannot inline them.
+ * Implements an operator new that counts allocations. See heap.hpp. The operators have a file of
+ * their own, so that the compiler cannot inline them.
  */
 #include "heap.hpp"
 

@@ -133,8 +133,8 @@ struct shared {
 };
 
 /*
- * Destroys a timer while `inside` of its callbacks run. The destructor must wait until they have
- * ended.
+ * Destroys a timer while `inside` of its callbacks run. The destructor must wait until these
+ * callbacks have ended.
  */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)

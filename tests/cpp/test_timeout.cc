@@ -372,7 +372,7 @@ void callable_may_own_its_session()
 	const std::weak_ptr<session> watch = owned;
 
 	/*
-	 * This callable removes its own timeout, and then holds the last reference to the session
+	 * The callable removes its own timeout, and then holds the last reference to the session
 	 * that contains the timeout.
 	 */
 	expect(!at->request.add(rig.loop, [at, owned = std::move(owned)] {
@@ -698,8 +698,8 @@ void end_as_terminated()
 }
 
 /*
- * On another thread the destructor cannot remove the timeout, so it must end the process. Otherwise
- * the loop would keep the address of freed memory.
+ * On another thread the destructor cannot remove the timeout, so it must end the process. If the
+ * process went on, the loop would keep the address of freed memory.
  */
 void destruction_on_another_thread_terminates()
 {

@@ -242,8 +242,8 @@ static void *wait_for_the_end(void *arg)
 
 /*
  * Main function of a thread that works while another thread closes a queue. The thread re-arms and
- * cancels timers of the closing queue, and uses a queue of its own. The contract allows these calls
- * during the close of a queue.
+ * cancels timers of the closing queue, and uses a queue of its own. The contract allows re-arm and
+ * cancel during the close of a queue.
  */
 static void *call_meanwhile(void *arg)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In these tests the kernel refuses the system calls by which the owner sleeps. The kernel refuses
- * only the k-th call, for every k. In other tests it refuses all calls from the k-th on, or a
- * filter that is installed after the open of the hub refuses all calls. The tests check law 11, and
- * laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls before the open of
- * the hub.
+ * only the k-th call, for every k. In other tests the kernel refuses all calls from the k-th on, or
+ * a filter that is installed after the open of the hub refuses all calls. The tests check law 11,
+ * and laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls before the
+ * open of the hub.
  */
 #include "checked_load.h"
 #include "faults.h"

@@ -91,8 +91,8 @@ void tests_add_loop(const TTest *test, int limit_s, int count);
 int tests_run(void);
 /*
  * Prints that the machine refuses `what` with this errno. Ends the calling test, or a process that
- * the calling test has forked. After test_skips() the program still runs its other tests. If none
- * of them fails, the program ends as skipped.
+ * the calling test has forked. After test_skips() the program still runs its other tests. If no
+ * other test fails, the program ends as skipped.
  */
 _Noreturn void test_skips(const char *what, int error);
 

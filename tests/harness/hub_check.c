@@ -71,8 +71,8 @@ static bool armed_is_scheduled(const struct sight *sight)
 
 /*
  * A FREE slot without a push claim (CLAIMED) is scheduled no later than its deadline, unless its
- * deadline is NEVER. The thread that takes a slot for the first time sets the deadline to NEVER.
- * The thread may be stopped before this store.
+ * deadline is NEVER. The thread that takes a slot for the first time may be stopped before it sets
+ * the deadline to NEVER.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {

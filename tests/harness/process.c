@@ -151,9 +151,9 @@ uint64_t process_rss_bytes(void)
 
 /*
  * A sanitizer keeps shadow memory for each page, and allocates it at any time. ThreadSanitizer
- * takes 5 MB at once, after some seconds. The limit of growth is larger than the memory that a
- * sanitizer takes. The limit still finds a leak. If a slot were lost for each of a million timers,
- * the memory would grow by 64 MB.
+ * takes 5 MB at once, after some seconds. The limit of growth is therefore higher under a
+ * sanitizer, and the test still finds a leak. If a slot were lost for each of a million timers, the
+ * memory would grow by 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {

@@ -51,8 +51,8 @@ timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_
 /* Advances a manual hub to `now_ns`, and returns the time that the hub announces. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);
 /*
- * Arms `count` timers of a manual hub that are due within a microsecond, and advances the hub by a
- * microsecond. After that all timers have expired.
+ * Arms `count` timers of a manual hub, and advances the hub by a microsecond, at which all these
+ * timers have expired.
  */
 void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
 /* Takes one event of the queue, which must come within ARRIVES. */

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* State of a running callback. The data of the event points to this state. */
+/* State of a running callback, to which the data of the event points. */
 struct stay {
 	atomic_bool inside;
 	atomic_bool let_out;

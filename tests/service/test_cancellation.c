@@ -68,7 +68,7 @@ static void call_timers(struct rig *rig)
 
 	CALL(timerhub_arm(rig->queue, &specs[0], &timer));
 	CALL(timerhub_rearm(rig->hub, timer, 2 * HOUR, 0));
-	CALL(timerhub_rearm(rig->hub, timer, 0, 0)); /* this call wakes the owner */
+	CALL(timerhub_rearm(rig->hub, timer, 0, 0)); /* the re-arm wakes the owner */
 	CALL(timerhub_remaining(rig->hub, timer, &left_ns));
 	CALL(timerhub_cancel(rig->hub, timer));
 	CALL(timerhub_cancel_sync(rig->hub, timer));
@@ -78,7 +78,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_after(rig->queue, 0, 0, NULL));
 	CALL(timerhub_call(rig->queue, 0, callback, NULL, NULL));
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
-	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* this call blocks until its timeout */
+	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* the wait blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
 	CALL(timerhub_dispatch(rig->queue, 4));
 	CALL(timerhub_interrupt(rig->queue));
@@ -90,7 +90,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_owner_tid(rig->hub));
 	CALL(timerhub_queue_hub(rig->queue));
 	CALL(timerhub_queue_stop(rig->queue));
-	/* the queue is stopped, so this call returns at once */
+	/* the queue is stopped, so the wait returns at once */
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
 }
 
@@ -172,8 +172,8 @@ START_TEST(cancellation_comes_in_no_call)
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
 	/*
-	 * If fewer calls than these have returned, the cancellation ended the thread inside a call
-	 * of the library.
+	 * If not all calls have returned, the cancellation ended the thread inside a call of the
+	 * library.
 	 */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);

@@ -122,8 +122,8 @@ static long fdinfo(int fd, const char *key)
 }
 
 /*
- * Returns whether the timerfd is armed. If the clock is set, the kernel reports this only on an
- * armed timerfd.
+ * Returns whether the timerfd is armed. The kernel reports a setting of the clock only on an armed
+ * timerfd.
  */
 static bool timerfd_is_set(int fd)
 {

@@ -123,10 +123,7 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 		expect(edge_seen(epoll_fd, 0));
 		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	/*
-	 * The last drain returned as many events as it had room for, so it may not have cleared the
-	 * fd.
-	 */
+	/* The last drain filled its array, so the drain may not have cleared the fd. */
 	if (edge_seen(epoll_fd, 0))
 		expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
@@ -316,8 +313,8 @@ static void *arm_singly(void *arg)
 }
 
 /*
- * A worker may be between two calls when its queue is closed. Its next call must not read another
- * file that has got the fd's number.
+ * A worker may be between two calls when its queue is closed. The worker's next call must not read
+ * another file that has got the number of the queue's fd.
  */
 START_TEST(fd_of_a_closed_queue_is_forgotten)
 {

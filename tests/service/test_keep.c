@@ -93,7 +93,7 @@ END_TEST
 
 /*
  * Each deadline of the test differs from the first deadline in one bit. The hub must store each
- * exactly.
+ * deadline exactly.
  */
 START_TEST(keep_deadlines_are_those_asked_for)
 {

@@ -125,8 +125,8 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
 	/*
-	 * Each of these calls must fail, because the timeout is not added, is added twice or
-	 * belongs to another loop, or because the timeout or the loop is NULL.
+	 * Each of the following calls must fail, because the timeout is not added, is added twice
+	 * or belongs to another loop, or because the timeout or the loop is NULL.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);

@@ -131,7 +131,7 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 }
 END_TEST
 
-/* A config as a later version may have it: the known members, and more members after them. */
+/* A config of a later version, with the known members and more members after them. */
 struct grown_config {
 	struct timerhub_config known;
 	uint64_t more[9];
@@ -179,7 +179,7 @@ START_TEST(misuse_of_sizes)
 }
 END_TEST
 
-/* An option struct as a later version may have it. options() writes `last` into its last byte. */
+/* An option struct of a later version. options() writes `last` into its last byte. */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -359,7 +359,7 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_each(NULL, no_timer, NULL), -EINVAL);
 	expect_eq(timerhub_each(rig.hub, NULL, NULL), -EINVAL);
 	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
-	/* a manual hub has no owner thread, so it has no thread id */
+	/* a manual hub has no owner thread, and so no thread id */
 	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL);
 	expect(!timerhub_queue_hub(NULL));
 	expect(timerhub_queue_hub(rig.queue) == rig.hub);
@@ -678,7 +678,7 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 
 /*
  * A few slots get ten thousand timers, one after the other. Every old handle of a slot must be
- * stale, and the handle of its present timer must not be.
+ * stale, and the handle of the slot's present timer must be valid.
  */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {

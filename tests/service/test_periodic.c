@@ -132,7 +132,10 @@ START_TEST(periods_are_not_lost_in_a_huge_jump)
 	account_add(&account, &event);
 	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
 	advance(rig.hub, UINT64_MAX);
-	/* The timer's next period would be later than the largest deadline, so it does not come. */
+	/*
+	 * The timer's next period would be later than the largest deadline, so the period does not
+	 * come.
+	 */
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
 	rig_close(&rig);
 }
@@ -168,8 +171,8 @@ START_TEST(periods_are_exact_to_the_millionth)
 END_TEST
 
 /*
- * Takes events until they have reported `periods` periods. No event may report a period before the
- * period is due.
+ * Takes events until the events have reported `periods` periods. No event may report a period
+ * before the period is due.
  */
 static void collect(struct rig *rig, struct account *account, uint64_t periods)
 {

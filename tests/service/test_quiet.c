@@ -3,8 +3,9 @@
  * Law 8: while no timer of a hub is due, the hub does no work. The owner wakes only when a timer is
  * due, even if many timers are cancelled or moved to later deadlines. An arm or re-arm makes no
  * system call unless its deadline is earlier than all other deadlines of the hub. In virtual time,
- * the tests count the advances for which the hub asks. The count is exact. On a hub with an owner
- * thread, the tests read the hub's counters and the kernel's count of the owner's context switches.
+ * the tests count the advances for which the hub asks, and the count is exact. On a hub with an
+ * owner thread, the tests read the hub's counters and the kernel's count of the owner's context
+ * switches.
  */
 #include "rig.h"
 #include "silence.h"
@@ -407,7 +408,9 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	}
 	stats_settled(rig.hub);
 	after = stats_of(rig.hub);
-	/* The owner wakes once for each expiry, and once for each arm that found it asleep. */
+	/*
+	 * The owner wakes once for each expiry, and once for each arm that found the owner asleep.
+	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
 	rig_close(&rig);

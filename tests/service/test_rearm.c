@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 4: re-arm is final. The tests also cover timerhub_remaining(), because it shows the effect of
- * a re-arm.
+ * Law 4: re-arm is final. The tests also cover timerhub_remaining(), because timerhub_remaining()
+ * shows the effect of a re-arm.
  */
 #include "rig.h"
 

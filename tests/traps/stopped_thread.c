@@ -93,7 +93,8 @@ static void wait_stopped_or_over(const struct stopped_thread *held)
 static void wait_stopped(const struct stopped_thread *held)
 {
 	wait_stopped_or_over(held);
-	expect(atomic_load(&held->stopped)); /* the thread has never reached its test point */
+	/* if false, the thread has never reached its test point */
+	expect(atomic_load(&held->stopped));
 }
 
 void stopped_thread_start(struct stopped_thread *held, enum test_point point)

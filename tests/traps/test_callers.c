@@ -63,7 +63,7 @@ static void finish_caller(struct stopped_thread *a, struct rig *rig)
 
 /*
  * Trap 1: while thread A is stopped, thread B arms timers until it has gone through all cells of
- * the inbox. B must get each event.
+ * the inbox. Thread B must get each event.
  */
 START_TEST(trap_1_stopped_caller_hides_nobody)
 {
@@ -122,8 +122,8 @@ static void check_trap_2(enum test_point point)
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
 	/*
-	 * B has woken the owner. The owner has found no entry in the inbox, or has delivered the
-	 * timer.
+	 * Thread B has woken the owner. The owner has found no entry in the inbox, or has delivered
+	 * the timer.
 	 */
 	owner_settles(rig.hub);
 	stopped_thread_finish(&a);
@@ -308,8 +308,8 @@ END_TEST
 /*
  * Thread A has pushed its slot, and is stopped before it confirms the push. Thread B arms another
  * timer in the same slot. No thread has confirmed a push, so B pushes the slot again, and is
- * stopped too. A continues, and confirms its push for B's claim. The next timer in the slot then
- * needs no push, and the owner must find this timer.
+ * stopped too. Thread A continues, and confirms its push for B's claim. The next timer in the slot
+ * then needs no push, and the owner must find this timer.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
@@ -337,9 +337,9 @@ END_TEST
 
 /*
  * Trap 4: thread A has woken the owner, and is stopped before it records the wake. The owner wakes,
- * finds that A's timer has ended, and sleeps until the same deadline as before. Then A continues
- * and records its wake. A's late record must not prevent other callers from waking the owner in its
- * present sleep.
+ * finds that A's timer has ended, and sleeps until the same deadline as before. Then thread A
+ * continues and records its wake. A's late record must not prevent other callers from waking the
+ * owner in its present sleep.
  */
 static void check_trap_4(bool cancelled)
 {

@@ -287,7 +287,7 @@ END_TEST
 
 /*
  * The clock is set back before the delivery of a period, when the owner has scheduled a far period
- * or none. Every period that was not delivered before must then come.
+ * or none. After the setting, every period that was not delivered before must come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
@@ -376,7 +376,7 @@ END_TEST
 
 /*
  * The deadline of the timer is near, so the owner spins. The test sets the clock back by an hour.
- * The deadline is then an hour away, and the owner must sleep.
+ * After the setting, the deadline is an hour away, and the owner must sleep.
  */
 START_TEST(back_ends_a_spin)
 {

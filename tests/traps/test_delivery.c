@@ -127,9 +127,9 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 
 /*
  * A consumer has read that a timer's expiry is pending, and has not read the timer's deadline.
- * Before the consumer reads the deadline, the timer is re-armed. It may expire again before the
- * delivery. The push claim of the first re-arm stays set during the whole test, so a later re-arm
- * does not change the state word.
+ * Before the consumer reads the deadline, the timer is re-armed. The timer may expire again before
+ * the delivery. The push claim of the first re-arm stays set during the whole test, so a later
+ * re-arm does not change the state word.
  */
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {
@@ -159,8 +159,8 @@ END_TEST
 /* ---- the owner between reading, pair and outbox ---- */
 
 /*
- * The owner has set the timer PENDING, and has not put its handle into a queue. At this moment the
- * timer is cancelled, and another timer takes its slot.
+ * The owner has set the timer PENDING, and has not put its handle into a queue. Before the owner
+ * puts the handle into the queue, the timer is cancelled, and another timer takes its slot.
  */
 START_TEST(law_3_cancel_before_the_owner_publishes)
 {
@@ -189,8 +189,8 @@ END_TEST
 
 /*
  * The owner has just set a periodic timer PENDING. A consumer delivers the timer's period by an old
- * handle, of an expiry that a re-arm withdrew. Then the queue closes before the owner looks for it.
- * The owner must schedule the timer's slot, because the next timer in the slot may rely on its
+ * handle, of an expiry that a re-arm withdrew. The queue closes before the owner looks the queue
+ * up. The owner must schedule the timer's slot, because the next timer in the slot may rely on its
  * schedule entry.
  */
 START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)

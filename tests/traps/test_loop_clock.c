@@ -2,7 +2,7 @@
 /*
  * Tests a loop on the wall clock, while the test sets this clock forward and back. After each
  * setting of the clock, the loop's descriptor must become readable. The deadlines of the timeouts
- * are points on the wall clock, and no callback may come before its deadline.
+ * are points on the wall clock, and no callback may come before the deadline of its timeout.
  */
 #include "harness.h"
 #include "process.h"
@@ -47,7 +47,7 @@ static void begin(void)
 
 /*
  * Waits for the loop's descriptor and makes turns, until the descriptor is not readable or a
- * callback came.
+ * callback was called.
  */
 static void turn_while_readable(void)
 {

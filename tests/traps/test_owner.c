@@ -103,10 +103,10 @@ END_TEST
 
 /*
  * Law 5: the owner reads the clock first, and empties the inbox after that. The test stops the
- * owner between these two steps. While the owner is stopped, the test arms timers that are due
- * before, between and after the scheduled timers. When all timers are due, the owner continues. If
- * the owner read the clock after it emptied the inbox, it would deliver the scheduled timers first
- * and the new timers in its next round, in the wrong order.
+ * owner after its reading of the clock. While the owner is stopped, the test arms timers that are
+ * due before, between and after the scheduled timers. When all timers are due, the owner continues.
+ * If the owner read the clock after it emptied the inbox, it would deliver the scheduled timers
+ * first and the new timers in its next round, in the wrong order.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -189,8 +189,8 @@ END_TEST
 
 /*
  * Law 9: the owner has made the fd readable, and is stopped before it records that it signalled the
- * fd. If a drain finds no event, it must make the fd unreadable. In practice the owner is stopped
- * there if the consumer that it has woken gets the owner's CPU.
+ * fd. If a drain finds no event, it must make the fd unreadable. In practice the owner may pause
+ * before its record, if the consumer that it has woken gets the owner's CPU.
  */
 static bool check_cleared(uint64_t margin_ns)
 {

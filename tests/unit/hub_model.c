@@ -492,8 +492,8 @@ static bool event_earlier(const struct model_timer *a, const struct model_timer 
 }
 
 /*
- * Checks a delivered event. Its timer must be pending, and no other pending timer of the queue may
- * precede the timer.
+ * Checks a delivered event. The event's timer must be pending, and no other pending timer of the
+ * queue may precede this timer.
  */
 static void model_deliver(struct model *model, const struct timerhub_event *event, unsigned queue)
 {

@@ -98,8 +98,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots on several CPUs, and puts all slots back on one CPU. After that each
- * CPU must find its share of the slots without touching the free stacks of other CPUs.
+ * One thread takes all slots on several CPUs, and puts all slots back on one CPU. Each CPU must
+ * then find its share of the slots without touching the free stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -446,7 +446,7 @@ START_TEST(threads_that_share_all_slots_are_never_refused)
 }
 END_TEST
 
-/* In each of these runs, only one slot is free at any time, and it moves between free stacks. */
+/* Only one slot is free at any time, and the free slot moves between the free stacks. */
 START_TEST(last_free_slot_is_found_wherever_it_moves)
 {
 	check_crowd(600, 149, scaled(200000));
@@ -465,8 +465,8 @@ END_TEST
 static atomic_bool counting;
 
 /*
- * Takes a slot, writes data that resembles the link of a deep stack, and puts the slot back. An arm
- * may write such data.
+ * Takes a slot, writes data that resembles the link of a deep stack, as an arm may, and puts the
+ * slot back.
  */
 static void *take_and_put(void *arg)
 {

@@ -79,7 +79,7 @@ static void scene_open_hub(struct scene *scene)
 	expect_eq(timerhub_queue_open(scene->hub, &scene->queue, NULL), 0);
 }
 
-/* The function frees slots last, so that no timer armed later gets one of these slots. */
+/* scene_open() frees slots last, so that no timer armed later gets one of these slots. */
 static void scene_open(struct scene *scene)
 {
 	struct timerhub_queue *other;
@@ -351,10 +351,7 @@ static struct arena_shard *free_shard(struct scene *scene)
 	return shards;
 }
 
-/*
- * Returns the word that counts the slots of a free stack below its top slot. The word is in the top
- * slot.
- */
+/* Returns the word in the top slot of a free stack that counts the slots below the top slot. */
 static atomic_u64 *free_link(struct scene *scene)
 {
 	uint64_t top = u64_load_relaxed(&free_shard(scene)->top);

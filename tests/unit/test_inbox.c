@@ -138,7 +138,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = stride > 512 ? stride : 512;
 		/*
 		 * The test starts at another position of the lane. The entries that the owner has
-		 * taken by then must not count towards the first request.
+		 * taken must not count towards the first request.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
@@ -169,8 +169,8 @@ END_TEST
 /* ---- lanes with chosen lap numbers ---- */
 
 /*
- * Returns an inbox of two lanes with empty cells. The lap number that the cells get next is chosen
- * by the test.
+ * Returns an inbox of two lanes with empty cells. The test chooses the lap number that the cells
+ * get next.
  */
 #define HAND_SHIFT 6
 #define HAND_CELLS (UINT64_C(1) << HAND_SHIFT)

@@ -270,9 +270,9 @@ START_TEST(set_in_each_callback_comes_in_a_later_turn)
 END_TEST
 
 /*
- * One callback acts once: it adds, sets, stops or removes a timeout, or closes the loop. Three
- * timeouts are due, and a fourth timeout is not. In each run, the callback of the first, second or
- * third timeout acts on one of the four timeouts.
+ * In each run, one callback adds, sets, stops or removes a timeout, or closes the loop. Three
+ * timeouts are due, and a fourth timeout is not. The callback of the first, second or third timeout
+ * acts on one of the four timeouts.
  */
 enum action {
 	ACT_SET,

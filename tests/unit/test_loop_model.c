@@ -6,10 +6,10 @@
  * order of deadline, once for each time that its timeout was set, and not before the delay has
  * passed since the call that set the timeout.
  *
- * The array of timeouts follows the header timerhub_loop.h. The delay of a timeout counts from the
- * call that sets the timeout. At the next reading of the clock, the model computes the timeout's
- * deadline from the clock value read. The loop reads the clock in a turn, and before the 65th
- * timeout that is set by delay.
+ * The array behaves as the header timerhub_loop.h specifies for a loop. The delay of a timeout
+ * counts from the call that sets the timeout. When the loop next reads the clock, the model sets
+ * the timeout's deadline to the clock value plus the delay. The loop reads the clock in a turn, and
+ * before the 65th timeout that is set by delay.
  */
 #include "loop_rig.h"
 
@@ -28,10 +28,10 @@ struct entry {
 	/* true if the timeout was set by delay since the last reading of the clock */
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
-	uint64_t delay_ns;   /* delay of the last call; valid while is_fresh */
-	/* NEVER: the timeout is not set. NEVER - 1: its deadline is computed at the next reading */
+	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
+	/* NEVER if the timeout is not set; NEVER - 1 until the next reading gives a deadline */
 	uint64_t deadline_ns;
-	uint64_t called_ns; /* clock value of the test when it set the timeout */
+	uint64_t called_ns; /* clock value at the call that set the timeout */
 	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
 	uint64_t least_ns;
 };
@@ -252,7 +252,7 @@ static void op_remove(struct entry *entry)
 	model_forget(entry);
 	entry->is_added = entry->is_fresh = false;
 	entry->deadline_ns = NEVER;
-	/* After the remove, the library must not write to the timeout. */
+	/* After timerhub_timeout_remove(), the library must not write to the timeout. */
 	memset(&entry->timeout, 0, sizeof(entry->timeout));
 }
 

@@ -278,8 +278,8 @@ static void *poller_main(void *arg)
 }
 
 /*
- * Returns false if no consumer takes the item in time. The item's wake-up was then lost. Consumers
- * have no time limit of their own, since another consumer may take every item.
+ * Returns false if no consumer takes the item in time, because the item's wake-up was lost.
+ * Consumers have no time limit of their own, since another consumer may take every item.
  */
 static bool is_taken(uint64_t item)
 {

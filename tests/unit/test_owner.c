@@ -175,8 +175,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: a re-arm to a later deadline changes only the deadline. It does not put the timer's slot
- * into the inbox. See timerhub_rearm().
+ * Law 8: a re-arm to a later deadline changes only the deadline. A re-arm to a later deadline does
+ * not put the timer's slot into the inbox. See timerhub_rearm().
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
@@ -598,7 +598,7 @@ START_TEST(fair_beside_a_bucket_that_is_entered)
 }
 END_TEST
 
-/* When the owner finds that a timer has moved, this counts as work, like an expiry. */
+/* The check of a moved timer counts as work of the owner, like an expiry. */
 START_TEST(fair_beside_timers_that_were_moved)
 {
 	enum { MOVED = 20000 };
@@ -651,8 +651,9 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 END_TEST
 
 /*
- * owner_tid() must return the id of a thread of the process. This thread must have the name that
- * the config gives to the owner. If the hub has no owner thread, owner_tid() must return 0.
+ * owner_tid() must return the id of a thread of the process. The thread with the owner's id must
+ * have the name that the config gives to the owner. If the hub has no owner thread, owner_tid()
+ * must return 0.
  */
 START_TEST(tid_is_that_of_the_thread)
 {

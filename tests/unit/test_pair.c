@@ -351,8 +351,8 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 END_TEST
 
 /*
- * If a timer moves to a later deadline, its instant (the deadline put off within the slack) does
- * not become earlier. The owner relies on this order.
+ * The owner relies on the fact that a later deadline never gives an earlier instant (the deadline
+ * put off within the slack).
  */
 START_TEST(slack_is_monotone_in_the_deadline)
 {

@@ -114,7 +114,7 @@ START_TEST(bell_rung_before_ends_it)
 }
 END_TEST
 
-/* Waits, records the time, and signals the eventfd or the timerfd. */
+/* A thread that waits, sets `rung`, and signals the bell or the timerfd. */
 struct ringer {
 	int fd;
 	atomic_bool rung;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the statistics as OpenMetrics text. The tests compare the whole text, find every number in
- * it, cut it at any length, compare the buckets with a count, and pass labels.
+ * Tests the statistics as OpenMetrics text. The tests compare the whole text, look for every number
+ * in the text, cut the text at any length, compare the buckets with a count, and pass labels.
  * tests/tools/test_top.py reads such a text with a parser of the format.
  */
 #include "harness.h"

@@ -2,8 +2,8 @@
 /*
  * Tests the functions of timer.c that decide about a timer. The test calls each function for every
  * state of a slot, in plain memory. The test builds and reads the pair (deadline and state of a
- * slot) by multiplication and division. A field that a function's decision does not name must stay
- * unchanged, in the other slots too. The last test makes each decision with another thread's
+ * slot) by multiplication and division. A function must change only the fields that its decision
+ * concerns, and must change no other slot. The last test makes each decision with another thread's
  * decision between any two atomic steps of the first. Memory and results must be as if the two
  * decisions had been made one after the other.
  */
@@ -309,8 +309,8 @@ START_TEST(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest
 END_TEST
 
 /*
- * The slot of a cancelled ARMED timer stays scheduled. Its pair must then say an instant that is no
- * earlier than the schedule entry.
+ * The slot of a cancelled ARMED timer may keep a schedule entry up to the timer's instant. The
+ * timer's instant becomes the deadline in the slot's pair.
  */
 static void check_cancel(struct bench *bench)
 {
@@ -447,8 +447,9 @@ START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
 END_TEST
 
 /*
- * Returns the parts of a slot after the owner has dropped the schedule entry of a free slot. The
- * deadline is then NEVER. The owner drops the entry only if no push of the slot is claimed.
+ * Returns `parts` as they are after the owner has removed the slot from the schedule. The deadline
+ * of a FREE slot is NEVER after its removal from the schedule. The owner drops the entry only if no
+ * push of the slot is claimed.
  */
 static struct parts unscheduled(struct parts parts)
 {
@@ -773,8 +774,8 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 }
 
 /*
- * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, the clock is a
- * clock that can go back.
+ * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, the function
+ * acts as on a clock that can go back.
  */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
 {
@@ -799,7 +800,8 @@ static const struct act {
 	const char *name;
 	void (*run)(struct bench *bench, struct said *said, uint64_t at_ns);
 	uint64_t at_ns;
-	bool owners; /* made by the owner, which makes one decision at a time */
+	/* true if the owner makes this decision; an owner makes only one decision at a time */
+	bool owners;
 } acts[] = {
 	{ "arm", do_arm, DEADLINE_NS, false },
 	{ "re-arm earlier", do_rearm, 500, false },

@@ -376,7 +376,7 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 }
 END_TEST
 
-/* Puts all slots into one bucket and removes the first slot. Returns the bucket. */
+/* Puts all slots into one bucket, removes the first slot, and returns the bucket. */
 #define SWEPT_NS (UINT64_C(5) << 40)
 #define SWEPT_WIDTH (UINT64_C(1) << 40)
 
@@ -395,7 +395,7 @@ static struct wheel_bucket *bench_fill_bucket(struct bench *bench, struct dice *
 
 /*
  * Inserts, removes or moves a slot, as the owner may between two portions of a sweep (the scan of a
- * bucket), when it takes slots from the inbox.
+ * bucket).
  */
 static uint32_t bench_disturb(struct bench *bench, struct dice *dice)
 {
