@@ -119,7 +119,8 @@ START_TEST(refused_once_at_the_kth_call)
 END_TEST
 
 /*
- * After one call was refused with EAGAIN, even the first, the owner must still sleep by io_uring.
+ * After one refusal with a transient error, even of the first call, the owner must still use the
+ * sleeper that the test has asked for.
  */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How a test in Python ends: passed, skipped with a reason, or wrong with the difference."""
+"""Runs a test in Python. The test passes, is skipped with a reason, or is wrong."""
 
 import pathlib
 import shutil
@@ -10,11 +10,11 @@ SKIPPED = 77  # the exit status of a skipped test
 
 
 class Wrong(Exception):
-    """A difference from the result that a user may expect."""
+    """Says that a result differs from the result that a user may expect."""
 
 
 class Skipped(Exception):
-    """The reason why this machine cannot run the test."""
+    """Says why this machine cannot run the test."""
 
 
 def expect(condition, what):
@@ -29,7 +29,7 @@ def need(*programs):
 
 
 def verdict(test, *arguments):
-    """Calls the test with the arguments and an empty folder. Returns the exit status."""
+    """Calls `test` with the arguments and an empty folder. Returns the program's exit status."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             test(*arguments, pathlib.Path(folder))

@@ -177,8 +177,8 @@ END_TEST
 
 /*
  * The parent process may have left unused numbers below the highest descriptor. The function opens
- * descriptors until all numbers below the highest one are used. Then a limit that is n higher
- * allows exactly n more descriptors.
+ * descriptors until all numbers below the highest one are used. If no number is unused, a limit
+ * that is n higher allows exactly n more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {

@@ -79,8 +79,8 @@ START_TEST(misuse_of_open)
 END_TEST
 
 /*
- * A process may have 256 (BOARDS_MAX) observable hubs open at a time. The library refuses to open
- * the next observable hub, and must leak nothing.
+ * A process may have 256 (BOARD_SHOWN_MAX) observable hubs open at a time. The library refuses to
+ * open the next observable hub, and must leak nothing.
  */
 #define OBSERVABLE_MAX 256
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes random calls of all functions of a manual hub. After each call, the hub must agree with the
- * array of timers in hub_model.h.
+ * Makes random calls on a manual hub. After each call, the hub must agree with the array of timers
+ * in hub_model.h.
  */
 #include "hub_model.h"
 

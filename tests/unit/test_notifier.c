@@ -260,7 +260,7 @@ static void *waiter_main(void *arg)
 		notifier_wait_leave(&race.notifier);
 	}
 	notifier_wake(&race.notifier,
-	              UINT32_MAX); /* after the last item, lets the other consumers end */
+	              UINT32_MAX); /* after the last item, the waiter lets the others end */
 	return NULL;
 }
 
@@ -273,7 +273,7 @@ static void *poller_main(void *arg)
 		(void)poll(&pollfd, 1, -1);
 		drain();
 	}
-	bell_ring(race.notifier.fd); /* after the last item, wakes the other consumers */
+	bell_ring(race.notifier.fd); /* after the last item, the poller wakes the others */
 	return NULL;
 }
 
@@ -314,7 +314,7 @@ static void *owner_main(void *arg)
 		(void)notifier_signal(&race.notifier, 1);
 		atomic_store(&race.lost, !is_taken(item));
 	}
-	/* After the last item, wakes the consumers that still wait. */
+	/* After the last item, the owner wakes the consumers that still wait. */
 	notifier_wake(&race.notifier, UINT32_MAX);
 	bell_ring(race.notifier.fd);
 	return NULL;
