@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WITH_ASAN is 1 if the compiler builds with the address sanitizer. gcc and clang define different
- * macros.
+ * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. For such a build gcc and
+ * clang define different macros.
  */
 #ifndef TIMERHUB_SIMULATION_ASAN_H
 #define TIMERHUB_SIMULATION_ASAN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See buffers.h. */
+/* Implements the store buffers of buffers.h. Each thread has a queue of up to BUFFER_MAX stores. */
 #include "buffers.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define BUFFER_MAX 16
 
-/* A store that only its own thread can read so far. */
+/* A store that is not in memory yet. Only the thread that made the store can read it. */
 struct buffered {
 	volatile void *word;
 	unsigned bytes;
@@ -21,7 +21,7 @@ static struct {
 	struct buffered stores[BUFFER_MAX];
 	unsigned count;
 } buffers[MEMORY_THREADS];
-static uint32_t buffers_used; /* bit per thread */
+static uint32_t buffers_used; /* a bit for each thread whose buffer is not empty */
 
 void buffers_begin(void)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store buffers of x86, for the mode tso. A thread's stores reach memory in order and some time
- * later. Until then only the thread itself reads them. A locked instruction or a system call first
- * writes the whole buffer to memory.
+ * The store buffers of x86 processors, for the mode tso. A thread's stores reach memory in order,
+ * but some time after they are made. Before a store reaches memory, only its own thread can read
+ * it. A locked instruction or a system call first writes the thread's whole buffer to memory.
  */
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H
 
 #include <stdint.h>
 
-/* Empty all buffers. */
+/* Begin a run with empty buffers, and discard stores of the last run. */
 void buffers_begin(void);
 
 /* Write all buffered stores of this thread to memory. */
 void buffer_drain(unsigned thread);
-/* Write a store of a random thread to memory, in some calls only. */
+/* In a random part of the calls, write the oldest buffered store of a random thread to memory. */
 void buffers_drain_some(void);
 
-/* Store and load for the current actor. */
+/* Store to the current actor's buffer, and load a word as the current actor sees it. */
 void buffer_store(volatile void *word, unsigned bytes, uint64_t value);
 uint64_t buffer_load(const volatile void *word, unsigned bytes);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See coroutine.h. The switch saves the registers that a callee must preserve on the old stack, and
- * restores them from the new stack. The compiler has saved all other registers around the call.
+ * Implements the coroutines of coroutine.h. A switch pushes the registers that a callee must
+ * preserve on the old stack, and pops them from the new stack. The compiler saves all other
+ * registers around the call of the switch.
  */
 #include "coroutine.h"
 
@@ -15,9 +16,10 @@
 #include <sanitizer/common_interface_defs.h>
 
 /*
- * Newer compilers detect uses of a stack frame after return, with a second stack for each
- * coroutine. If a coroutine never ends, its second stack is never freed. So after some thousands of
- * seeds the kernel would refuse a fork().
+ * Newer compilers detect uses of a stack frame after return. For this check AddressSanitizer
+ * allocates a second stack for each coroutine. If a coroutine never ends, its second stack is never
+ * freed. After some thousands of seeds the kernel would then refuse a fork(). The check is
+ * therefore off.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -26,7 +28,10 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* Save the registers on this stack, store its pointer in *ret_old, continue on `new`. */
+/*
+ * Save the registers on the current stack, store the stack pointer in *ret_old, and continue on the
+ * stack at `new_pointer`.
+ */
 void coroutine_switch_stacks(void **ret_old, void *new_pointer);
 
 #if defined(__x86_64__)
@@ -52,8 +57,8 @@ __asm__(".text\n"
         ".size coroutine_switch_stacks, . - coroutine_switch_stacks\n");
 
 /*
- * Six registers, the address at which to continue, and a word that aligns the stack as after a
- * call.
+ * A saved frame has six registers, the address at which the coroutine continues, and a word that
+ * aligns the stack as after a call.
  */
 #define FRAME_WORDS 8
 #define FRAME_ENTRY 6
@@ -102,7 +107,10 @@ void coroutine_init(struct coroutine *coroutine, void *stack, size_t stack_bytes
 	uint64_t *frame = (uint64_t *)(void *)((char *)stack + stack_bytes) - FRAME_WORDS;
 
 #ifdef WITH_ASAN
-	/* An earlier coroutine on this stack may not have left its frames. */
+	/*
+	 * An earlier coroutine on this stack may have ended inside functions, whose frames are
+	 * still poisoned.
+	 */
 	ASAN_UNPOISON_MEMORY_REGION(stack, stack_bytes);
 #endif
 	memset(frame, 0, FRAME_WORDS * sizeof(*frame));

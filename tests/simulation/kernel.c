@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See kernel.h. All memory comes from one pool, which plain_accesses.c watches. Released memory is
- * zeroed, and poisoned for AddressSanitizer.
+ * Implements the simulated system calls of kernel.h. All memory that the library allocates comes
+ * from one pool, whose accesses plain_accesses.c checks. Released memory is zeroed, and poisoned
+ * for AddressSanitizer.
  */
 #include "kernel.h"
 
@@ -34,24 +35,26 @@
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
 /*
- * 64 belong to queues closed lately (lib/hub/open_queue.c). Few other bells remain, so a leak soon
- * exhausts the bells.
+ * A hub keeps the memory of up to 64 closed queues (lib/hub/open_queue.c). Few other regions are
+ * needed, so a leak of memory soon exhausts the regions.
  */
 #define REGIONS_MAX 128
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
-static struct memory_view mappings_view;           /* view of the lock of the address space */
-static struct memory_view woken_views[ACTORS_MAX]; /* by actor: the waker's view at its last wake */
+/* view of the lock that the kernel holds while it changes mappings */
+static struct memory_view mappings_view;
+/* for each actor: the view of the actor that woke it last from a futex */
+static struct memory_view woken_views[ACTORS_MAX];
 
 /*
- * All regions of memory that were ever allocated. Sizes are powers of two, so that regions are used
- * again.
+ * All regions of memory that were ever allocated. The size of each region is a power of two, so
+ * that a freed region often fits a later allocation.
  */
 static struct region {
 	char *base;
 	size_t bytes; /* size of the region */
-	size_t asked; /* bytes of the region that are in use; 0: free */
+	size_t asked; /* bytes that the caller asked for; 0: the region is free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
 static size_t pool_used;
@@ -110,7 +113,10 @@ int __wrap_sched_getcpu(void)
 
 long __wrap_sysconf(int name)
 {
-	/* A sanitizer calls this function with other arguments. */
+	/*
+	 * A sanitizer's library also calls sysconf(), with other arguments, and must get the real
+	 * values.
+	 */
 	return name == _SC_NPROCESSORS_CONF ? (long)kernel.cpus : __real_sysconf(name);
 }
 
@@ -230,8 +236,8 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 }
 
 /*
- * Returns when a sleep until `until_ns` ends. Most sleeps are late by at least kernel.late_ns, some
- * by less.
+ * Returns the time at which a sleep until `until_ns` ends. Most sleeps end later than asked by at
+ * least kernel.late_ns, and some sleeps by less.
  */
 static uint64_t kernel_late_ns(uint64_t until_ns)
 {
@@ -275,11 +281,14 @@ static uint64_t timeout_of(const struct timespec *timeout)
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
 		report_failure("a timeout that the kernel would refuse");
 	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	/* A time that is too distant becomes the end of time, as in the kernel. */
+	/* A timeout beyond the largest time ends at the largest time, as in the kernel. */
 	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
 }
 
-/* Marks the readable descriptors and returns their number. */
+/*
+ * Store POLLIN in `revents` of each readable descriptor. Returns the number of readable
+ * descriptors.
+ */
 static int poll_look(struct pollfd *fds, nfds_t count)
 {
 	int ready = 0;
@@ -294,7 +303,10 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/* The first descriptor is the bell, the second the timerfd or none. */
+/*
+ * Simulates ppoll(2) for the owner. The first descriptor is the owner's eventfd. The second is the
+ * timerfd, or negative if there is none.
+ */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
@@ -322,7 +334,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeou
 	return -1;
 }
 
-/* ---- futex; read, write and gettid, which the library calls by number ---- */
+/* ---- futex(2), and the calls that the library makes by syscall(2) ---- */
 
 long __wrap_syscall(long number, ...);
 
@@ -390,7 +402,7 @@ int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __wrap_free(void *allocated);
 
-/* Returns a free region of this size, or makes one. */
+/* Returns a free region of this size. If no region of this size is free, makes one. */
 static struct region *region_find(size_t bytes)
 {
 	struct region *region = regions;
@@ -406,7 +418,10 @@ static struct region *region_find(size_t bytes)
 	return region;
 }
 
-/* Returns a region of at least `bytes` bytes; the first `usable` may be used. */
+/*
+ * Returns the memory of a region of at least `bytes` bytes. Under AddressSanitizer only the first
+ * `usable` bytes may be accessed.
+ */
 static void *region_take(size_t bytes, size_t usable)
 {
 	size_t rounded = (size_t)1 << (64 - __builtin_clzll(bytes - 1));
@@ -455,7 +470,7 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
 	return region_take(bytes, (bytes + PLAIN_PAGE_BYTES - 1) & ~(PLAIN_PAGE_BYTES - 1));
 }
 
-/* mmap() has this name if offsets have 64 bits by request. */
+/* The C library gives mmap() this name if _FILE_OFFSET_BITS is 64. */
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	return __wrap_mmap(address, bytes, protection, flags, fd, offset);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel: clocks, timerfd, futex, eventfd, poll, memory, threads, io_uring. The
- * linker redirects the library's calls to it (-Wl,--wrap), and no part of lib/ is replaced. Each
- * system call is one step, blocks and wakes actors, and may fail. A call that is not simulated ends
- * the run.
+ * The simulated kernel has clocks, timerfd, futex, eventfd, poll, memory, threads and io_uring. The
+ * linker redirects the library's system calls to the simulated kernel (-Wl,--wrap). No part of lib/
+ * is replaced. Each system call is one step, may block or wake actors, and may fail. A system call
+ * that is not simulated ends the run with a failure.
  */
 #ifndef SIMULATION_KERNEL_H
 #define SIMULATION_KERNEL_H
@@ -13,12 +13,13 @@
 #include "memory_models.h"
 #include "scheduler.h"
 
-/* An eventfd. */
+/* A simulated eventfd: the owner's, or that of a queue. */
 struct bell {
 	bool open;
 	uint64_t count;
-	uint64_t edges;          /* number of writes, for edge-triggered pollers */
-	struct memory_view view; /* view of the eventfd's lock */
+	uint64_t edges; /* number of writes, for edge-triggered pollers */
+	/* view that the eventfd's lock carries from a thread to the next */
+	struct memory_view view;
 };
 
 struct wiped {
@@ -28,65 +29,85 @@ struct wiped {
 
 struct kernel {
 	struct dice dice;
-	/* One call in this number returns EINTR or returns early; 0: no call. */
+	/* One wait in `fail_one_in` waits returns EINTR or returns early. If 0, no wait does. */
 	uint32_t fail_one_in;
-	uint32_t refuse_one_in; /* one wait in this number is refused; 0: no wait */
-	/* Number of reservations until one fails; 0: no reservation fails. */
+	/* of this number of frequent calls, one is refused; 0: none is */
+	uint32_t refuse_one_in;
+	/*
+	 * Number of requests for memory, descriptors or threads until one request fails. If 0, no
+	 * request fails.
+	 */
 	unsigned refuse_after;
-	bool ring_refused; /* the kernel has no io_uring */
+	bool ring_refused; /* true if the simulated kernel refuses to create an io_uring */
 	unsigned cpus;
-	unsigned regions, bells, threads, rings; /* numbers of objects in use */
-	struct actor *owner;                     /* the thread that the library created */
-	bool owner_sleeps;                       /* the owner is in a wait of its own choice */
-	uint64_t owner_read_ns;                  /* the hub's clock at the owner's last reading */
-	uint64_t owner_latest_ns;                /* the largest reading since the last sleep */
-	uint64_t owner_spin_ns;                  /* the owner's reading when it began to spin */
-	uint64_t owner_relaxes;                  /* number of pauses when the spin began */
-	uint64_t spin_max_ns;                    /* the longest permitted spin */
-	struct dice late_dice;                   /* only for the ends of the owner's sleeps */
-	uint64_t late_ns;           /* lateness of most of the owner's sleeps; 0: none is late */
-	uint64_t owner_until_ns;    /* end of the owner's sleep, on the clock as at its begin */
+	unsigned regions, bells, threads, rings; /* numbers of objects that the library holds */
+	/* the owner thread, which the library created */
+	struct actor *owner;
+	/* the owner is blocked in ppoll() or io_uring_enter() */
+	bool owner_sleeps;
+	uint64_t owner_read_ns; /* the hub's clock at the owner's last reading */
+	/* the owner's largest reading of the clock since its last sleep */
+	uint64_t owner_latest_ns;
+	/* the owner's reading of the clock when the owner began to spin */
+	uint64_t owner_spin_ns;
+	/* the owner's `relaxes` at its last reading of the clock */
+	uint64_t owner_relaxes;
+	uint64_t spin_max_ns; /* the longest time that the owner may spin */
+	/* random numbers for the lateness of the owner's sleeps */
+	struct dice late_dice;
+	uint64_t late_ns; /* lateness of most of the owner's sleeps; 0: none is late */
+	/* end of the owner's sleep, by the hub's clock as the sleep began */
+	uint64_t owner_until_ns;
 	struct wiped wiped_on_fork; /* memory that a forked child finds zeroed */
 	clockid_t clock;            /* the hub's clock */
-	uint64_t ahead_ns;          /* the clock minus CLOCK_MONOTONIC, modulo 2^64 */
+	uint64_t ahead_ns;          /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
 };
 
 extern struct kernel kernel;
 
-/* Begin a run with settings that are chosen by `dice`. */
+/* Begin a run. `dice` choose the settings of the simulated kernel. */
 void kernel_begin(struct dice dice);
 
-/* Returns whether this reservation of a resource fails. Counts refuse_after down. */
+/*
+ * Returns whether the current request for memory, a descriptor or a thread must fail. Counts
+ * refuse_after down.
+ */
 bool kernel_refuses(void);
-/* Returns whether this wait ends early. */
+/* Returns whether the current wait must end early, as by a signal. */
 bool kernel_interrupts(void);
-/* Returns whether this call fails. For calls that are too frequent for refuse_after. */
+/*
+ * Returns whether the current call must fail. Calls that are too frequent for refuse_after use this
+ * function.
+ */
 bool kernel_denies(void);
 
 /*
- * The owner's wait: blocks on `on` for `timeout_ns` (UINT64_MAX: for ever), or until the timerfd
- * expires.
+ * Block the owner until `on` is woken, until `timeout_ns` have passed (UINT64_MAX: for ever), or
+ * until the timerfd expires.
  */
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 
-/* Tells the kernel that this process has just been forked. The child has only the current actor. */
+/*
+ * The child of a fork() calls this function first. It zeroes the memory that the library marked
+ * with MADV_WIPEONFORK.
+ */
 void kernel_forked(void);
 
-/* Returns the clock of a hub with an owner thread. */
+/* Returns the present time on the clock of a hub with an owner thread. */
 uint64_t kernel_clock_ns(void);
 /*
- * Set the clock. A timerfd on the wall clock is signalled. If the hub's clock is not the wall
- * clock, the setting means that the machine was suspended.
+ * Set the hub's clock to `now_ns`. If it is the wall clock, a timerfd that asked for it is
+ * signalled. If it is CLOCK_BOOTTIME, the new time means that the machine was suspended.
  */
 void kernel_set_clock(uint64_t now_ns);
 
-/* These functions make the calls on the only timerfd. */
+/* The functions below simulate the only timerfd, which has this descriptor. */
 #define TIMERFD_FD 1900
 void timerfd_begin(void);
 bool timerfd_readable(void);
 /*
- * Return the time at which the timerfd expires, by CLOCK_MONOTONIC or by its own clock. UINT64_MAX:
- * never.
+ * Return the time at which the timerfd expires: timerfd_at_ns() by CLOCK_MONOTONIC,
+ * timerfd_at_clock_ns() by the hub's clock. UINT64_MAX means never.
  */
 uint64_t timerfd_at_ns(void);
 uint64_t timerfd_at_clock_ns(void);
@@ -94,22 +115,23 @@ uint64_t timerfd_at_clock_ns(void);
 void timerfd_look(void);
 void timerfd_close(void);
 
-/* Returns the eventfd with this number; it must be open. */
+/* Returns the open eventfd with the descriptor `fd`. If `fd` is not open, the run fails. */
 struct bell *kernel_bell(int fd);
 bool kernel_readable(int fd);
 
-/* read(2) by a caller. */
+/* Read an eventfd with read(2), as a program may do before it drains the queue. */
 void kernel_read(int fd);
 /*
- * Wait like epoll_wait(2), at most until `until_ns`. The first waits until the descriptor is
- * readable, the second until the descriptor's edges differ from `edges`.
+ * Wait like epoll_wait(2), at most until `until_ns`. kernel_poll_level() waits until the descriptor
+ * is readable. kernel_poll_edge() waits until the number of writes to the descriptor differs from
+ * `edges`.
  */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
 
-/* The descriptor became readable, so rings that poll it post a completion. */
+/* The descriptor `fd` was signalled. If the ring polls it, post a completion. */
 void ring_notice(int fd);
-/* Remove the ring of an earlier run. */
+/* Begin a run without a ring, and remove the ring of an earlier run. */
 void ring_begin(void);
 
 #endif

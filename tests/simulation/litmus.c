@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Litmus tests of the simulated memory: small programs of two to four threads, in every combination
- * of memory orders. The axioms of C11 give the allowed outcomes, by a search of every reads-from
- * relation and every modification order. The search does not use memory_models.c. After the search
- * the program runs many times in the simulated memory. A forbidden outcome is a failure. An outcome
- * that is allowed, and modelled by README.md, must be seen.
+ * Litmus tests of the simulated memory. Each test is a small program of two to four threads, tried
+ * with every combination of memory orders. A search of every reads-from relation and every
+ * modification order finds the outcomes that the axioms allow. The search does not use
+ * memory_models.c. After the search the program runs many times in the simulated memory. A run with
+ * a forbidden outcome is a failure. Each allowed outcome that README.md calls modelled must occur
+ * in a run.
  *
- * The axioms of C11 are RC11's (O. Lahav et al., "Repairing sequential consistency in C/C++11",
- * PLDI 2017), with C++20's release sequences. The axioms of x86 are x86-TSO's (P. Sewell et al.,
- * 2010).
+ * For C11 the search uses the axioms of RC11 (O. Lahav et al., "Repairing sequential consistency in
+ * C/C++11", PLDI 2017), with the release sequences of C++20. For x86 the search uses the axioms of
+ * x86-TSO (P. Sewell et al., 2010).
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -31,23 +32,23 @@ enum kind {
 	READ,
 	ADD,
 	SWAP, /* compare-and-swap: writes `value` if it reads `expected` */
-	PAIR, /* half of a compare-and-swap of x and y: this event and a neighbour are one step */
+	PAIR, /* half of a compare-and-swap of x and y; the two halves are one step */
 };
 
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
 	unsigned other;  /* the other half of a PAIR */
-	unsigned thread; /* 0: the initial values, indexed by place */
+	unsigned thread; /* number of the event's thread; 0: the event is an initial value */
 	int order;
 };
 
 struct program {
 	const char *name;
 	/*
-	 * A program's threads are divided by '|'. Wx1 writes 1 to x. Rx reads x. Ux adds 1 to x.
-	 * Cx12 changes x from 1 to 2. P0123 changes x from 0 to 2 and y from 1 to 3, if both have
-	 * the expected values.
+	 * The program as text, with '|' between threads. Wx1 writes 1 to x. Rx reads x. Ux adds 1
+	 * to x. Cx12 changes x from 1 to 2. If x is 0 and y is 1, P0123 changes x to 2 and y to 3
+	 * in one step.
 	 */
 	const char *text;
 };
@@ -88,14 +89,14 @@ static const struct program programs[] = {
 
 static struct test {
 	struct event events[EVENTS_MAX];
-	unsigned count; /* the first PLACES are the initial values */
+	unsigned count; /* number of events; the first PLACES events are the initial values */
 	unsigned threads;
-	bool again; /* the places have been accessed before the program begins */
+	bool again; /* true if the places are accessed and freed before the program begins */
 } test;
 
 /*
- * An outcome: the value that each event has read, and the final value of each place, four bits
- * each.
+ * A set of outcomes. An outcome has the value that each event has read and the final value of each
+ * place, in four bits each.
  */
 struct outcomes {
 	uint64_t outcomes[OUTCOMES_MAX];
@@ -135,7 +136,7 @@ static bool all_seen(const struct outcomes *seen, const struct outcomes *seeable
 	return true;
 }
 
-/* ---- relations between events: a row of bits for each ---- */
+/* ---- relations between events: for each event, a row of bits ---- */
 
 struct relation {
 	uint16_t rows[EVENTS_MAX];
@@ -176,14 +177,15 @@ static bool acyclic(const struct relation *relation)
 	return true;
 }
 
-/* ---- a candidate for an execution ---- */
+/* ---- one candidate execution ---- */
 
 static struct execution {
 	unsigned from[EVENTS_MAX];                    /* the write that a read has read from */
 	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
-	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES]; /* events, the initial one first */
-	struct relation sb, rf, co, fr;                    /* co: modification order */
+	/* writes to each place in modification order, the initial value first */
+	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES];
+	struct relation sb, rf, co, fr; /* co: modification order */
 } run;
 
 static bool event_is_sc(unsigned i)
@@ -203,7 +205,7 @@ static bool event_acquires(unsigned i)
 {
 	int order = test.events[i].order;
 
-	/* A pair that fails returns no values. */
+	/* A compare-and-swap of a pair that fails returns no values, so it acquires nothing. */
 	return run.reads[i] && (test.events[i].kind != PAIR || run.writes[i]) &&
 	       (order == memory_order_acquire || order == memory_order_acq_rel ||
 	        order == memory_order_seq_cst);
@@ -215,8 +217,8 @@ static bool same_place(unsigned i, unsigned j)
 }
 
 /*
- * The halves of a pair are one step. An edge to a half is an edge to both halves, and an edge from
- * a half is an edge from both.
+ * Treat the two halves of a pair as one step. An edge to one half becomes an edge to both halves,
+ * and an edge from one half becomes an edge from both halves.
  */
 static void join_halves(struct relation *relation)
 {
@@ -233,8 +235,8 @@ static void join_halves(struct relation *relation)
 }
 
 /*
- * Compute synchronizes-with. A release synchronizes with an acquire that reads from its release
- * sequence.
+ * Add the synchronizes-with edges to `hb`. A release synchronizes with an acquire that reads from
+ * the release's release sequence.
  */
 static void add_synchronizes(struct relation *hb)
 {
@@ -281,7 +283,10 @@ static bool coherent(const struct relation *hb)
 	return true;
 }
 
-/* sb to another place, hb, sb to another place: RC11's path around the unordered middle. */
+/*
+ * Returns whether RC11's path sb|loc; hb; sb|loc leads from event i to event j: sb to an event of
+ * another place, then hb, then sb from an event of another place.
+ */
 static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 {
 	for (unsigned k = 0; k < test.count; k++)
@@ -292,7 +297,10 @@ static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 	return false;
 }
 
-/* RC11's partial order of the seq_cst accesses. The programs have no fences. */
+/*
+ * Returns whether RC11's partial order of the seq_cst accesses, psc, has no cycle. The programs
+ * have no fences, so psc has no edges for fences.
+ */
 static bool sc_consistent(const struct relation *hb)
 {
 	struct relation psc = { { 0 } };
@@ -308,8 +316,8 @@ static bool sc_consistent(const struct relation *hb)
 }
 
 /*
- * Returns whether memory_models.c can make this execution. Each store must come after all earlier
- * ones in the modification order.
+ * Returns whether memory_models.c can make this execution. There, each store comes after all stores
+ * that were made before it in the modification order.
  */
 static bool modelled(void)
 {
@@ -321,7 +329,10 @@ static bool modelled(void)
 	return acyclic(&order);
 }
 
-/* Returns whether the modification orders of both words contain the pairs in the same order. */
+/*
+ * Returns whether the modification orders of x and y contain the changes of pairs in the same
+ * order.
+ */
 static bool pairs_agree(void)
 {
 	struct relation order = run.co;
@@ -331,8 +342,8 @@ static bool pairs_agree(void)
 }
 
 /*
- * On x86 the order is the program order, except that a plain store may reach memory after a later
- * load.
+ * Returns whether x86 allows this execution. On x86 accesses happen in program order, except that a
+ * plain store may reach memory after a later load.
  */
 static bool tso_consistent(void)
 {
@@ -344,7 +355,8 @@ static bool tso_consistent(void)
 			                 test.events[i].thread != 0 && !event_is_sc(i);
 			bool locked = test.events[j].kind == SWAP || test.events[j].kind == PAIR;
 
-			if (related(&run.sb, i, j) && (!overtaken || locked)) /* even if it fails */
+			/* a locked instruction that fails counts too */
+			if (related(&run.sb, i, j) && (!overtaken || locked))
 				relate(&order, i, j);
 			if (related(&run.sb, i, j) && same_place(i, j))
 				relate(&each_place, i, j);
@@ -361,7 +373,7 @@ static bool tso_consistent(void)
 	return acyclic(&order) && acyclic(&each_place);
 }
 
-/* ---- every candidate ---- */
+/* ---- the search of every candidate execution ---- */
 
 static uint64_t run_outcome(void)
 {
@@ -413,7 +425,7 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 		outcomes_add(seeable, run_outcome());
 }
 
-/* Try every modification order of this place and of the following places. */
+/* Try every modification order of `place` and of the places after it. */
 static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes *seeable)
 {
 	unsigned *mo = run.mo[place % PLACES], *count = &run.mo_count[place % PLACES];
@@ -448,8 +460,8 @@ static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes
 }
 
 /*
- * Compute the event's values from the write it reads from. Returns false if the event would read
- * its own write.
+ * Compute the values that event i reads and writes, from the write that it reads from. Returns
+ * false if the event would, directly or indirectly, read its own write.
  */
 static bool evaluate(unsigned i, unsigned depth)
 {
@@ -479,7 +491,7 @@ static bool evaluate(unsigned i, unsigned depth)
 	return true;
 }
 
-/* Try every write from which the event, and the following events, may read. */
+/* Try every write from which event i may read, and do so for each event after it. */
 static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *seeable)
 {
 	if (i < test.count && test.events[i].kind == WRITE) {
@@ -500,7 +512,8 @@ static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *see
 			return;
 	for (unsigned k = PLACES; k < test.count; k++) {
 		if (run.reads[k] && !run.writes[run.from[k]])
-			return; /* a swap that failed has written nothing */
+			/* a swap that failed has written nothing, so no event can read from it */
+			return;
 		if (run.reads[k])
 			relate(&run.rf, run.from[k], k);
 	}
@@ -524,7 +537,7 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 
 static _Alignas(16) uint64_t places[PLACES + 1];
 
-/* When the first half of a pair is reached, do both halves. */
+/* Make the compare-and-swap of both words, when the first half of a pair is reached. */
 static unsigned pair_do(const struct event *event)
 {
 	const struct event *other = &test.events[event->other];
@@ -561,8 +574,8 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * A thread outside the program uses other words. This orders nothing except seq_cst accesses. These
- * accesses make seq_cst_order.c forget accesses of the program.
+ * Let a thread outside the program make seq_cst loads of a word of its own. These loads make
+ * seq_cst_order.c forget accesses of the program. They can order only seq_cst accesses.
  */
 static void make_forget(struct dice *dice)
 {
@@ -573,7 +586,10 @@ static void make_forget(struct dice *dice)
 		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
 }
 
-/* The places have been used and freed before. The earlier use must have no effect. */
+/*
+ * Use and free the places before the program begins. The earlier use must have no effect on the
+ * program.
+ */
 static void use_before(struct dice *dice)
 {
 	for (uint64_t left = 2 * PLACES + dice_below(dice, 8); left > 0; left--)
@@ -588,8 +604,8 @@ static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
-	 * The number of the program's events that are left when seq_cst_order.c is made to forget.
-	 * In three runs of four seq_cst_order.c is not made to forget.
+	 * When this number of events is left, the run makes seq_cst_order.c forget. In three runs
+	 * of four the number is never reached.
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
@@ -681,7 +697,9 @@ static void parse(const char *text)
 	test.threads = thread;
 }
 
-/* Go to the next combination of orders. Returns false after the last combination. */
+/*
+ * Give the events the next combination of memory orders. Returns false after the last combination.
+ */
 static bool next_orders(void)
 {
 	static const int orders[] = { memory_order_relaxed, memory_order_acquire,
@@ -701,7 +719,8 @@ static bool next_orders(void)
 		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
 		if (event->kind == PAIR)
-			test.events[++i].order = event->order; /* the other half of the pair */
+			/* the other half of the pair has the order of the first half */
+			test.events[++i].order = event->order;
 		if (n < 5)
 			return true;
 	}
@@ -721,7 +740,7 @@ static void print_orders(uint64_t outcome)
 	printf(": %" PRIx64 "\n", outcome);
 }
 
-/* Try all combinations of one program. Returns the number of failures. */
+/* Try one program with all combinations of memory orders. Returns the number of failures. */
 static unsigned try_program(const struct program *program, unsigned runs, struct dice *dice)
 {
 	static struct outcomes allowed, seeable, seen;
@@ -734,8 +753,8 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		seen.count = 0;
 		test.again = dice_one_in(dice, 2);
 		/*
-		 * Run until the rare outcomes are seen, up to a limit. A seed always gives the same
-		 * result.
+		 * Run the program until each outcome in `seeable` has been seen, up to a limit. The
+		 * number of runs does not depend on time, so a seed always gives the same result.
 		 */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)

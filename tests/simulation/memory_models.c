@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See memory_models.h and README.md. The running actor calls these functions. No function lets
- * another actor run.
+ * Implements the simulated memory of memory_models.h and README.md. The running actor calls these
+ * functions. No function of this file lets another actor run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
  * thread has a vector clock, its view. The thread's own entry in its view, its epoch, counts its
- * releases. A store remembers, for each thread, the epoch in which the thread first read or wrote
- * that store or a later one. If such an epoch is in a thread's view, the thread may read no older
- * store. This rule covers happens-before and all four forms of coherence.
+ * releases. A store remembers an epoch for each thread: the epoch in which the thread first read or
+ * wrote this store or a later store. If a thread's view contains one of these epochs, the thread
+ * may read no older store. This rule covers happens-before and all four forms of coherence.
  */
 #include "memory_models.h"
 
@@ -32,17 +32,19 @@ _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor
 
 struct store {
 	uint64_t value;
-	bool weak;    /* the store was made by a weakened access or after such an access */
-	bool change;  /* the store was made by a read-modify-write */
-	bool carries; /* part of a release sequence: see `released` */
+	bool weak;   /* the store was made by a weakened access or after such an access */
+	bool change; /* the store was made by a read-modify-write */
+	/* the store is in a release sequence, so an acquire that reads it joins `released` */
+	bool carries;
 	int32_t seen
-		[MEMORY_THREADS]; /* by thread: its epoch when it first saw this or a later store */
+		/* for each thread: its epoch when it first saw this store or a later store */
+		[MEMORY_THREADS];
 	struct memory_view released;
 } __attribute__((aligned(64)));
 
 /* An atomic word. */
 struct location {
-	uint32_t count; /* number of stores so far; store n is stores[n % HISTORY] */
+	uint32_t count; /* number of stores made so far; store n is stores[n % HISTORY] */
 	struct sc_word sc;
 	bool freed;
 	struct accesses accesses;
@@ -60,7 +62,8 @@ static uint32_t locations_count;
 static struct {
 	uint32_t run, index;
 	const volatile void *word;
-} table[1 << TABLE_BITS]; /* locations of this run, by address */
+	/* hash table from the address of a word to its location, in this run */
+} table[1 << TABLE_BITS];
 static uint32_t run;
 
 /* ---- views ---- */
@@ -72,7 +75,7 @@ static void view_join(struct memory_view *view, const struct memory_view *other)
 			view->epochs[i] = other->epochs[i];
 }
 
-/* Returns whether one of these events happened before the present, for a thread with this view. */
+/* Returns whether the view contains at least one of these epochs. */
 static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t covered = epochs[scheduler_self()] <= view->epochs[scheduler_self()];
@@ -83,8 +86,8 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 }
 
 /*
- * Prepare the current actor to synchronize through `view`. Returns false in mode sc, which has no
- * views.
+ * Prepare the current actor to synchronize through `view`, and write the buffered stores of the
+ * thread `drained` to memory. Returns false in mode sc, which has no views.
  */
 static bool view_enter(unsigned drained, const struct memory_view *view)
 {
@@ -157,8 +160,8 @@ static _Noreturn void fail_freed(const volatile void *word)
 }
 
 /*
- * The word's allocator wrote it as plain memory before other threads had the address, so all
- * threads know its value.
+ * Replace all stores of the word by `value`, which a plain write stored in the word's memory. The
+ * write was made before other threads had the address, so all threads know the value.
  */
 static void location_reset(struct location *location, uint64_t value)
 {
@@ -186,8 +189,8 @@ static struct location *location_make(const volatile void *word)
 }
 
 /*
- * Returns the word's location, and notes the access. Neighbouring words are neighbours in the
- * table.
+ * Returns the word's location, and records the access. Words that are neighbours in memory are
+ * neighbours in the hash table too.
  */
 static struct location *location_of(const volatile void *word, unsigned bytes)
 {
@@ -256,10 +259,10 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Returns whether C11 allows this store to come before the last store in the modification order. In
- * that case the store would be lost, which the memory does not model. The library allows such
- * stores only if they are seq_cst, or where races.c says so. A read-modify-write comes directly
- * after the store it has read.
+ * Fail if C11 allows the new store to come before the last store in the modification order. The new
+ * store would then be lost, which the simulated memory does not model. The library makes such
+ * stores only with seq_cst, or in the files that races.c lists. A read-modify-write must come
+ * directly after the store that it has read, so the check passes over read-modify-writes.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -283,8 +286,9 @@ static bool order_releases(int order)
 }
 
 /*
- * Add a store. A read-modify-write continues the release sequences of the store before it. The
- * caller ends the epoch by location_added(), after the last store of the step.
+ * Add a store of `value` to the location. A read-modify-write continues the release sequences of
+ * the store before it. After the last store of a step, the caller ends the epoch by
+ * location_added().
  */
 static void location_add(struct location *location, uint64_t value, int order, bool change)
 {
@@ -313,7 +317,7 @@ static void location_added(int order)
 		memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
-/* Read store `number`, as a load does. */
+/* Read store `number` of the location, as a load does. */
 static uint64_t location_read(struct location *location, uint32_t number, int order)
 {
 	struct store *store = &location->stores[number % HISTORY];
@@ -328,7 +332,9 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	return store->value;
 }
 
-/* Read the newest store, as a read-modify-write does before its own store. */
+/*
+ * Read the newest store of the location, as a read-modify-write does before it makes its own store.
+ */
 static uint64_t location_take(struct location *location, int order)
 {
 	return location_read(location, location->count - 1,
@@ -337,7 +343,11 @@ static uint64_t location_take(struct location *location, int order)
 
 /* ---- the accesses ---- */
 
-/* Freed memory must not be used, in mode tso too. */
+/*
+ * Returns whether the access uses the machine's memory or the store buffers instead of the
+ * location's stores. In mode tso location_of() is called only to check that the memory is not
+ * freed.
+ */
 static bool memory_direct(const volatile void *word, unsigned bytes)
 {
 	if (memory.mode == MEMORY_SC || memory.peeking)
@@ -393,7 +403,7 @@ void memory_tell(uint32_t *word, uint32_t value)
 	buffer_drain(scheduler_self());
 }
 
-/* A read-modify-write always reads the newest store. */
+/* Make a read-modify-write, which always reads the newest store. */
 uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
                        uint64_t operand, int order)
 {
@@ -420,7 +430,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	return before;
 }
 
-/* A compare-and-swap that fails may have read an older store. */
+/* Make a compare-and-swap. If the compare-and-swap fails, it may have read an older store. */
 static bool location_cas(struct location *location, uint64_t *expected, uint64_t value, int order,
                          int order_failed)
 {
@@ -468,8 +478,8 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 }
 
 /*
- * Returns whether a compare-and-swap of both words finds the expected values. If the values differ,
- * the compare-and-swap may have seen an older store of either word.
+ * Returns whether a compare-and-swap of a pair finds the expected values `before`. If the values
+ * differ, the compare-and-swap may have seen an older store of either word.
  */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
 {
@@ -486,7 +496,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* One step changes both words. Both stores carry the same view. */
+/* Change both words of a pair in one step. Both new stores carry the same view. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values that a load returns. In mode `sc` the memory is the machine's, used by one thread. In
- * mode `tso` each actor's stores wait in a buffer, as x86's do. In mode `c11` each atomic word
- * keeps its last stores. A load returns any of these stores that C11 still allows, by seeded
- * choice, and races of plain data are failures. README.md says which behaviour is modelled.
+ * Chooses the value that each atomic load of the library returns. In mode `sc` a load returns the
+ * newest value in the machine's memory. In mode `tso` each actor's stores wait in a buffer, as on
+ * x86. In mode `c11` each atomic word keeps its last stores, and a load returns one of the stores
+ * that C11 allows, by seeded choice. In mode `c11` races of plain data are failures. README.md says
+ * which behaviour is modelled.
  *
- * The library's atomic accesses come here through redirect_atomics.h, which replaces them by
- * simulation_load() and similar calls.
+ * The library's atomic accesses call this module, because redirect_atomics.h replaces them by
+ * simulation_load() and similar functions.
  */
 #ifndef SIMULATION_MEMORY_MODELS_H
 #define SIMULATION_MEMORY_MODELS_H
@@ -23,35 +24,46 @@
 
 enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };
 
-/* The known part of each thread's past: everything up to and including that epoch. */
+/*
+ * The known part of each thread's past. Of thread i, all accesses up to and including the epoch
+ * epochs[i] are known.
+ */
 struct memory_view {
 	int32_t epochs[MEMORY_THREADS];
 };
 
 struct memory {
 	enum memory_mode mode;
-	bool peeking; /* the oracle loads: the newest value is returned, and nothing is recorded */
+	/*
+	 * true while a check reads the library's words: loads return the newest value, unrecorded
+	 */
+	bool peeking;
 	struct dice dice;
-	uint32_t stale_one_in; /* one load in this number returns an older store */
-	uint32_t drain_one_in; /* in tso, one step in this number empties a buffer slot */
+	/* of this number of loads that may return an older store, one does */
+	uint32_t stale_one_in;
+	/* of this number of accesses in mode tso, one writes a buffered store to memory */
+	uint32_t drain_one_in;
 };
 
 extern struct memory memory;
 
 /*
- * The current actor begins a call, or reads the clock. The actor must see all calls that returned
- * before.
+ * The current actor begins a call of the library, or the owner reads the clock. The actor's seq_cst
+ * loads then miss no seq_cst store that was made before now.
  */
 void memory_call(void);
 
-/* The view of each actor. memory_known() returns the view of the current actor. */
+/*
+ * The view of each actor, by the actor's number. memory_known() returns the view of the current
+ * actor.
+ */
 extern struct memory_view memory_views[MEMORY_THREADS];
 static inline const struct memory_view *memory_known(void)
 {
 	return &memory_views[scheduler_self()];
 }
 
-/* Returns whether the view contains all of these epochs. */
+/* Returns whether the view contains all of the epochs, one of each thread. */
 static inline bool view_has(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t beyond = 0;
@@ -61,18 +73,19 @@ static inline bool view_has(const struct memory_view *view, const int32_t *epoch
 	return beyond == 0;
 }
 
-/* Begin a run, in which no location is known yet. */
+/* Begin a run in this mode, in which no atomic word is known yet. */
 void memory_begin(enum memory_mode mode, struct dice dice);
 
-/* Begin or end the oracle's accesses. */
+/* With true, begin the accesses of a check, which are not simulated. With false, end them. */
 void memory_peek(bool peek);
 
-/* The current actor has created this thread, or has seen its end. */
+/* Record that the current actor has created this thread, or has seen its end. */
 void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
 /*
- * Release to `view`, acquire from it, or both, as under a lock. Each of these first writes the
+ * memory_publish() releases to `view`, memory_acquire() acquires from `view`, and memory_lock()
+ * does both, as the holder of a lock does. Each of the three functions first writes the actor's
  * buffered stores to memory.
  */
 void memory_publish(struct memory_view *view);
@@ -80,15 +93,16 @@ void memory_acquire(const struct memory_view *view);
 void memory_lock(struct memory_view *view);
 
 /*
- * Returns the current value of a word, as the kernel reads it. The second function makes a release
- * store, as the kernel does.
+ * memory_newest() returns the current value of a word, as the kernel reads it. memory_tell() makes
+ * a release store to a word, as the kernel does.
  */
 uint32_t memory_newest(const void *word);
 void memory_tell(uint32_t *word, uint32_t value);
 
 /*
- * After memory_allocated(), accesses before the allocation do not count. At memory_freed(), every
- * access must have happened before, and no access may follow.
+ * memory_allocated() forgets all earlier accesses to the memory. memory_freed() fails if an access
+ * to the memory did not happen before the free. After memory_freed(), any access to the memory
+ * fails.
  */
 void memory_allocated(const void *base, size_t bytes);
 void memory_freed(const void *base, size_t bytes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The workers' operations. Each operation makes one call of the library, and informs the oracle
- * before and after the call. Each operation has a number. The seed and the number decide the worker
- * and the call. An operation chooses its timer and queue among those that exist when it runs. So a
- * run is still valid if some of its operations are left out.
+ * The operations that the workers of a run do. Each operation makes one call of the library, and
+ * informs the oracle before and after the call. Each operation has a number. The seed and the
+ * number decide which worker makes which call. An operation chooses its timer and its queue among
+ * those that exist when it runs. If some operations of a run are left out, the run is therefore
+ * still valid.
  */
 #include "world.h"
 
@@ -19,23 +20,30 @@
 #include "report.h"
 
 #define MANY_MAX 6
-/* Forks are rare, because one costs as much as a thousand operations. */
+/*
+ * One operation in FORK_ONE_IN forks. A fork costs as much as a thousand operations, so forks are
+ * rare.
+ */
 #define FORK_ONE_IN 16384
 /*
- * A queue is remembered until 64 others are closed, or were refused by open. A late call may take a
- * long time.
+ * Largest number of queues that one run closes. The hub frees a closed queue after 64 later closes
+ * or refused opens. A run makes fewer, because a late call may use a closed queue at any time.
  */
 #define CLOSES_MAX 24
-#define LATE_DATA UINT64_MAX /* value of the data of all timers that the oracle does not know */
+/* data of each timer that was armed on a closing queue, and that the oracle does not know */
+#define LATE_DATA UINT64_MAX
 #define EVENTS_MAX 40
-/* The clock is never set forward to a time after this. */
+/* If the clock is later than this, it is not set forward. */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
-/* The dice of an operation have this salt plus its number. */
+/* The random numbers of operation n are seeded with the run's seed and OPERATION_SALT + n. */
 #define OPERATION_SALT UINT64_C(0x100)
 
 /* ---- choices ---- */
 
-/* Returns the next edge of a level of the wheel or power of two, or a nanosecond beside it. */
+/*
+ * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`, or a nanosecond
+ * before or after it. From 2^16 on these are the widths of the wheel's buckets.
+ */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 {
 	static const unsigned shifts[] = { 6, 6, 16, 16, 16, 28, 28, 40, 52 };
@@ -45,7 +53,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* Returns a point in time, which the library mostly permits. */
+/* Returns a random deadline. Most of the deadlines are ones that the library permits. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -56,7 +64,11 @@ static uint64_t random_instant(struct dice *dice)
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
-		return 64; /* long past, so that slots are soon reused and an outbox is soon full */
+		/*
+		 * long past, so that the timer expires at once, its slot is soon reused, and an
+		 * outbox is soon full
+		 */
+		return 64;
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
 		if (dice_one_in(dice, 8))
@@ -104,16 +116,16 @@ static uint64_t random_instant(struct dice *dice)
 }
 
 /*
- * Returns a timer, mostly a live timer and sometimes an ended timer. Returns NULL if no timer was
- * ever armed.
+ * Returns a random timer, mostly a live timer and sometimes a timer that has ended. Returns NULL if
+ * no timer was ever armed.
  */
 static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
 		return NULL;
 	/*
-	 * One timer is moved again and again, while the expiries of other timers stay in the
-	 * outbox.
+	 * With FOCUS_STOP, choose mostly the newest timer. So the run re-arms one timer again and
+	 * again, while the expiries of other timers stay in the outbox.
 	 */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
 		return &oracle.lives[oracle.lives_count - 1];
@@ -123,7 +135,10 @@ static struct life *random_life(struct dice *dice)
 	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
 }
 
-/* Returns a queue that stays open until queue_leave(), or -1 if no queue is open. */
+/*
+ * Returns the index of a random queue, which stays open until queue_leave(). If the queue is
+ * closing, or only another worker may consume from it, returns -1.
+ */
 static int queue_enter(struct dice *dice, const struct worker *consumer)
 {
 	int index = (int)dice_below(dice, world.queues_count);
@@ -168,7 +183,7 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 	return spec;
 }
 
-/* Returns the spec's deadline if the clock is read now. */
+/* Returns the deadline that the spec has if the library reads the clock now. */
 static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 {
 	if ((spec->flags & TIMERHUB_ABSOLUTE) != 0 || spec->expires_ns == NEVER)
@@ -177,8 +192,8 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 }
 
 /*
- * Returns whether the call may be refused because the clock has moved after the deadline was
- * chosen.
+ * Returns whether a call that gives a deadline may return `result`. It may return -EAGAIN if all
+ * slots are used, and -ERANGE if the clock may have moved the deadline above the largest one.
  */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
@@ -227,8 +242,9 @@ static void operation_arm(struct worker *worker)
 }
 
 /*
- * The queue's closer does not wait for this call, against the contract. The timer may be refused,
- * dropped, or delivered to a later queue, but freed memory must not be touched.
+ * Arm a timer on a queue that is being closed. The contract forbids this call, since the closer
+ * does not wait for it. The library may refuse or drop the timer, or deliver it to a later queue,
+ * but must not touch freed memory.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -306,7 +322,7 @@ static void operation_rearm(struct worker *worker)
 
 	if (!life || !oracle_knows(life))
 		return;
-	/* Re-arm to the present deadline. */
+	/* In one call of eight, re-arm the timer to the deadline that it already has. */
 	if (dice_one_in(dice, 8) && life->writes_count > 0)
 		expires_ns = life->writes[0].first_ns;
 	first_ns = expires_ns;
@@ -326,11 +342,15 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
-	if (world.plan->focus == FOCUS_STOP) /* the owner must put the handle back */
+	/* let time pass, so that the owner puts a handle back into the outbox */
+	if (world.plan->focus == FOCUS_STOP)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
-/* Chooses timers on which no worker makes a call, each once. Returns their number. */
+/*
+ * Stores up to MANY_MAX different timers on which no worker is inside a call. Returns the number of
+ * timers.
+ */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
 {
@@ -352,8 +372,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm many timers to one time. No other worker may be inside a call on these timers, since the
- * oracle must know which timers the result counts.
+ * Re-arm several timers to one deadline by timerhub_rearm_many(). The oracle must know which of
+ * these timers the result counts, so no other worker may be inside a call on them.
  */
 static void operation_rearm_many(struct worker *worker)
 {
@@ -385,8 +405,9 @@ static void operation_rearm_many(struct worker *worker)
 }
 
 /*
- * After a call that waits for callbacks: no callback of this timer runs on another thread or will
- * run. This holds for a timer armed before the call.
+ * A timerhub_cancel_sync() that began at `begin` has returned. Fail if another worker runs a
+ * callback of the timer. If the timer was armed before `begin`, no callback of it may run later
+ * either.
  */
 static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
@@ -399,7 +420,10 @@ static void check_silent(const struct worker *worker, struct life *life, uint64_
 		oracle_silenced(life);
 }
 
-/* Returns a timer whose callback a worker runs, or `otherwise`. */
+/*
+ * Returns a timer whose callback a worker runs now. If no worker runs a callback, returns
+ * `otherwise`.
+ */
 static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 {
 	unsigned first = (unsigned)dice_below(dice, world.workers_count);
@@ -418,7 +442,10 @@ static void operation_cancel(struct worker *worker)
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
-	/* Do not wait inside a callback. The awaited callback might wait for this callback. */
+	/*
+	 * Call timerhub_cancel_sync() in a part of the cancels, but not inside a callback. The
+	 * awaited callback might wait for the callback that this worker is inside.
+	 */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
 	uint64_t begin;
@@ -448,7 +475,10 @@ static void operation_cancel(struct worker *worker)
 	oracle_cancel_end(life, begin, result);
 }
 
-/* A wait inside a callback is not allowed here either. */
+/*
+ * Cancel several timers by timerhub_cancel_many(). No other worker is inside a call on these
+ * timers.
+ */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -490,8 +520,8 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * A worker other than the mover advances a manual hub. The mover sleeps until the time that was
- * announced before this advance, so it must advance again.
+ * Let a worker advance a manual hub, in addition to the mover. The mover sleeps until the time that
+ * the hub announced before this advance, so the operation wakes the mover to advance again.
  */
 static void operation_advance(void)
 {
@@ -511,8 +541,9 @@ static void operation_advance(void)
 }
 
 /*
- * Counts the live timers while other workers arm and cancel. The count is at most the timers that
- * were live before and the timers armed during the call.
+ * Call timerhub_stats() while other workers arm and cancel. The number of live timers in the result
+ * must not be larger than the number of timers live before the call plus the number of timers armed
+ * during the call.
  */
 static void operation_count(void)
 {
@@ -591,8 +622,9 @@ static void tell_event(const struct timerhub_event *event)
 }
 
 /*
- * cancel_sync inside a callback. If several threads run callbacks of one timer, at most one of them
- * gets 0, and only when no other callback runs.
+ * Call timerhub_cancel_sync() on a timer inside a callback of this timer. If several threads run
+ * callbacks of the timer, at most one of the threads gets 0, and only when no other callback of the
+ * timer runs.
  */
 static void cancel_from_inside(struct worker *worker, struct life *life)
 {
@@ -625,7 +657,7 @@ static void on_event(const struct timerhub_event *event)
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
 	scheduler_step();
-	/* A callback may take some time. */
+	/* Under weak memory, let the callback take up to three switches of the scheduler. */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();
@@ -650,9 +682,9 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * Ends a call that takes events. If no other call is in progress and the queue is empty, the
- * descriptor must not be readable. The exception is an owner that rings for events that were
- * already taken.
+ * Ends a call that takes events from a queue. If the call found the queue empty and no other actor
+ * ran during the call, the queue's descriptor must not be readable. If the owner did not sleep, it
+ * may have signalled the descriptor for events that were already taken.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -703,7 +735,10 @@ static void operation_drain(struct worker *worker)
 	queue_leave(index);
 }
 
-/* Polls, sometimes reads the descriptor, and drains, like an event loop. */
+/*
+ * Does one turn of an event loop: polls the queue's descriptor, sometimes reads it, and drains the
+ * queue.
+ */
 static void operation_poll(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
@@ -748,8 +783,8 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 }
 
 /*
- * Returns whether the wait returned -ESHUTDOWN because of a stop and not of a close. After a stop
- * the wait has found the queue empty.
+ * Returns whether a wait returned -ESHUTDOWN because the queue was stopped, and not because the
+ * queue was closed. If so, the wait has found the queue empty.
  */
 static bool stopped(int index, const struct taking *taking)
 {
@@ -773,13 +808,16 @@ static void operation_wait(struct worker *worker)
 	if (index < 0)
 		return;
 	queue = world.queues[index].queue;
-	queue_leave(index); /* a wait may overlap the close */
+	queue_leave(index); /* the closer of a queue does not wait for waiters to leave */
 	oracle_take_begin(&taking, (unsigned)index);
 	taking.by_hand = true;
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
-	/* The wait may also begin after the close, if the worker is between two waits. */
+	/*
+	 * Sometimes let time pass before the wait, so that the wait may begin after the queue was
+	 * closed.
+	 */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
 		scheduler_block(NULL, scheduler.now_ns + 1 +
 		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
@@ -844,15 +882,15 @@ static void operation_sleep(struct worker *worker)
 		scheduler_block(NULL, until_ns);
 }
 
-/* The wall clock is set forward or back, or the machine is suspended for a while. */
+/* Set the wall clock forward or back, or let the machine be suspended for a while. */
 static void operation_set_clock(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
 	uint64_t before_ns = kernel_clock_ns(), now_ns = before_ns, by_ns;
 
 	/*
-	 * The test would not know the clock reading of a relative call in progress, so it does not
-	 * set the clock now.
+	 * While a call with a relative deadline is in progress, the clock is not set. The oracle
+	 * would not know which clock reading the call uses.
 	 */
 	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
 		return;
@@ -908,7 +946,7 @@ static void check_dead(int result)
 		report_failure("a call in a forked child returned %d", result);
 }
 
-/* Tests the library in a child that is forked while other threads are inside calls. */
+/* Test the library in a forked child. Other threads of the parent were inside calls at the fork. */
 static _Noreturn void child_run(const struct life *life)
 {
 	struct timerhub_event event;
@@ -995,7 +1033,10 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
-/* These runs mostly re-arm. These runs also arm, wait and stop, and seldom cancel. */
+/*
+ * Choose the kinds of operations for FOCUS_STOP: mostly re-arms, and some arms, drains and stops,
+ * with few cancels.
+ */
 static void operations_stop(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
@@ -1003,8 +1044,8 @@ static void operations_stop(void)
 }
 
 /*
- * Under weak memory the interesting runs are a few related operations in sequence, so most runs
- * have favourites.
+ * Under weak memory a fault needs a few related operations in sequence, so most runs make four
+ * kinds of operations more frequent.
  */
 void operations_begin(struct dice *dice)
 {
@@ -1055,7 +1096,8 @@ void operation_run(struct worker *worker, unsigned number)
 	struct dice dice = dice_seeded(world.plan->seed, OPERATION_SALT + number);
 	unsigned kind;
 
-	(void)dice_roll(&dice); /* chooses the worker, see above */
+	/* operation_worker() has used the first roll to choose the worker */
+	(void)dice_roll(&dice);
 	kind = world.kinds[dice_below(&dice, OPERATION_KINDS)];
 	worker->dice = dice;
 	worker->operation = number;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See oracle.h. The current actor calls these functions, between two steps of the library. Call A
- * is before call B if A's end stamp is lower than B's begin stamp. If the calls overlap, the oracle
- * accepts either order.
+ * Checks each call's result and each event against the laws, as oracle.h describes. The current
+ * actor calls the oracle's functions between two steps of the library. Call A is before call B if
+ * A's end stamp is lower than B's begin stamp. If the calls A and B overlap, the oracle accepts
+ * either order.
  */
 #include "oracle.h"
 
@@ -17,7 +18,7 @@ struct oracle oracle;
 
 #define fail(...) report_failure(__VA_ARGS__)
 
-/* Returns the timer's number for messages. */
+/* Returns the timer's index in oracle.lives, by which messages name the timer. */
 static unsigned life_number(const struct life *life)
 {
 	return (unsigned)(life - oracle.lives);
@@ -109,7 +110,7 @@ static void life_end(struct life *life, enum life_state state, uint64_t begin)
 	if (life->missed < begin)
 		fail("timer %u was said to be no more before the call began that ended it",
 		     life_number(life));
-	if (life->state == LIFE_ARMING) { /* its arm has not returned */
+	if (life->state == LIFE_ARMING) { /* the call that arms the timer has not returned */
 		oracle.armed++;
 		oracle.arming_count--;
 	}
@@ -124,12 +125,15 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* A consumer may still hold a period of the oldest write. */
+		/* A consumer may still hold a period of the write that is removed here. */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
 	}
-	/* An owner that read the clock before it was set back may act on that reading later. */
+	/*
+	 * If the owner read the clock before the clock was set back, the owner may still expire
+	 * timers by the old, later reading.
+	 */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
 		if (first_ns <= kernel.owner_latest_ns)
 			life->was_due = oracle_stamp();
@@ -161,7 +165,10 @@ static void life_remove_write(struct life *life, struct write *write)
 	memmove(write, write + 1, (size_t)((char *)end - (char *)write));
 }
 
-/* A call on the timer has returned. Returns false if other calls overlapped it. */
+/*
+ * Record that a call on the timer has returned. Returns false if another call on the timer
+ * overlapped this call.
+ */
 static bool life_call_end(struct life *life)
 {
 	bool alone = !life->crowded;
@@ -308,7 +315,9 @@ static void life_missed(struct life *life, uint64_t begin, bool alone)
 	if (life->kept && alone && life_active(life) && life->armed < begin &&
 	    !oracle.queues[life->queue].closing)
 		fail("timer %u is kept, and was said to be no more", life_number(life));
-	/* During its arm the timer may not exist yet. */
+	/*
+	 * While the arming call is in progress, the timer may not exist yet, and -ENOENT is right.
+	 */
 	if (life_active(life) && life->armed < begin && life->missed == STAMP_NONE)
 		life->missed = oracle_stamp();
 }
@@ -321,9 +330,9 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * Close the writes that ended before `begin`, whose deadlines must not be delivered from now on. A
- * consumer in progress may still hold such a deadline of a kept timer, unless the call has
- * `withdrawn` it.
+ * A re-arm that began at `begin` has returned. Close the writes that ended before `begin`, since
+ * their deadlines must no longer be delivered. If `withdrawn` is false, a consumer in progress may
+ * still hold the deadline of a closed write.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -341,8 +350,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			i++;
 		} else {
 			/*
-			 * A consumer that has already taken the period may return it later, and in
-			 * any order.
+			 * A consumer that has already taken a period of this write may return the
+			 * period later, and after later periods.
 			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
@@ -352,8 +361,9 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline did not come from the write that was assumed. Search for another write
- * that matches and that did not end before the call.
+ * The delivered deadline did not come from the write that the oracle had assumed. Search for
+ * another write that explains the deadline and that did not end before the re-arm began. Returns
+ * false if there is none.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -371,8 +381,8 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 }
 
 /*
- * Returns whether an earlier write is still in force. With `sure`, only writes that are certainly
- * in force count.
+ * Returns whether a write other than the write that began at `begin` is in force. With `sure`, only
+ * writes that are certainly in force count.
  */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
@@ -387,8 +397,9 @@ static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 }
 
 /*
- * A kept timer was re-armed without an overlapping call. The result is 0 if an undelivered deadline
- * was moved, and 1 if the timer was idle. A consumer's events are unknown until its call returns.
+ * Check the result of a re-arm of a kept timer that no other call overlapped. The result must be 0
+ * if the re-arm moved an undelivered deadline, and 1 if the timer was idle. While a consumer's call
+ * is in progress, the oracle does not know the events that the consumer holds.
  */
 static void life_idle_told(const struct life *life, uint64_t begin, int result)
 {
@@ -401,7 +412,10 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/* Remove writes that no consumer can hold. */
+/*
+ * Remove the closed writes. No consumer can hold an expiry of a closed write, because no consumer's
+ * call is in progress.
+ */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -411,7 +425,7 @@ static void life_forget_closed(struct life *life)
 			i++;
 }
 
-/* Returns the number of earlier writes that may be in force. */
+/* Returns the number of writes, without the write that began at `begin`, that may be in force. */
 static unsigned life_writes_open(const struct life *life, uint64_t begin)
 {
 	unsigned open = 0;
@@ -457,15 +471,18 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 		     life_number(life));
 	life->ahead_count = 0;
 	/*
-	 * A consumer that found the timer too early, and is about to inform the owner, does not
-	 * know about the re-arm.
+	 * A consumer may have found the timer's expiry too early, because the clock was set back.
+	 * If the consumer is about to inform the owner, it does not know about the re-arm.
 	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/* A consumer or a re-arm that is in progress may still count an earlier period. */
+		/*
+		 * If a consumer or another re-arm is in progress, it may still count a period from
+		 * before this re-arm.
+		 */
 		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
@@ -510,7 +527,7 @@ bool oracle_idles(const struct life *life)
 	return life->kept && !life_rules(life, 0, false);
 }
 
-/* The first caller that may free the timer's data frees it. */
+/* Free the timer's data, unless another caller has already freed the data. */
 static void life_free_data(struct life *life)
 {
 	if (!life->freed)
@@ -540,7 +557,8 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
-		life->state = LIFE_CANCELLED; /* just before the close of the queue */
+		/* the cancel came just before the queue was closed */
+		life->state = LIFE_CANCELLED;
 		oracle.dropped--;
 		oracle.cancelled++;
 		return;
@@ -552,7 +570,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
-/* The timer's data may be freed, unless a consumer holds one of the timer's events. */
+/* Free the timer's data, unless a consumer may hold one of the timer's events. */
 void oracle_silenced(struct life *life)
 {
 	const struct taking *taking = oracle.queues[life->queue].takings;
@@ -636,7 +654,7 @@ bool oracle_taking(unsigned queue)
 	return false;
 }
 
-/* Returns the largest value of the clock during this call. */
+/* Returns the largest value of the clock since the consumer's call `taking` began. */
 static uint64_t taking_latest_ns(const struct taking *taking)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -644,7 +662,7 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
-/* Returns whether this deadline may come from the write. */
+/* Returns whether an event with the deadline `expires_ns` may come from this write. */
 static bool write_matches(const struct life *life, const struct write *write,
                           const struct taking *taking, uint64_t expires_ns)
 {
@@ -653,8 +671,9 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The writing call is in progress. The call may have added its delay to any clock reading
-	 * up to the present. A periodic timer has absolute deadlines here.
+	 * The call that makes the write is in progress. It may have added its delay to any clock
+	 * reading up to the present. In the simulation a periodic timer always has absolute
+	 * deadlines.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -702,13 +721,13 @@ static void life_catch_up(struct life *life, struct write *write)
 			continue;
 		write_advance(life, write, ahead.count);
 		life->ahead[i] = life->ahead[--life->ahead_count];
-		i = UINT32_MAX; /* search from the first again */
+		i = UINT32_MAX; /* search from the first element again */
 	}
 }
 
 /*
- * Returns whether another write may also explain this deadline. In that case the delivered write is
- * unknown.
+ * Returns whether a second write may also explain the deadline `expires_ns`. If so, the oracle does
+ * not know which of the two writes was delivered.
  */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
@@ -740,8 +759,8 @@ static void life_check_count(const struct life *life, const struct taking *takin
 }
 
 /*
- * Returns whether a period may be missing. An earlier consumer may hold it, or may have found the
- * timer cancelled and returned no period.
+ * Returns whether a period before the delivered period may be missing. An earlier consumer may hold
+ * the missing period, or may have found the timer cancelled and returned no period.
  */
 static bool life_may_lack_periods(const struct life *life, const struct taking *taking)
 {
@@ -756,8 +775,8 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
 	/*
-	 * If consumers overlap, the period may also belong to an earlier write, while another
-	 * consumer holds the period before it.
+	 * If the calls of two consumers overlap, the period may also belong to an earlier write,
+	 * while the other consumer holds the period before it.
 	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
@@ -772,15 +791,15 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		life_catch_up(life, write);
 	} else if (write) {
 		/*
-		 * The period may belong to an earlier write, or it may be a later period of this
-		 * write.
+		 * The delivered period may belong to an earlier write, or it may be a later period
+		 * of `write`.
 		 */
 		life->ahead_lost = true;
 	} else if (!life_may_lack_periods(life, taking) && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/* Another consumer holds the preceding period. */
+		/* Another consumer holds the period before the delivered period. */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -790,7 +809,10 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
-/* Only a deadline that a call has given may be delivered. */
+/*
+ * Fail if the consumer's view does not contain the begin of the call that gave the delivered
+ * deadline.
+ */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
@@ -822,8 +844,9 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * The write's expiry was delivered, and the timer is idle. A write that ended before the delivering
- * call can no longer expire. A write that overlaps the delivering call may still expire.
+ * The expiry of `write` was delivered, so the kept timer is idle. A write that ended before the
+ * delivering call began can no longer expire. A write that overlaps the delivering call may still
+ * expire.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -836,7 +859,7 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 			if (other->begin == begin || other->closed != STAMP_NONE) {
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
-				/* Another consumer may have taken this write's expiry. */
+				/* Another consumer may have taken the expiry of `other`. */
 				other->closed = oracle_stamp();
 				i++;
 			} else if (other->end < taking->begin) {
@@ -868,10 +891,16 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 		life_consume(life, write, taking);
 }
 
-/* Events come in order of deadline, among timers whose arm returned before the earlier deadline. */
+/*
+ * Fail if an event with a later deadline came before this event. Only events whose timers were
+ * armed before the earlier deadline must come in order.
+ */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
-	/* If a later deadline came first, a consumer held its event when the clock was set back. */
+	/*
+	 * An event that is not yet due by the present clock was taken before the clock was set
+	 * back. Such an event may come out of order.
+	 */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
 	            expires_ns <= oracle_now_ns();
 	unsigned at = oq->order_count++ % ORDER_EVENTS;
@@ -933,8 +962,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 }
 
 /*
- * A consumer found the queue empty, and the owner slept during the whole call. If a timer must be
- * in the queue, its event is lost.
+ * A consumer found the queue empty, and the owner slept during the consumer's whole call. Fail if a
+ * due timer's event must be in the queue, because that event is lost.
  */
 static void oracle_found_empty(const struct taking *taking)
 {
@@ -952,7 +981,7 @@ static void oracle_found_empty(const struct taking *taking)
 void oracle_shut_down(const struct taking *taking)
 {
 	if (oracle.queues[taking->queue].takings != taking || taking->next)
-		return; /* another consumer may hold the event */
+		return; /* another consumer may hold the event of a due timer */
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];
 
@@ -963,7 +992,10 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/* No consumer holds a period, so no period may be missing. */
+/*
+ * Fail if a timer of the queue lacks a period. No consumer's call is in progress, so no consumer
+ * can hold the missing period.
+ */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1020,7 +1052,10 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 
 void oracle_walk_end(const struct walk *walk)
 {
-	/* A thread that has not synchronized with the armer need not see the timer. */
+	/*
+	 * In mode c11, a thread that has not synchronized with the armer need not see the timer in
+	 * the walk.
+	 */
 	if (memory.mode == MEMORY_C11)
 		return;
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1028,8 +1063,8 @@ void oracle_walk_end(const struct walk *walk)
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
 		/*
-		 * The call of the consumer or canceller that ended the timer may not have returned
-		 * yet.
+		 * While a consumer or canceller is inside a call, that call may already have ended
+		 * the timer. Then the walk need not show the timer.
 		 */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
@@ -1053,7 +1088,10 @@ void oracle_drop_end(unsigned queue, uint64_t begin)
 
 		if (life->queue != queue)
 			continue;
-		/* A call may have returned -ENOENT while the timers were dropped. */
+		/*
+		 * A call on this timer may have returned -ENOENT while the close dropped the
+		 * queue's timers.
+		 */
 		life->missed = STAMP_NONE;
 		life_end(life, LIFE_DROPPED, begin);
 		memory_publish(&life->view);
@@ -1086,13 +1124,14 @@ unsigned oracle_quiet(void)
 			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
 			     life_number(life), due_ns, kernel.owner_until_ns);
 		/*
-		 * Time may have passed between the owner's last reading of the clock and its sleep.
+		 * The owner may sleep although a timer is due, because time may have passed between
+		 * the owner's last reading of the clock and its sleep.
 		 */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
 		/*
-		 * A consumer that read the clock earlier may return the timer to ARMED, and inform
-		 * the owner.
+		 * A consumer that read the clock while it was set back may change the timer back to
+		 * ARMED, and inform the owner.
 		 */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
@@ -1120,8 +1159,9 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * By the new clock a due timer may be early, and an early timer may be due. The timer comes when it
- * is due by the new clock, perhaps at its older position in the queue.
+ * The hub's clock was set. If it was set back, a timer that was due may be early by the new clock.
+ * Such a timer must come when it is due by the new clock, and may come at its older position in the
+ * queue.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

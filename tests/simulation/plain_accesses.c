@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See plain_accesses.h. Accesses are recorded for granules of four bytes, since the compiler may
- * merge neighbouring accesses. A mask says which of the four bytes an access touched. A granule
- * keeps its last write and each thread's last read. An access that is older than these happened
- * before them, or was already reported as a race.
+ * Implements the check for races of plain_accesses.h. Accesses are recorded for granules of four
+ * bytes, because the compiler may merge neighbouring accesses. A mask says which of the four bytes
+ * an access touched. A granule keeps its last write and each thread's last read. Every older access
+ * happened before the kept accesses, or was already reported as a race.
  *
- * Only memory that the library allocates is watched. The library gives no thread the address of
+ * Only memory that the library allocates is checked. The library gives no thread the address of
  * another thread's stack. The library's static variables are atomic. All other static memory
  * belongs to the simulation.
  */
@@ -27,16 +27,20 @@
 #define LINE_GRANULES (PAGE_GRANULES / 64)
 #define PC_TEXT_BYTES 128
 
-/* The place of an access is the end of its instruction, counted from __executable_start. */
+/*
+ * Bits of the place of an access. The place is the address after the instruction that made the
+ * access, minus __executable_start.
+ */
 #define PC_BITS 28
 
 struct granule {
-	/* The last write. If the epoch is 0, the granule has not been written. */
+	/* The last write of the granule. If write_epoch is 0, the granule has not been written. */
 	int32_t write_epoch;
 	uint32_t write_mask : 4, write_pc : PC_BITS;
 	uint16_t writer;
-	uint16_t readers; /* bits of the threads that have read since the last full write */
-	/* Each reader's last read. */
+	/* a bit for each thread that has read since the last write of all four bytes */
+	uint16_t readers;
+	/* The last read of the granule by each thread. */
 	struct {
 		int32_t epoch;
 		uint32_t mask : 4, pc : PC_BITS;
@@ -44,17 +48,16 @@ struct granule {
 } __attribute__((aligned(64)));
 
 _Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
-static size_t watched_bytes; /* the size of plain_memory, or 0 if the checks are off */
+static size_t watched_bytes; /* PLAIN_BYTES, or 0 while accesses are not checked */
 
-/* The table of the last accesses. */
-/* The last access to each granule, encoded by last_of(), or 0. */
+/* The last access to each granule, encoded by last_of(); 0 if the granule has not been accessed. */
 static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
-	uint64_t lines; /* a bit for each 16 granules, set if one of them was accessed */
+	uint64_t lines; /* for each 16 granules, a bit that is set if one of them was accessed */
 	bool held;      /* the page is allocated and not yet freed */
 } pages[PAGES];
-static size_t pages_used; /* pages from this index on were never allocated */
+static size_t pages_used; /* the pages from this index on were never allocated */
 
 extern const char __executable_start[];
 
@@ -92,7 +95,10 @@ bool plain_is_freed(const volatile void *address)
 	return at < PLAIN_BYTES && !pages[at / PLAIN_PAGE_BYTES].held;
 }
 
-/* Returns a readable place in the source, or the number for addr2line(1). */
+/*
+ * Returns the file and line of the instruction before `pc`. If addr2line(1) cannot be run, returns
+ * the number to give to it.
+ */
 static const char *pc_text(uint32_t pc, char text[PC_TEXT_BYTES])
 {
 	char command[64];
@@ -143,7 +149,7 @@ static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-/* Make the first access to a granule since its memory was allocated, or in this run. */
+/* Prepare a granule for its first access in this run, or since its memory was allocated. */
 static void granule_begin(size_t index, uint32_t pc)
 {
 	struct page *page = &pages[index / PAGE_GRANULES];
@@ -175,7 +181,10 @@ static void granule_write(struct granule *granule, unsigned mask, uint32_t pc)
 	granule->write_mask = mask & 15;
 	granule->write_pc = pc & ((1u << PC_BITS) - 1);
 	granule->writer = (uint16_t)scheduler_self();
-	/* Events that happen after this write happen after these reads. */
+	/*
+	 * The earlier reads happen before this write. An access that is ordered after the write is
+	 * ordered after the reads too, so the reads can be forgotten.
+	 */
 	if (mask == 15)
 		granule->readers = 0;
 }
@@ -186,7 +195,10 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 	uint64_t last = last_of(self, memory_known()->epochs[self], mask, write);
 	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
-	/* If the last access to the granule was the same access, there is nothing new to check. */
+	/*
+	 * If the last access to the granule was of the same thread, epoch, mask and kind, there is
+	 * nothing new to check.
+	 */
 	if (lasts[index] == last)
 		return;
 	if (lasts[index] == 0)
@@ -219,7 +231,7 @@ void plain_allocated(const void *base, size_t bytes)
 	pages_hold(base, bytes, true);
 }
 
-/* A free counts as a write to the whole memory. */
+/* Free memory. The free counts as a write to all accessed granules of the memory. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);
@@ -237,9 +249,9 @@ void plain_freed(const void *base, size_t bytes)
 	pages_hold(base, bytes, false);
 }
 
-/* ---- called by the compiler's code ---- */
+/* ---- the functions that instrumented code calls ---- */
 
-/* Code compiled for another sanitizer calls other functions. */
+/* Code compiled for AddressSanitizer does not call the functions of ThreadSanitizer. */
 #ifndef __SANITIZE_ADDRESS__
 
 /* Checks an access of any size, at any address. */
@@ -266,8 +278,8 @@ static __attribute__((noinline)) void granules_access(size_t index, size_t count
 }
 
 /*
- * Checks an access whose size is a power of two, at a multiple of its size. Test first whether the
- * memory is watched, because most of it is not.
+ * Checks an access whose size is a power of two, at a multiple of its size. Most accesses are to
+ * memory that is not checked, so the function first tests whether the address is in plain_memory.
  */
 static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
                                         const void *pc)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See races.h. */
+/*
+ * Implements the checks of races.h: each thread's last access is kept, and compared with the view
+ * of the current actor.
+ */
 #include "races.h"
 
 #include <string.h>
@@ -30,8 +33,8 @@ void accesses_note(struct accesses *accesses, struct source_line place)
 }
 
 /*
- * In these files two stores may come in either order, and the loss of the first is harmless. The
- * comments in these files give the reason.
+ * In the files listed here two atomic stores may come in either order, and the loss of the first
+ * store is harmless. The comments in these files give the reason.
  */
 bool races_allowed(struct source_line place)
 {

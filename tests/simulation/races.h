@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Races in mode c11: two accesses without a happens-before order. The simulation's own plain data
- * is checked at each of its reads and writes.
+ * Detects races in mode c11. A race is two accesses, at least one of them a write, without a
+ * happens-before order. A test that has plain data of its own calls plain_read() or plain_write()
+ * at each access of the data.
  */
 #ifndef SIMULATION_RACES_H
 #define SIMULATION_RACES_H
@@ -9,28 +10,33 @@
 #include "memory_models.h"
 #include "source_line.h"
 
-/* The last access by each thread. If the epoch is 0, the thread has made no access. */
+/*
+ * The last access by each thread to one object. If a thread's epoch is 0, the thread has not
+ * accessed the object.
+ */
 struct accesses {
 	int32_t epochs[MEMORY_THREADS];
 	struct source_line places[MEMORY_THREADS];
 };
 
 /*
- * If one of the accesses does not happen before the current actor's access, fail and name both
- * places.
+ * Fail if one of these accesses does not happen before the current actor's access. The message
+ * names the places of both accesses.
  */
 void accesses_check(const struct accesses *accesses, const char *what, struct source_line place);
 void accesses_note(struct accesses *accesses, struct source_line place);
 
-/* Returns whether the atomic stores in this place may come in either order. */
+/* Returns whether the atomic stores at this line of the source may come in either order. */
 bool races_allowed(struct source_line place);
 
-/* A piece of plain data. */
+/* Stands for one piece of plain data, and records the accesses to it. */
 struct plain {
 	struct accesses reads, writes;
 };
 
-/* Record a read or a write. Fails if it races with an earlier access. */
+/*
+ * Record a read or a write of plain data. Fails if the read or write races with an earlier access.
+ */
 void plain_read_at(struct plain *plain, struct source_line place);
 void plain_write_at(struct plain *plain, struct source_line place);
 #define plain_read(plain) plain_read_at(plain, (struct source_line){ __FILE__, __LINE__ })

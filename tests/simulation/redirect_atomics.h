@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included first in each file of lib/ that is compiled for the simulation. This header is the only
- * way in which the simulation changes lib/. It redirects atomic accesses to memory_models.c, with
- * the source line that makes them. The header lets other actors run before each access. The header
- * identifies threads and processors without the machine. lib/base/atomic.h is compiled unchanged.
+ * Redirects the atomic accesses of lib/ to memory_models.c, together with the source line that
+ * makes the access. The compiler includes this header first in each file of lib/ that it compiles
+ * for the simulation. The header is the only way in which the simulation changes lib/. Before each
+ * atomic access, the header lets other actors run. The header also replaces the functions that
+ * identify the thread and the processor. lib/base/atomic.h is compiled unchanged.
  */
 #ifndef SIMULATION_REDIRECT_ATOMICS_H
 #define SIMULATION_REDIRECT_ATOMICS_H
 
-/* The files of lib/ that need _GNU_SOURCE define it themselves, after this header. */
+/*
+ * Define _GNU_SOURCE before the first system header. The files of lib/ that need _GNU_SOURCE define
+ * it only after this header.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -22,13 +26,19 @@
 /* The source line of the next atomic access of the current actor. */
 extern struct source_line simulation_line;
 
-/* The number of steps that the current actor may take before another actor runs; in scheduler.c. */
+/*
+ * Number of steps that the current actor may take before another actor runs. Defined in
+ * scheduler.c.
+ */
 extern int simulation_steps_left;
 void simulation_switch(void);
 
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
 
-/* Set if accesses use the machine's memory directly: in mode sc, without a weakened access. */
+/*
+ * True if atomic accesses use the machine's memory directly. In mode sc without a weakened access,
+ * they do.
+ */
 extern bool simulation_direct;
 
 uint64_t memory_load(const volatile void *word, unsigned bytes, int order);
@@ -50,8 +60,9 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 }
 
 /*
- * The compiler may report each plain access of lib/ to plain_accesses.c. The compiler must not
- * report the accesses of these functions.
+ * With SIMULATION_WATCHED, the compiled code reports each plain access of lib/ to plain_accesses.c.
+ * The accesses made by the simulation's own functions must not be reported, so these functions are
+ * not inline.
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called
@@ -129,7 +140,10 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 
 #endif
 
-/* Convert bits to a value of the word's type. */
+/*
+ * simulation_as() converts 64 bits to a value of the word's type. simulation_bits() converts a
+ * value to 64 bits.
+ */
 #define simulation_as(word, bits)                                                                  \
 	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
 	         : (bits))
@@ -155,7 +169,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
 /* Defined in scheduler.c. */
-void simulation_relax(void); /* instead of a processor's pause: let others run, or time pass */
+void simulation_relax(void); /* replaces the processor's pause instruction */
 void *simulation_thread(void);
 
 #define ATOMIC_STEP() simulation_step()
@@ -168,8 +182,9 @@ void *simulation_thread(void);
 #include "../../lib/base/atomic.h"
 
 /*
- * Each function of lib/base/atomic.h is replaced by a macro that first sets the place and then
- * calls the function. tools/run-orders checks that the list is complete.
+ * Each macro below replaces a function of lib/base/atomic.h. The macro stores the source line in
+ * simulation_line, and then calls the function. tools/run-orders checks that every function has its
+ * macro.
  */
 #define HERE simulation_at(__FILE__, __LINE__)
 #define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))

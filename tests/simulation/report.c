@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See report.h. */
+/* Implements the output of a run, described in report.h. */
 #include "report.h"
 
 #include <inttypes.h>

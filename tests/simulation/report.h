@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of a run. A failure ends the process of the run. If the user asks, the run prints its
- * operations. Each run has a process of its own, and the parent process reads the report.
+ * Prints the output of a run. If a law is broken, the run's process reports the failure and ends.
+ * The parent process reads the report. If the user asks, the run prints each of its operations.
  */
 #ifndef SIMULATION_REPORT_H
 #define SIMULATION_REPORT_H
@@ -12,16 +12,17 @@
 #define REPORT_EXIT_STATUS 3
 
 /*
- * Where a failure is written: memory shared with the parent process, or NULL for standard output.
+ * Memory of REPORT_BYTES, shared with the parent process, to which the text of a failure is
+ * written. If NULL, the text is written to standard output.
  */
 extern char *report_text;
-/* Print each operation on standard output. */
+/* True if each operation is printed on standard output. */
 extern bool report_telling;
 
-/* Report the failure of the run, and end this process. */
+/* Report that the run has failed, and end the process with REPORT_EXIT_STATUS. */
 _Noreturn void report_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Print one line about an operation, if operations are printed. */
+/* If report_telling is set, print one line about an operation. */
 #define report_tell(...)                                                                           \
 	do {                                                                                       \
 		if (__builtin_expect(report_telling, 0))                                           \

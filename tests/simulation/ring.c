@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's io_uring: one ring with two polls, and the wait for completions. The
- * inline part of liburing uses the queues set up here. The rest of liburing is replaced by this
- * file.
+ * The simulated kernel's io_uring has one ring, two polls, and the wait for completions. The inline
+ * functions of liburing use the queues that this file sets up. This file replaces the other
+ * functions of liburing that the library calls.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -25,8 +25,9 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS];   /* descriptor polled with this user data; -1: none */
-	struct memory_view view; /* view of the ring's lock */
+	int polled_fds[POLLS]; /* for each user data: the descriptor that it polls; -1: none */
+	/* view that the ring's lock carries from a thread to the next */
+	struct memory_view view;
 } ring;
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsigned flags);
@@ -43,7 +44,7 @@ void ring_begin(void)
 		ring.polled_fds[i] = -1;
 }
 
-/* Returns an error for a call, or 0. */
+/* Returns a random error with which a call of io_uring must fail, or 0. */
 static int ring_error(void)
 {
 	static const int errors[] = { EAGAIN, EBUSY, ENOMEM, EPERM, EINTR };
@@ -63,7 +64,7 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 	if (kernel_refuses())
 		return -ENOMEM;
 	if ((flags & IORING_SETUP_DEFER_TASKRUN) != 0 && dice_one_in(&kernel.dice, 4))
-		return -EINVAL; /* the result of an older kernel */
+		return -EINVAL; /* as a kernel older than 6.1 does */
 	if (ring.open)
 		report_failure("there is a ring already");
 	ring_begin();
@@ -113,8 +114,8 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 }
 
 /*
- * Post a completion of a poll. If the completion queue is almost full, or by chance, this is the
- * last completion of the poll.
+ * Post a completion of a poll. If the completion queue is almost full, or by chance, the poll ends
+ * with this completion.
  */
 static void ring_post(unsigned poll)
 {

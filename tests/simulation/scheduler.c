@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See scheduler.h. Invariant: the current actor is runnable, or is about to switch to a runnable
- * actor. An actor that is not runnable has ended, or is blocked or stalled.
+ * Implements the scheduler of scheduler.h: chooses the next actor, lets virtual time pass, and
+ * blocks and wakes actors. Invariant: the current actor is runnable, or is about to switch to a
+ * runnable actor. An actor that is not runnable has ended, or is blocked or stalled.
  */
 #include "scheduler.h"
 
@@ -13,9 +14,11 @@
 #include "report.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
-/* If there are more switches than this, an actor spins for ever. */
+/* A run with more switches than this is taken for an endless spin, and fails. */
 #define SWITCHES_MAX 2000000
-/* Virtual time does not drift beyond this value, because the clock has 63 bits. */
+/*
+ * Virtual time later than this value does not drift any more, because the clock has only 63 bits.
+ */
 #define DRIFT_END_NS (UINT64_C(9) << 60)
 
 struct scheduler scheduler;
@@ -67,7 +70,7 @@ static void actor_ready(struct actor *actor)
 	scheduler.runnable |= actor_bit(actor);
 }
 
-/* Wake the actors whose time has come. */
+/* Make each actor runnable whose wake_ns has been reached. */
 static void scheduler_wake_due(void)
 {
 	scheduler.next_ns = UINT64_MAX;
@@ -95,12 +98,12 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* If no actor can run, let time pass until an actor can run. */
+/* No actor can run. Let virtual time pass until an actor can run. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();
 	if (scheduler.next_ns != UINT64_MAX)
-		scheduler_wake_due(); /* next_ns may be of an actor that was woken before */
+		scheduler_wake_due(); /* next_ns may belong to an actor that was woken earlier */
 	if (scheduler.runnable != 0)
 		return;
 	if (scheduler.next_ns == UINT64_MAX) {
@@ -128,8 +131,8 @@ static struct actor *scheduler_pick(void)
 }
 
 /*
- * Choose the number of steps that the next actor runs without a switch. Each number of binary
- * digits is equally likely.
+ * Choose how many steps the next actor runs without a switch: in one case of four at most three,
+ * else up to length_mask.
  */
 static void scheduler_deal(uint32_t roll)
 {
@@ -139,7 +142,7 @@ static void scheduler_deal(uint32_t roll)
 		simulation_steps_left = (int)(roll >> 2 & scheduler.length_mask);
 }
 
-/* Switch to the next actor; returns when the current actor is chosen again. */
+/* Switch to the next actor. Returns when the calling actor is chosen again. */
 static void scheduler_go_on(uint32_t roll)
 {
 	struct actor *self = scheduler.current;
@@ -217,7 +220,10 @@ void scheduler_yield(void)
 		scheduler_go_on((uint32_t)dice_roll(&scheduler.dice));
 }
 
-/* Called when the actor spins. If no other actor can run, only time can end the spin. */
+/*
+ * The library calls this function in each turn of a spin. If no other actor can run, only time can
+ * end the spin, so virtual time passes.
+ */
 void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;
@@ -229,7 +235,10 @@ void simulation_relax(void)
 		scheduler_yield();
 }
 
-/* Returns an address that identifies the actor, as thread-local memory identifies a thread. */
+/*
+ * Returns an address that identifies the current actor, as the address of a thread-local variable
+ * identifies a thread.
+ */
 void *simulation_thread(void)
 {
 	return scheduler.current;

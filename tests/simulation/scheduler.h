@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actors are threads to the library and coroutines to the simulation. One actor runs at a time. The
- * seed chooses the running actor. Virtual time passes when the dice say so, or when no actor can
- * run.
+ * Schedules the actors of a run. An actor is a thread for the library and a coroutine for the
+ * simulation. One actor runs at a time, chosen by the seed. Virtual time passes by random choice,
+ * and when no actor can run.
  *
  * The library, built with redirect_atomics.h, counts simulation_steps_left down before each atomic
- * step and calls simulation_switch() at zero. The simulated system calls also count
- * simulation_steps_left down. Between two such steps no other actor runs, so the oracle's work
- * there is atomic.
+ * step. When the counter passes zero, the library calls simulation_switch(). The simulated system
+ * calls count simulation_steps_left down too. Between two of these steps no other actor runs, so
+ * the oracle's functions are atomic.
  */
 #ifndef SIMULATION_SCHEDULER_H
 #define SIMULATION_SCHEDULER_H
@@ -24,40 +24,49 @@ struct actor {
 	struct coroutine coroutine;
 	void (*run)(void *argument);
 	void *argument;
-	const void *waits_on; /* the object that can wake the actor; NULL: only time wakes it */
-	uint64_t wake_ns;     /* time at which it continues without a wake; UINT64_MAX: never */
-	bool stalled;         /* the actor is not blocked, but does not run until wake_ns */
-	bool over;            /* `run` has returned */
-	uint64_t runs;        /* number of switches to this actor */
-	uint64_t relaxes;     /* number of pauses while the actor spun */
-	/* Called now and then in the middle of a step, like a signal handler; or NULL. */
+	/* the object that the actor waits for; NULL: only time wakes the actor */
+	const void *waits_on;
+	/* time at which the actor continues without a wake; UINT64_MAX: never */
+	uint64_t wake_ns;
+	/* the scheduler, not a blocking call, stops the actor until wake_ns */
+	bool stalled;
+	bool over;        /* the actor's function `run` has returned */
+	uint64_t runs;    /* number of switches to this actor */
+	uint64_t relaxes; /* number of pauses while the actor spun */
+	/*
+	 * If not NULL, the scheduler sometimes calls this function on the actor between two steps,
+	 * like a signal handler.
+	 */
 	void (*signal)(void *argument);
 	bool in_signal;
 };
 
 struct scheduler {
-	struct actor actors[ACTORS_MAX]; /* [0] is the thread that called scheduler_begin() */
+	/* actors[0] is the thread that called scheduler_begin() */
+	struct actor actors[ACTORS_MAX];
 	unsigned count;
 	struct actor *current;
 	unsigned self;     /* number of the current actor */
 	uint32_t runnable; /* a bit for each actor that can run */
-	uint32_t unlucky;  /* a bit for each actor that runs only if no other can */
+	/* a bit for each actor that runs only if no actor without a bit can run */
+	uint32_t unlucky;
 	uint64_t now_ns;   /* virtual time */
-	uint64_t next_ns;  /* before this time no blocked actor continues without a wake */
-	uint64_t switches; /* number of switches, and of switches to another actor */
-	uint64_t changes;
-	unsigned held;        /* while not 0, no other actor runs */
-	int steps_kept;       /* steps left when the hold began */
-	uint32_t length_mask; /* usual bound of the steps of an actor without a switch */
-	uint32_t stall_one_in;
-	unsigned stall_bits; /* log2 of the longest stall */
-	unsigned drift_bits; /* log2 of the longest drift of the clock between two switches */
+	uint64_t next_ns;  /* no blocked actor continues without a wake before this time */
+	uint64_t switches; /* number of choices of the next actor */
+	uint64_t changes;  /* number of choices that switched to another actor */
+	unsigned held;     /* while not 0, no other actor runs */
+	int steps_kept;    /* value of simulation_steps_left when the hold began */
+	/* largest number of steps that an actor usually runs without a switch */
+	uint32_t length_mask;
+	uint32_t stall_one_in; /* of this number of switches, one stalls the actor; 0: none */
+	unsigned stall_bits;   /* log2 of the longest stall */
+	unsigned drift_bits;   /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;
-	/* Called when no actor can run, before time passes to next_ns. */
+	/* Called when no actor can run, before virtual time passes to next_ns. */
 	void (*quiet)(void);
 	/*
-	 * Called when no actor can run and none waits for a time. The function must wake an actor
-	 * or fail.
+	 * Called when no actor can run and no actor waits for a time. The function must wake an
+	 * actor or end the run with a failure.
 	 */
 	void (*stuck)(void);
 };
@@ -77,10 +86,13 @@ static inline void scheduler_enter(struct actor *actor)
 	scheduler.self = (unsigned)(actor - scheduler.actors);
 }
 
-/* Begin with the calling thread as the only actor. `dice` choose the settings. */
+/*
+ * Begin a run with the calling thread as its only actor. `dice` choose the settings of the
+ * scheduler.
+ */
 void scheduler_begin(struct dice dice, uint64_t now_ns);
 
-/* Make a new actor, which can run. */
+/* Make a new actor, which runs `run(argument)` and is runnable at once. */
 struct actor *scheduler_spawn(void (*run)(void *argument), void *argument);
 
 /*
@@ -90,22 +102,30 @@ struct actor *scheduler_spawn(void (*run)(void *argument), void *argument);
 void scheduler_hold(void);
 void scheduler_release(void);
 
-/* Announces an atomic step, before which other actors may run. */
+/* Announce an atomic step of the current actor. Other actors may run before the step. */
 void scheduler_step(void);
 
-/* Let other actors run, if an actor can run. Returns after some time. */
+/*
+ * Let other actors run, if another actor can run. Returns when the current actor is chosen again.
+ */
 void scheduler_yield(void);
 
-/* Block the current actor on `on` (may be NULL) until it is woken or until that time. */
+/*
+ * Block the current actor until scheduler_wake() is called for `on`, or until `until_ns`. If `on`
+ * is NULL, only time ends the block.
+ */
 void scheduler_block(const void *on, uint64_t until_ns);
 
 /* Wake up to `count` actors blocked on `on`. */
 void scheduler_wake(const void *on, unsigned count);
 
-/* Let this blocked actor continue at the latest at this time. */
+/* Let this blocked actor continue at `until_ns` at the latest. */
 void scheduler_hasten(struct actor *actor, uint64_t until_ns);
 
-/* From now on, no actor is stalled, and none must wait until no other can run. */
+/*
+ * From now on stall no actor, and treat all actors alike. Actors that are stalled now become
+ * runnable.
+ */
 void scheduler_calm(void);
 
 #endif

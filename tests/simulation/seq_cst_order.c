@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See seq_cst_order.h. Each event has the set of all events that precede it in psc, directly or
- * indirectly. An event e follows g in three cases:
+ * Implements the order of seq_cst accesses of seq_cst_order.h. An event is one seq_cst access. For
+ * each event the module keeps the set of all events that precede it in psc, directly or indirectly.
+ * An event e directly follows an event g in three cases:
  *
  * - e is later than g on the same thread.
- * - e is on the same word as g, and comes after g in the word's order or happens after g.
- * - g happens before an access of another word, which happens before e.
+ * - e accesses the same word as g, and comes after g in the word's order or happens after g.
+ * - After g, g's thread accesses another word. That access happens before an access by e's thread
+ *   to a word other than e's.
  */
 #include "seq_cst_order.h"
 
@@ -20,21 +22,25 @@ static struct event {
 	uint32_t number;
 	bool store;
 	unsigned thread;
-	int32_t epoch; /* epoch of the thread at the event */
-	int32_t left;  /* epoch in which the thread next accessed another word */
+	int32_t epoch; /* epoch of the event's thread when it made the event */
+	int32_t left;  /* epoch in which the thread next accessed another word; or LEFT_NEVER */
 } events[SC_EVENTS];
 static uint32_t befores[SC_EVENTS]; /* for each event: a bit for each event that precedes it */
 static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
 
-/* Forgotten events that precede all others. */
+/* Events that preceded a forgotten event. They count as preceding every later event. */
 static uint32_t always;
 
-/* A thread's last access, and its view when it last accessed another word. */
+/*
+ * For each thread: the word of its last access, and its view at the end of its accesses to the word
+ * before.
+ */
 static struct {
 	const void *word;
 	struct memory_view other;
 	unsigned horizon; /* number of events when the thread's call began */
-	uint32_t here;    /* bits of the events since the last access of another word */
+	/* a bit for each event of the thread since it last accessed another word */
+	uint32_t here;
 } threads[MEMORY_THREADS];
 
 void sc_begin(void)
@@ -76,7 +82,10 @@ static unsigned first_kept(void)
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
-/* Returns whether this event precedes the current actor's access of the word. */
+/*
+ * Returns whether this event directly precedes an access of `word` that the current actor makes
+ * now.
+ */
 static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
                            const struct memory_view *after)
 {
@@ -89,15 +98,15 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
-/* Rotate the bits so that the newest event's bit is the highest. */
+/* Returns the bits, rotated so that the newest event's bit is the highest. */
 static uint32_t turned(uint32_t bits, unsigned turn)
 {
 	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
 }
 
 /*
- * Go from the newest event to the oldest. A later event's `before` contains most of the older
- * events.
+ * Returns the events that precede an access of `word` made now. The loop goes from the newest event
+ * to the oldest, because the set of a newer event contains most of the older events.
  */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
@@ -118,7 +127,7 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 	return before;
 }
 
-/* Returns the stores that a load of store `number` misses. */
+/* Returns the stores to the word that a load misses if it returns store `number`. */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
@@ -133,7 +142,10 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 {
 	uint32_t missed = events_missed(word, number);
 
-	/* This load replaces the oldest event, which then precedes all later events. */
+	/*
+	 * The load would replace the oldest event, which then counts as preceding all later events.
+	 * So the load must not miss the oldest event.
+	 */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;
 	for (unsigned n = first_kept(); n < threads[scheduler_self()].horizon; n++)

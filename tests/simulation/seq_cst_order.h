@@ -1,42 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of seq_cst accesses in RC11: a partial order, "psc", without a cycle. A seq_cst load
- * may miss an earlier seq_cst store if psc allows it. Only the last SC_EVENTS accesses are known.
- * An older access counts as preceding all known accesses. A load does not miss a store made before
- * its call began, since the laws are about calls that follow each other.
+ * Keeps the order of seq_cst accesses of RC11. RC11 demands a partial order of these accesses,
+ * "psc", without a cycle. If psc allows it, a seq_cst load may miss an earlier seq_cst store. Only
+ * the last SC_EVENTS accesses are known. An older access counts as preceding all known accesses. A
+ * load misses no store that was made before the load's call of the library began, because the laws
+ * are about calls that follow each other.
  */
 #ifndef SIMULATION_SEQ_CST_ORDER_H
 #define SIMULATION_SEQ_CST_ORDER_H
 
 #include "memory_models.h"
 
-/* Number of known accesses. Each known access has a bit in a word of 64 bits. */
+/* Number of seq_cst accesses that are remembered. Each has a bit in a uint32_t. */
 #define SC_EVENTS 32
 
-/* State of each atomic word, found by its address. */
+/* The known seq_cst stores of one atomic word. */
 struct sc_word {
-	uint32_t floor;  /* no store older than this may be read */
+	uint32_t floor;  /* number of the oldest store that a seq_cst load may return */
 	uint32_t stores; /* a bit for each known event that stored to the word */
 };
 
 void sc_begin(void);
 
-/* The current actor begins a call. */
+/* The current actor begins a call of the library. */
 void sc_call(void);
 
-/* The word's memory is used again, so its stores are counted from 0. */
+/*
+ * The word's memory is used again. Forget the word's stores, since the numbers of its stores begin
+ * at 0 again.
+ */
 void sc_forget(struct sc_word *word);
 
-/* The current actor accesses the word or another object at this address, with any memory order. */
+/*
+ * The current actor accesses the word, or another object, at this address. The access may have any
+ * memory order.
+ */
 void sc_access(const void *word);
 
 /*
- * Returns whether a seq_cst load of the word may return store `number`, after which the thread's
- * view is `after`. The word's stores are numbered from 0 on.
+ * Returns whether a seq_cst load of the word may return store `number`. The stores of a word are
+ * numbered from 0 on. `after` is the view that the thread has after the load.
  */
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 
-/* Record a seq_cst access, which loaded store `number` or made store `number`. */
+/*
+ * Record a seq_cst access of the word. If `store`, the access made store `number`, else it loaded
+ * store `number`.
+ */
 void sc_made(struct sc_word *word, uint32_t number, bool store);
 
 #endif

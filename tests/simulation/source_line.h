@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of the source, with its file. */
+/* Names one line of a source file. */
 #ifndef SIMULATION_SOURCE_LINE_H
 #define SIMULATION_SOURCE_LINE_H
 

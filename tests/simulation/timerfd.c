@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's clocks and its timerfd. If another process sets the clock, the timerfd is
- * signalled. The hub has one clock. The clock's distance from CLOCK_MONOTONIC, which is virtual
- * time, changes in kernel_set_clock().
+ * The simulated kernel's clocks and its only timerfd. CLOCK_MONOTONIC is virtual time. The hub's
+ * clock is virtual time plus kernel.ahead_ns, which kernel_set_clock() changes. If the wall clock
+ * is set, a timerfd that asked for this is signalled.
  */
 #include <sys/timerfd.h>
 
@@ -16,8 +16,9 @@
 static struct {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since it was set */
-	bool was_set;  /* the clock was set since the last report */
-	bool cancels;  /* the timerfd reports a setting of the clock (TFD_TIMER_CANCEL_ON_SET) */
+	bool was_set;  /* the wall clock was set since the last call of timerfd_settime() */
+	/* a setting of the wall clock signals the timerfd (TFD_TIMER_CANCEL_ON_SET) */
+	bool cancels;
 	uint64_t at_ns;
 } timerfd;
 
@@ -31,7 +32,7 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
-/* The owner reads the clock. Fail if it has spun for longer than permitted. */
+/* The owner reads the clock. Fail if the owner has spun for longer than kernel.spin_max_ns. */
 static void owner_reads(uint64_t now_ns)
 {
 	if (kernel.owner->relaxes == kernel.owner_relaxes)
@@ -54,7 +55,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
-		memory_call(); /* see all calls that returned before this time */
+		/* the owner must see all calls that returned before its reading */
+		memory_call();
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
@@ -100,8 +102,8 @@ bool timerfd_readable(void)
 }
 
 /*
- * After a setting, sleeps end by the new clock. Only due timers, and a timerfd that reports the
- * setting, wake.
+ * After the clock is set, sleeps end by the new clock. The setting wakes the owner only if the
+ * timerfd is due by the new clock, or reports the setting.
  */
 void kernel_set_clock(uint64_t now_ns)
 {

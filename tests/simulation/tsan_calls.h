@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that the compiler calls at each plain access of code compiled with
- * -fsanitize=thread. One file of a program includes this, and first defines its action for an
- * access:
+ * Defines the functions that code compiled with -fsanitize=thread calls at each plain access. One
+ * file of a program includes this header. Before the include the file defines two macros, which
+ * each function uses for its access:
  *
- * TSAN_ACCESS(address, bytes, write)    of any size, at any address
- * TSAN_ALIGNED(address, bytes, write)   at a multiple of its size, a power of two up to 16
+ * TSAN_ACCESS(address, bytes, write) an access of any size, at any address TSAN_ALIGNED(address,
+ * bytes, write) an access at a multiple of its size: 1, 2, 4, 8 or 16
  */
 #ifndef TIMERHUB_SIMULATION_TSAN_CALLS_H
 #define TIMERHUB_SIMULATION_TSAN_CALLS_H
@@ -69,7 +69,7 @@ void __tsan_write_range(const void *address, size_t bytes)
 	TSAN_ACCESS(address, bytes, true);
 }
 
-/* The names that newer compilers use for copying and filling. */
+/* Newer compilers call these functions in place of memcpy(), memmove() and memset(). */
 void *__tsan_memcpy(void *to, const void *from, size_t bytes);
 void *__tsan_memmove(void *to, const void *from, size_t bytes);
 void *__tsan_memset(void *to, int byte, size_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See weaken.h. */
+/* Implements the weakening of one line's atomic accesses, described in weaken.h. */
 #include "weaken.h"
 
 #include <stdatomic.h>
@@ -16,9 +16,11 @@ static struct {
 	char file[64];
 	int line, order;
 	uint64_t times;
-	bool made;                     /* the current thread is making the weakened access */
-	bool eager;                    /* loads of this run are eager to return old stores */
-	unsigned left[MEMORY_THREADS]; /* number of a thread's loads that remain eager */
+	bool made; /* the access in progress is the weakened access */
+	/* in this run, loads that may see the weakened access often return old stores */
+	bool eager;
+	/* for each thread: number of its next loads that often return old stores */
+	unsigned left[MEMORY_THREADS];
 } weaker;
 
 bool weaken_asked;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes one access of the library weaker than its source says, for tools/run-orders. */
+/*
+ * Gives the atomic accesses in one line of the library a weaker memory order than the source has,
+ * for tools/run-orders.
+ */
 #ifndef SIMULATION_WEAKEN_H
 #define SIMULATION_WEAKEN_H
 
@@ -7,41 +10,44 @@
 #include <stdint.h>
 
 /*
- * With this in place of an order, a read-modify-write that changes nothing becomes a seq_cst load.
+ * Stands for a memory order. With WEAKEN_LOAD, a read-modify-write that does not change the value
+ * becomes a seq_cst load.
  */
 #define WEAKEN_LOAD 100
 
 /*
- * Read "file.c:12:ORDER", which names the ordered accesses in a line and their weaker order. ORDER
- * is relaxed, acquire, release, acq_rel or load. Returns false if the text has another form.
+ * Parse `what`, for example "file.c:12:relaxed". From now on the atomic accesses in line 12 of
+ * file.c that are not relaxed have the order relaxed. The order may also be acquire, release,
+ * acq_rel, seq_cst or load. Returns false if `what` has another form.
  */
 bool weaken_parse(const char *what);
 
-/* Returns whether an access is weakened in this run. */
+/* True if weaken_parse() has named an access to weaken. */
 extern bool weaken_asked;
 
-/* Returns the order to use for the access at simulation_line. */
+/* Returns the order that the access at simulation_line gets in place of `order`. */
 int weaken_order_here(int order);
 
-/* Returns the order to use if the source has `order`. */
+/* Returns the memory order that an access gets if the source says `order`. */
 static inline int weaken_order(int order)
 {
 	return weaken_asked ? weaken_order_here(order) : order;
 }
 
 /*
- * A missing order is noticed only if a load then returns an old store. So in half of the runs with
- * a weakened access, a load returns an old store by a chance of one half. This applies to a word
- * that the access stored, and to a thread that made the access or has just seen such a word.
+ * Returns n: of n loads that may return an old store, one does. A weakened order is noticed only if
+ * a later load returns an old store. In half of the runs with a weakened access, n is therefore 2
+ * for some loads. These are the loads of a word that the weakened access stored, and the next loads
+ * of a thread that made the weakened access or loaded such a word.
  */
 uint32_t weaken_stale_one_in(bool weak);
-/* Returns whether the current thread is making the weakened access. */
+/* Returns whether the access in progress is the weakened access. */
 bool weaken_made(void);
-/* The current thread sees a store of the weakened access. */
+/* The current thread makes the weakened access, or loads a store of the weakened access. */
 void weaken_seen(void);
 void weaken_begin(void);
 
-/* Returns how often the order was changed, in this process. */
+/* Returns the number of times that this process has made the weakened access. */
 uint64_t weaken_times(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Access to the machine's memory, as words of four or eight bytes of any type, and as pairs of two
- * words of eight bytes.
+ * Loads and stores the machine's memory, as words of four or eight bytes of any type, and as pairs
+ * of two words of eight bytes.
  */
 #ifndef SIMULATION_WORD_H
 #define SIMULATION_WORD_H
@@ -25,7 +25,7 @@ static inline void word_store(volatile void *word, unsigned bytes, uint64_t valu
 		*(volatile word_u32 *)word = (uint32_t)value;
 }
 
-/* The second word of a pair. */
+/* Returns the address of the second word of a pair. */
 static inline volatile void *pair_high(volatile void *words)
 {
 	return (volatile char *)words + sizeof(uint64_t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See world.h. The first actor opens the hub, waits until the workers have done their operations,
- * and closes it. After that the simulated kernel must hold no object of the hub.
+ * Makes one run, as world.h describes. The first actor opens the hub, waits until the workers have
+ * done their operations, and closes the hub. After the close the simulated kernel must hold no
+ * object of the hub.
  */
 #include "world.h"
 
@@ -13,23 +14,26 @@
 #include "report.h"
 
 /*
- * The same value as EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. Unless spin_ns asks for more, the
- * owner spins at most this long.
+ * The same value as EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins at most this long,
+ * or at most spin_ns if that is more.
  */
 #define EARLY_WAKE_NS 16000
 /*
- * The same value as OWNER_GATHER_NS in lib/owner/owner.c. A hub that spins does not coalesce
- * bursts.
+ * The same value as OWNER_GATHER_NS in lib/owner/owner.c: the longest time by which the owner may
+ * be late when it coalesces a burst.
  */
 #define GATHER_NS 250000
-/* This value equals the value in lib/hub/drain_dispatch.c. */
+/*
+ * The same value as STOPPED_NAP_NS in lib/hub/drain_dispatch.c: how long a waiter sleeps while the
+ * owner compacts a stopped queue's outbox.
+ */
 #define STOPPED_NAP_NS 50000
 
 struct world world;
 
 /*
- * Returns a time just under a power of two, at an edge of a level of the wheel, or anywhere; below
- * 2^62.
+ * Returns a random time below 2^62. The time is just before the begin of a bucket of the wheel, or
+ * just before a power of two, or of random magnitude.
  */
 static uint64_t first_instant(struct dice *dice)
 {
@@ -46,8 +50,8 @@ static uint64_t first_instant(struct dice *dice)
 /* ---- open ---- */
 
 /*
- * Choose the clock and its distance from virtual time. The distance leaves room to set the clock
- * forward.
+ * Choose the hub's clock and the clock's distance from virtual time. Later the clock can still be
+ * set forward.
  */
 static uint32_t world_choose_clock(struct dice *dice)
 {
@@ -85,8 +89,8 @@ static void world_open_hub(struct dice *dice)
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
 	/*
-	 * Open the hub again and again. The n-th attempt refuses the n-th reservation, until the
-	 * open succeeds.
+	 * Open the hub again and again until the open succeeds. In attempt k the simulated kernel
+	 * refuses the k-th request for memory, a descriptor or a thread.
 	 */
 	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
 		kernel.refuse_after = k <= 12 ? k : 0;
@@ -118,8 +122,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
 		/*
-		 * Another queue is being opened, and the refusal intended for it may have hit this
-		 * queue.
+		 * If another worker is opening a queue with a refusal, the refusal may have hit the
+		 * queue opened here.
 		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
@@ -166,7 +170,10 @@ static void worker_run(void *argument)
 	scheduler_wake(&world.workers_over, 1);
 }
 
-/* Advances a manual hub at the times at which an owner thread would make a pass. */
+/*
+ * Advances a manual hub at the times that timerhub_advance() asks for, and whenever the hub's wake
+ * descriptor is readable.
+ */
 static void mover_run(void *unused)
 {
 	uint64_t next_ns;
@@ -183,7 +190,7 @@ static void mover_run(void *unused)
 			scheduler_yield();
 			continue;
 		}
-		/* A worker advanced the hub first, and to a later time. */
+		/* -EINVAL is right if a worker has advanced the hub to a later time first. */
 		if (result == -EINVAL && oracle_now_ns() > now_ns)
 			continue;
 		if (result < 0)
@@ -224,9 +231,9 @@ static void world_spawn(struct dice *dice)
 /* ---- when no actor can run ---- */
 
 /*
- * Returns whether a consumer holds events of this queue. A consumer counts whose callback waits in
- * a cancel_sync of its own timer for a stalled dispatcher; it signals the descriptor when it
- * leaves. A consumer that naps until a callback cell is free counts too.
+ * Returns whether a consumer may hold events of this queue. A worker inside a callback counts. The
+ * callback may wait in timerhub_cancel_sync() for a stalled dispatcher, and the worker signals the
+ * descriptor when it leaves. A worker that sleeps until a callback cell is free counts too.
  */
 static bool world_taking(unsigned index)
 {
@@ -242,7 +249,10 @@ static bool world_taking(unsigned index)
 	return oracle_taking(index);
 }
 
-/* A consumer that has events, or that was interrupted, must not stay asleep. */
+/*
+ * Fail if a worker still waits although its queue has an event, or although the worker was
+ * interrupted or its queue was stopped. `due` has a bit for each queue that must have an event.
+ */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
 	int index = worker->blocked_on >= 0 ? worker->blocked_on : worker->polls_edge;
@@ -255,15 +265,15 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 	if (worker->must_leave && world.queues[index].interrupting == 0)
 		report_failure("worker %u waits on, and was interrupted", worker->index);
 	/*
-	 * A waiter naps while the owner makes room in the outbox, and may still sleep when the
-	 * owner has finished.
+	 * While the owner compacts the outbox of a stopped queue, a waiter sleeps for
+	 * STOPPED_NAP_NS. The waiter may still sleep when the owner has finished.
 	 */
 	if (worker->blocked_on >= 0 && world.queues[index].stopped && oracle_mover_sleeps() &&
 	    worker->actor->wake_ns > scheduler.now_ns + STOPPED_NAP_NS)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
 }
 
-/* Returns whether no worker is inside a call that changes the hub. */
+/* Returns whether no worker is inside a call that changes the hub's state. */
 static bool world_has_no_callers(void)
 {
 	if (oracle.calls > 0 || world.late)
@@ -275,8 +285,8 @@ static bool world_has_no_callers(void)
 }
 
 /*
- * While the owner sleeps, the invariants of lib/README.md hold. Only every second sleep is checked,
- * to save time.
+ * While the owner sleeps, check the invariants of lib/README.md by hub_check(). Only every second
+ * sleep is checked, to save time.
  */
 static void world_check(void)
 {
@@ -340,7 +350,10 @@ void world_conserve(void)
 
 /* ---- the run ---- */
 
-/* Interrupt waits that no event, stop or close will end. All other waits end by themselves. */
+/*
+ * Wait until all workers have ended. If no actor can run, interrupt the waits, because no event,
+ * stop or close will end them.
+ */
 static void world_wait_for_workers(void)
 {
 	while (world.workers_over < world.workers_count) {
@@ -420,6 +433,7 @@ void world_run(const struct plan *plan)
 	world_spawn(&dice);
 	world_wait_for_workers();
 	scheduler_calm();
-	scheduler_block(NULL, scheduler.now_ns + 1); /* one more check when no actor can run */
+	/* no other actor can run, so the scheduler calls world_quiet() once more */
+	scheduler_block(NULL, scheduler.now_ns + 1);
 	world_close(&dice);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run: a hub, its queues, the workers that call it, and the actor that advances it. The choices
- * that a seed makes once are here. operations.c has the operations.
+ * Makes one run of the simulation. A run has a hub, the hub's queues, and the workers that call the
+ * hub. A manual hub has an actor that advances it. world.c makes the choices that a seed makes once
+ * for each run. operations.c makes the workers' operations.
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -14,14 +15,17 @@
 #define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
-/* The subject of all runs. With FOCUS_NONE each seed has a subject of its own. */
+/*
+ * The kind of runs that --focus asks for. With FOCUS_NONE each seed chooses its own mixture of
+ * operations.
+ */
 enum focus {
 	FOCUS_NONE,
-	FOCUS_WAITS, /* callbacks, and cancellers that wait for them */
-	FOCUS_LATE,  /* closing queues, and late callers */
+	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
+	FOCUS_LATE,  /* queues that close, and calls on closing queues */
 	FOCUS_CLOCK, /* the wall clock is set back after expiries */
-	FOCUS_PUSH,  /* arms and cancels, and one lane of the inbox */
-	FOCUS_TINY,  /* one or two slots, and repeated deadlines */
+	FOCUS_PUSH,  /* arms and cancels that push to one lane of the inbox */
+	FOCUS_TINY,  /* a hub of one or two slots, and repeated deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
 
@@ -29,7 +33,7 @@ enum focus {
 struct plan {
 	uint64_t seed;
 	unsigned operations;
-	const bool *dropped; /* operations to leave out; or NULL */
+	const bool *dropped; /* for each operation, whether it is left out; or NULL */
 	enum memory_mode memory;
 	enum focus focus;
 };
@@ -37,31 +41,42 @@ struct plan {
 struct world_queue {
 	struct timerhub_queue *queue; /* the queue; NULL while it is closed */
 	int fd;                       /* the queue's eventfd */
-	unsigned users;               /* calls in progress that must return before a close begins */
+	/* calls in progress that must return before the queue is closed */
+	unsigned users;
 	bool closing;
-	bool dispatched;       /* events go to callbacks, so each timer must have one */
-	int consumer;          /* the only worker that takes events; -1: all do */
-	uint64_t closed;       /* stamp of the last close's return */
-	uint64_t interrupted;  /* stamp of the last interrupt's return */
-	unsigned interrupting; /* interrupts in progress */
-	/* Views by which the opener informs callers, and callers inform the closer. */
+	/* workers dispatch the queue's events, so each timer must have a callback */
+	bool dispatched;
+	/* number of the only worker that takes events; -1: all workers do */
+	int consumer;
+	uint64_t closed;       /* stamp at which the last close of the queue returned */
+	uint64_t interrupted;  /* stamp at which the last interrupt of the queue returned */
+	unsigned interrupting; /* number of interrupts in progress */
+	/*
+	 * Views that carry synchronization from the opener to callers, and from callers to the
+	 * closer.
+	 */
 	struct memory_view opened, left;
-	bool stopping;       /* a stop has begun since it was opened */
-	bool stopped;        /* the stop has returned */
-	uint64_t stopped_at; /* stamp of the stop's return */
+	bool stopping;       /* a stop of the queue has begun since the queue was opened */
+	bool stopped;        /* a stop of the queue has returned */
+	uint64_t stopped_at; /* stamp at which the last stop returned */
 };
 
 struct worker {
 	struct actor *actor;
 	unsigned index;
-	struct dice dice;           /* dice of the operation in progress */
-	unsigned operation;         /* number of the operation in progress */
-	uint64_t edges[QUEUES_MAX]; /* edges that its edge-triggered poll has reported */
-	struct taking *taking;      /* the worker's dispatch in progress */
-	int blocked_on, polls_edge; /* index of the queue that the worker waits for, or -1 */
-	struct walk walk;           /* the worker's walk in progress */
-	struct life *inside;        /* the timer whose callback the worker runs, or NULL */
-	bool must_leave;            /* the worker was waiting when another worker interrupted */
+	struct dice dice;   /* random numbers of the operation in progress */
+	unsigned operation; /* number of the operation in progress */
+	/*
+	 * for each queue: writes of the eventfd that the worker's edge-triggered poll has reported
+	 */
+	uint64_t edges[QUEUES_MAX];
+	struct taking *taking; /* the dispatch of this worker in progress, or NULL */
+	/* index of the queue that the worker waits for or polls, or -1 */
+	int blocked_on, polls_edge;
+	struct walk walk;    /* the worker's call of timerhub_each() in progress */
+	struct life *inside; /* the timer whose callback the worker runs, or NULL */
+	/* an interrupt came while the worker waited, so the wait must end */
+	bool must_leave;
 };
 
 struct world {
@@ -71,40 +86,49 @@ struct world {
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
-	unsigned closes;         /* number of closed queues */
-	unsigned sleeps;         /* number of times that no thread could run and the owner slept */
-	unsigned deadline_style; /* the kind of deadlines that this seed prefers */
+	unsigned closes; /* number of queues closed so far */
+	/* number of times that no actor could run and the owner slept */
+	unsigned sleeps;
+	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
 	uint64_t instants[4];    /* deadlines that are used again and again */
-	unsigned relative;       /* relative calls in progress, whose clock reading is unknown */
-	bool stuck;              /* no actor could run, and none waited for a time */
+	unsigned relative;       /* number of calls with relative deadlines in progress */
+	bool stuck;              /* no actor could run, and no actor waited for a time */
 	const struct plan *plan;
 	uint8_t kinds[OPERATION_KINDS]; /* the kind of operation for each dice value */
-	unsigned refusing;              /* opens of queues in progress that may be refused */
-	uint64_t refused;               /* stamp at which the last such open ended */
+	/* number of opens of queues in progress that may be refused */
+	unsigned refusing;
+	/* stamp at which the last open of a queue that might be refused ended */
+	uint64_t refused;
 	bool late;       /* timers are armed on closing queues, against the contract */
-	bool waits;      /* wherever it is allowed, workers cancel by timerhub_cancel_sync() */
-	bool dispatches; /* every queue's events go to callbacks */
-	uint8_t doers[OPERATIONS_MAX]; /* worker of each operation; NOBODY: none */
+	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
+	bool dispatches; /* the events of every queue are dispatched to callbacks */
+	/* for each operation: the worker that does it; NOBODY: it is left out */
+	uint8_t doers[OPERATIONS_MAX];
 };
 
 extern struct world world;
 
-/* Make the run. Returns if the run kept every law. A broken law ends the process. */
+/*
+ * Make the run of this plan. If a law is broken, the process ends and the function does not return.
+ */
 void world_run(const struct plan *plan);
 
-/* Open a queue, sometimes after a refusal. */
+/* Open the queue with this index, sometimes after the kernel has refused an open. */
 void world_open_queue(unsigned index, struct dice *dice);
 
-/* Compare the counts, if no calls other than waits are in progress. */
+/*
+ * If no call that changes the hub is in progress, compare timerhub_stats() with the oracle's
+ * counts.
+ */
 void world_conserve(void);
 
-/* Returns the worker of operation `number`. */
+/* Returns the worker that does operation `number`, for a run with this seed. */
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
-/* Choose the kinds of operations of this run, some of which are more frequent. */
+/* Choose the kinds of operations for this run, and which of them are more frequent. */
 void operations_begin(struct dice *dice);
-/* Run operation `number` as this worker. */
+/* Do operation `number` as this worker. */
 void operation_run(struct worker *worker, unsigned number);
-/* Run the operation of a signal handler or a callback. */
+/* Do a random operation inside a signal handler or a callback of this worker. */
 void operation_nested(void *worker);
 
 #endif
