@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program: runs seeds on all processors. If a seed fails, it finds the fewest operations that
- * still fail, prints them, and prints the command that repeats them. Each attempt is a process of
- * its own, since a failure ends the process.
+ * The program `simulation` runs seeds on all processors. If a seed fails, the program searches for
+ * the fewest operations that still fail. It prints these operations, and the command that repeats
+ * them. Each attempt runs in a process of its own, because a failure ends the process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,29 +24,33 @@
 
 #define JOBS_MAX 256
 /*
- * Limits of processor time. An attempt or some hundred seeds that take more time count as hanging.
+ * Limits of processor time. If one attempt takes more than ATTEMPT_HANG_S seconds, or 256 seeds
+ * take more than HANG_S seconds, the process is taken to hang and is killed. SHRINK_S limits the
+ * search for fewer operations.
  */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
 #define SHRINK_S 60
 
 struct options {
-	uint64_t first, last; /* seeds */
+	uint64_t first, last; /* the seeds to run */
 	unsigned operations, jobs;
-	double minutes;  /* if > 0, run seeds from `first` on for this time */
-	double shrink_s; /* time limit for shrinking */
+	double minutes; /* if > 0, run seeds from `first` on for this number of minutes */
+	/* longest time in seconds of the search for the fewest operations that fail */
+	double shrink_s;
 	enum memory_mode memory;
 	enum focus focus;
-	const char *weaken; /* see weaken_parse(); or NULL */
+	const char *weaken; /* the access to weaken, in the form of weaken_parse(); or NULL */
 	bool replay;
 	bool dropped[OPERATIONS_MAX];
 };
 
-/* Memory that this process shares with its children. */
+/* Memory that the program's main process shares with the processes that run seeds. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the next seed to be run */
-	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
-	_Atomic(uint64_t) digest;   /* sum over the final dice and time of each run */
+	_Atomic(uint64_t) weakened; /* number of times that runs made the weakened access */
+	/* sum of a hash of each run's last random state and last virtual time */
+	_Atomic(uint64_t) digest;
 	struct {
 		uint64_t seed; /* the seed of the run in progress */
 		char text[REPORT_BYTES];
@@ -68,8 +72,8 @@ static double seconds(void)
 }
 
 /*
- * End this process after this much processor time. Elapsed time would be no measure on a busy
- * machine.
+ * Kill the calling process after `limit_s` seconds of processor time. Elapsed time is not used,
+ * because on a busy machine a process may run seldom.
  */
 static void processor_limit(int limit_s)
 {
@@ -86,17 +90,17 @@ static _Noreturn void usage(void)
 	      "                  [--focus waits|late|clock|push|tiny|stop]\n"
 	      "                  [--weaken FILE:LINE:ORDER]\n"
 	      "       simulation --seed S [--operations N] [--keep I,J-K,...] [--memory M]\n"
-	      "Runs the library under a seeded scheduler; exit status 1 if a law was broken.\n"
-	      "  --minutes M  from FIRST on, for so long\n"
-	      "  --shrink T   look for the fewest operations that fail for T seconds at most (60)\n"
-	      "  --seed S     one seed, telling each operation\n"
-	      "  --keep LIST  of its operations only these\n"
-	      "  --memory M   what loads see: sc (what was stored last), tso, c11\n"
-	      "  --focus F    with a weak memory, only runs of one kind: cancellers that wait for\n"
-	      "               callbacks, queues that close, a wall clock that is set, pushes\n"
-	      "               to one lane, one or two slots, or a stopped queue\n"
-	      "  --weaken W   make an atomic access of lib/ weaker: relaxed, acquire, release,\n"
-	      "               acq_rel, load\n",
+	      "Runs the library under a seeded scheduler. Exits with 1 if a law is broken.\n"
+	      "  --minutes M  run seeds from FIRST on for M minutes\n"
+	      "  --shrink T   search at most T seconds for the fewest operations that fail (60)\n"
+	      "  --seed S     run one seed, and print each operation\n"
+	      "  --keep LIST  run only these operations of the seed\n"
+	      "  --memory M   memory model: sc (loads return the newest store), tso (x86), c11\n"
+	      "  --focus F    with tso or c11, make runs of one kind: cancellers that wait for\n"
+	      "               callbacks, calls on closing queues, a wall clock that is set,\n"
+	      "               pushes to one lane of the inbox, one or two slots, a stopped queue\n"
+	      "  --weaken W   give the atomic accesses in a line of lib/ a weaker order: relaxed,\n"
+	      "               acquire, release, acq_rel, load\n",
 	      stderr);
 	exit(2);
 }
@@ -129,8 +133,8 @@ static bool attempt(const struct plan *plan, bool telling)
 }
 
 /*
- * Drop operations that are not needed for the failure. Try to drop halves first, and smaller and
- * smaller parts after that.
+ * Search for the operations that the failure does not need, and set their `dropped`. Try to drop
+ * each half of the operations first, and then smaller and smaller parts.
  */
 static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {
@@ -218,7 +222,10 @@ static void tell_failure(const char *program, const struct options *options, uin
 
 /* ---- many seeds ---- */
 
-/* Two versions of lib/ whose threads make the same steps in the same order have the same digest. */
+/*
+ * Add the end of a run to the digest. If the threads of two versions of lib/ make the same steps in
+ * the same order, the two versions have the same digest.
+ */
 static void add_to_digest(uint64_t seed)
 {
 	struct dice end = dice_seeded(scheduler.dice.state ^ scheduler.now_ns, seed & 0xffff);
@@ -238,7 +245,8 @@ static void job_run(const struct options *options, unsigned job)
 		plan.seed = atomic_fetch_add(&shared->next, 1);
 		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last) {
 			atomic_fetch_add(&shared->weakened, weaken_times());
-			exit(EXIT_SUCCESS); /* checks for leaks under AddressSanitizer */
+			/* not _exit(): under AddressSanitizer, exit() checks for leaks */
+			exit(EXIT_SUCCESS);
 		}
 		shared->jobs[job].seed = plan.seed;
 		if (count % 256 == 0)
@@ -256,7 +264,10 @@ static unsigned job_of(const pid_t *pids, unsigned jobs, pid_t pid)
 	return jobs;
 }
 
-/* Run all jobs. Returns the job that failed, or `jobs`. */
+/*
+ * Run the seeds in `options->jobs` processes. Returns the number of the process that failed, or
+ * `options->jobs`.
+ */
 static unsigned run_jobs(const struct options *options)
 {
 	pid_t pids[JOBS_MAX];
@@ -276,7 +287,8 @@ static unsigned run_jobs(const struct options *options)
 		failed = job_of(pids, options->jobs, pid);
 		for (unsigned i = 0; i < options->jobs; i++)
 			if (i != failed)
-				(void)kill(pids[i], SIGKILL); /* a child not yet waited for */
+				/* pids[i] is a child that was not waited for, or has just ended */
+				(void)kill(pids[i], SIGKILL);
 	}
 	return failed;
 }
@@ -292,7 +304,7 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	/* Each job has taken a seed that it did not run. */
+	/* Each process has taken one seed from `next` that it did not run. */
 	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "
@@ -380,7 +392,7 @@ static void option(struct options *options, const char *name, const char *value)
 	}
 }
 
-/* With TIMERHUB_TEST_FEWER=10, run a tenth of the seeds. */
+/* If the environment has TIMERHUB_TEST_FEWER=n, run only one n-th of the seeds. */
 static void take_fewer(struct options *options)
 {
 	const char *text = getenv("TIMERHUB_TEST_FEWER");
