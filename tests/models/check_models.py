@@ -21,11 +21,12 @@ import sys
 import tempfile
 import time
 
-# A longer path is an error. Searches are complete, without bit states or hash compaction.
+# Largest depth of a search. A path with more steps is an error. Each search is complete, without
+# bit states or hash compaction.
 DEPTH_MAX = 200000
 
-# Large searches, for gcc. gcc takes two seconds more than tcc, and its program is nearly twice as
-# fast.
+# Searches that are large enough for gcc. gcc takes two seconds longer than tcc, and its search
+# program is nearly twice as fast.
 LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"),
          ("timer.pml", "true -DINTERVAL=1 -DNO_ARMER -DREARMERS"), ("timer.pml", "true -DSLACK"),
          ("timer.pml", "true -DTO_NEVER -DNO_REARM"), ("inbox.pml", "true -DONE_SLOT"),
@@ -195,12 +196,13 @@ def call(folder, *command):
 def search(folder, path, run):
     """Makes the search program by Spin, runs it, and returns its output."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
-    # tcc's program is slower than gcc's, and is ready before gcc has read the source. NOCOMP keeps
-    # states whole, which takes a fifth less time and a third more memory.
+    # A small search uses tcc. Its search program is slower than gcc's, but is ready before gcc has
+    # read the source. With NOCOMP the search stores states uncompressed. NOCOMP takes a fifth less
+    # time and a third more memory.
     large = (path.name, run.name) in LARGE
     compiler = ["gcc", "-O1"] if large else ["tcc", "-DNOCOMP"]
     call(folder, *compiler, "-w", "-DSAFETY", "-o", "pan", "pan.c")
-    # The size of the hash table, as a power of two, affects only the speed.
+    # -w is the size of the hash table, as a power of two. It affects only the speed.
     return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w21" if run.law else "-w24")
 
 

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the close of a queue, while other threads make all other calls.
+ * A model of timerhub_queue_close(), while other threads make the other calls on the queue and its
+ * timers.
  *
- * The queue has two timers, both due. There are the closer, and the owner anywhere in a pass. A
- * worker loops over timerhub_wait(). A caller cancels or re-arms one of the timers. Another caller
- * arms the first free slot at any time, on another queue, or with -DLATE on this queue, against the
- * contract. The arming caller may be in the middle of timerhub_arm(), whose values read from the
- * queue do not change.
+ * The queue has two timers, and both are due. The closer closes the queue. The owner may be
+ * anywhere in a pass. A worker loops over timerhub_wait(). A caller cancels or re-arms one of the
+ * timers. Another caller, the armer, arms the first free slot at any time. The armer arms on
+ * another queue. With -DLATE it arms on the closing queue, which the contract forbids. The armer
+ * may be in the middle of timerhub_arm(). The values that timerhub_arm() reads from the queue do
+ * not change.
  *
- * The closer's "closing" and "gone" go through a store buffer, and the worker's "inside" does if
- * that fault is planted. Every other store here is a locked instruction, a system call, or to a
- * variable that no other thread reads.
+ * The closer's stores of "closing" and "gone" go through a store buffer. With -DINSIDE_NO_BARRIER
+ * the worker's store of "inside" does too. All other stores in this model are locked instructions
+ * or system calls, or no other thread reads the variable.
  *
- * Left out:
+ * The model leaves out these parts:
  *
- * - The schedule. The owner looks at every slot, and the pairs alone say which are due.
- * - The inbox, and so the owner's sleep, except for the bell. The eventfd.
- * - The record of a timer. This model reads a timer's queue in one step with its pair. timer.pml
- *   reads pair and record in separate steps.
- * - Repeated wakes. lib/ wakes the worker every millisecond. In the model one wake suffices.
- * - timerhub_close(). timerhub_close() ends the owner first. After that it only races with waiters,
- *   which get -ESHUTDOWN as in this model.
+ * - The schedule. The owner reads every slot's pair, and expires each slot that is due.
+ * - The inbox, the queue's eventfd, and the owner's sleep, except for the eventfd that wakes the
+ *   owner (the bell).
+ * - The record of a timer. A thread reads the timer's queue and the timer's pair in one step. In
+ *   timer.pml, pair and record are read in separate steps.
+ * - Repeated wakes. The closer in lib/ wakes the worker every millisecond until the worker has
+ *   left. In the model one wake must suffice.
+ * - timerhub_close(). It ends the owner first. After the owner's end, timerhub_close() races only
+ *   with waiters, and the waiters get -ESHUTDOWN as in this model.
  *
  * Models:
  *   lib/hub/open_queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -36,48 +40,53 @@
  *                            deliver()
  *
  * Laws:
- *   untouched   no thread accesses the queue after it is freed
- *   all_gone    after the close, no timer of the queue is live
- *   others_live a timer of another queue is not dropped
- *   none_kept   when all threads have come to rest, no expired timer of the queue holds a slot
- *   freed_once  no slot is freed twice
- *   closes      the close returns, and the worker's wait ends
+ *   untouched     no thread accesses the queue after the closer has freed it
+ *   all_gone      after the close, no timer of the queue is live
+ *   others_live   no timer of another queue is dropped
+ *   none_kept     at rest, no expired timer of the queue holds a slot
+ *                 All threads have come to rest when this is checked.
+ *   freed_once    no slot is freed twice
+ *   closes        the close returns, and the worker's wait ends
  *
  *   true
  *   true -DMANUAL
  *   true -DLATE
- *   bug NO_PASS            untouched   the closer does not wait for the owner's pass
- *   bug NO_PASS            untouched   -DMANUAL the closer does not wait for timerhub_advance()
- *   bug PASS_BEFORE_DROP   untouched   the closer reads the pass, then drops the timers
- *   bug PASS_KEPT_OPEN     untouched   the owner signals consumers in its next pass
- *   bug INSIDE_LATE        untouched   a waiter checks whether the queue closes, then counts itself
- *   bug INSIDE_NO_BARRIER  untouched   the check comes before the waiter's count is visible
- *   bug CLOSER_NO_BARRIER  closes      the closer counts the waiters before "closing" is visible
- *   bug DROPS_OTHERS       others_live the queue of the timer is not compared
- *   bug DROPS_ONCE         all_gone    a lost compare-and-swap is not repeated
- *   bug DROPS_BY_STORE     freed_once  the closer decides, then stores
- *   bug NO_BELL            closes      the closer waits for a pass without ringing the bell
- *   bug RINGS_FIRST        closes      the closer rings, then reads the pass
- *   bug NO_WAKE            closes      the closer waits for the waiters without waking them
- *   bug WAKE_FIRST         closes      the closer wakes the waiters, then sets "closing"
- *   bug VERDICT_EARLY      closes      "closing" is read before the eventcount
- *   bug PASS_UNTOLD        closes      the owner looks for closers, then numbers the pass
- *   bug GONE_UNSAID        untouched   -DLATE the closer does not set "gone" before it waits for
- *                                      the pass (as lib/ once)
- *   bug LATE_LEFT          none_kept   -DLATE expiries since the walk stay in the outbox (as lib/
- *                                      once)
- *   bug GONE_NO_BARRIER    untouched   -DLATE the pass is read before "gone" is visible
- *   bug GONE_AFTER_PASS    untouched   -DLATE "gone" is set after the wait
- *   bug LATE_BEFORE_PASS   none_kept   -DLATE late expiries are taken out before the wait for the
- *                                      pass
- *   bug LATE_UNSEEN        untouched   -DLATE the owner does not check whether the queue is gone
- *   bug LATE_KEPT          none_kept   -DLATE the owner does, and drops only the handle
- *   bug LATE_BY_STORE      freed_once  -DLATE the owner checks that the timer is live, then stores
+ *   bug NO_PASS           untouched     closer does not wait for the owner's pass
+ *   bug NO_PASS           untouched     -DMANUAL closer does not wait for timerhub_advance()
+ *   bug PASS_BEFORE_DROP  untouched     closer reads the pass, then drops the timers
+ *   bug PASS_KEPT_OPEN    untouched     owner publishes events in the pass after their expiry
+ *   bug INSIDE_LATE       untouched     waiter checks for a close, then counts itself
+ *   bug INSIDE_NO_BARRIER untouched     waiter checks before its count is visible
+ *   bug CLOSER_NO_BARRIER closes        closer counts waiters before "closing" is visible
+ *   bug DROPS_OTHERS      others_live   closer does not compare the timer's queue
+ *   bug DROPS_ONCE        all_gone      closer does not repeat a lost compare-and-swap
+ *   bug DROPS_BY_STORE    freed_once    closer decides to drop a timer, then stores
+ *   bug NO_BELL           closes        closer waits for a pass without waking the owner
+ *   bug RINGS_FIRST       closes        closer wakes the owner, then reads the pass
+ *   bug NO_WAKE           closes        closer waits for waiters without waking them
+ *   bug WAKE_FIRST        closes        closer wakes the waiters, then sets "closing"
+ *   bug VERDICT_EARLY     closes        waiter reads "closing" before the eventcount
+ *   bug PASS_UNTOLD       closes        owner wakes closers, then numbers the pass
+ *   bug GONE_UNSAID       untouched     -DLATE "gone" not set before the wait
+ *                                       The closer does not set "gone" before it waits for the
+ *                                       pass. An earlier version of lib/ had this fault.
+ *   bug LATE_LEFT         none_kept     -DLATE late expiries stay in the outbox
+ *                                       Expiries since the walk over the slots stay in the outbox.
+ *                                       An earlier version of lib/ had this fault.
+ *   bug GONE_NO_BARRIER   untouched     -DLATE closer reads the pass before "gone" is visible
+ *   bug GONE_AFTER_PASS   untouched     -DLATE closer sets "gone" after the wait
+ *   bug LATE_BEFORE_PASS  none_kept     -DLATE late expiries dropped too soon
+ *                                       The closer takes late expiries out of the outbox before it
+ *                                       waits for the pass.
+ *   bug LATE_UNSEEN       untouched     -DLATE owner does not check whether the queue is gone
+ *   bug LATE_KEPT         none_kept     -DLATE owner drops only the handle of a late expiry
+ *   bug LATE_BY_STORE     freed_once    -DLATE owner finds a timer pending, then stores
  */
 #define SLOTS 2
 
 /*
- * A pair: phase, due, generation. The first generation is on the closing queue, the second is not.
+ * A pair has a phase, a flag "due", and a generation. A timer of the first generation is on the
+ * closing queue. A timer of the second generation is on another queue, except with -DLATE.
  */
 #define FREE 0
 #define ARMED 1
@@ -95,14 +104,14 @@
 
 byte pair[SLOTS];
 bool is_free[SLOTS];
-byte outbox[2 * SLOTS]; /* the handles in the outbox; each generation expires on the queue once */
+byte outbox[2 * SLOTS]; /* the handles in the outbox; each timer expires at most once */
 #define HANDLE(slot, life) ((slot) | ((life) << 1))
 #define SLOT_OF(handle) ((handle) & 1)
 #define LIFE_OF(handle) ((handle) >> 1)
 byte put, tail, head;
 
-bool gone; /* the queue */
-/* The queue's entry in the hub's table: present, QUEUE_GONE or empty. */
+bool gone; /* the closer has freed the queue */
+/* The queue's entry in the hub's table of queues: the queue, QUEUE_GONE, or empty. */
 #define THERE 0
 #define GONE 1
 #define NOTHING 2
@@ -117,7 +126,7 @@ bool waiter_blocked;
 byte passes_begun;
 byte pass_waiters;
 bool closer_blocked;
-bool advancing; /* MANUAL */
+bool advancing; /* a thread is inside timerhub_advance(); with -DMANUAL */
 bool bell;
 bool worker_out, closer_out;
 
@@ -140,7 +149,7 @@ end:
 	od
 }
 
-/* This code is used inside an atomic step. */
+/* touch() is called inside an atomic step, when a thread accesses the queue. */
 inline touch()
 {
 	untouched = !gone;
@@ -287,8 +296,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The phase to which the closer changes. This phase equals FREE, with a name of its own so that
- * faults can be planted here.
+ * The phase to which the closer changes a pair. In the pair it is stored as FREE. It has a name of
+ * its own, so that faults can be planted in the closer's changes only.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE
@@ -307,7 +316,10 @@ end:
 #define NOT_MINE OTHERS(w)
 #endif
 
-/* hub_cancel(), timer_rearm(). If `spare` holds, the pair stays unchanged. */
+/*
+ * Models hub_cancel() and timer_rearm(), and the closer's change of a pair. If `spare` is true, the
+ * pair stays unchanged.
+ */
 inline change(slot, spare, to)
 {
 	w = pair[slot];
@@ -357,7 +369,7 @@ endfull:
 
 /* ---- worker ---- */
 
-/* outbox_take() of one, timer_deliver_one_shot() */
+/* Models outbox_take() of one handle, and timer_deliver_one_shot(). */
 inline queue_take()
 {
 	do
@@ -438,7 +450,7 @@ proctype worker()
 		:: else
 		fi;
 #endif
-		/* queue_wait(): until an event is there, or the queue closes. */
+		/* queue_wait() repeats until it has an event or the queue is closing. */
 		do
 		:: closing -> break
 		:: !closing ->
@@ -456,7 +468,7 @@ proctype worker()
 
 /* ---- closer ---- */
 
-/* notifier_wake() */
+/* Models notifier_wake(). */
 inline send_away()
 {
 #ifndef NO_WAKE
@@ -467,7 +479,7 @@ inline send_away()
 #endif
 }
 
-/* owner_wait_pass(), after the pass was read */
+/* Models owner_wait_pass(), after it has read the number of the pass. */
 inline wait_pass()
 {
 	atomic { !gone_buffer -> pass_waiters++ }
@@ -485,7 +497,7 @@ inline wait_pass()
 	pass_waiters--
 }
 
-/* queue_drop_late_expiries() */
+/* Models queue_drop_late_expiries(). */
 inline drop_late()
 {
 	do
@@ -521,7 +533,7 @@ proctype closer()
 		inside == 0
 	:: else
 	fi;
-	!closing_buffer; /* the actions after this point are locked instructions */
+	!closing_buffer; /* the closer's steps after this point are locked instructions */
 #ifdef PASS_BEFORE_DROP
 	begun = passes_begun;
 #endif

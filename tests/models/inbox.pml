@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the inbox: coalescing by flags in the pair, cells with laps, and reused slots.
+ * A model of the inbox: flags in the pair that coalesce submissions, cells with laps, and reused
+ * slots.
  *
- * Two callers use two slots. One caller makes two calls and the other makes one, each an arm, a
- * re-arm or a cancel. Before it sleeps, the owner may look at any scheduled slot. With -DONE_SLOT
- * there is one slot. One caller makes three calls. The other makes two, and does not cancel. So a
- * caller that is delayed before or after its push can meet a later claim of the slot.
+ * Two callers use two slots. The first caller makes two calls, and the second caller makes one.
+ * Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may rest at any scheduled
+ * slot, which means that it corrects the slot's schedule entry. With -DONE_SLOT there is only one
+ * slot. Then the first caller makes three calls, and the second caller makes two calls without a
+ * cancel. So a caller that is delayed before or after its push can meet a later claim of the slot.
  *
- * A thread stopped for ever at an instruction is a thread that is not scheduled any longer. So the
- * laws are checked in every reachable state, not only at the end. There are no store buffers. Every
- * store here is a locked instruction, or a store of the owner that a locked instruction follows
- * before it matters. The owner's stores are the emptying of a cell, which the slot's pair follows,
- * and the promise (promise.pml). A walk along filled cells is one step, because a cell that was
- * filled stays filled for that place. Before its walk a caller may be delayed, while others move
- * the tail and the owner empties the cell. The confirmation of a push is one step: the successful
- * change, or the load that makes it needless.
+ * A thread that is stopped for ever at an instruction is a thread that Spin does not schedule any
+ * longer. The laws are therefore checked in every reachable state, not only at the end. The model
+ * has no store buffers. Every store of a caller is a locked instruction. The owner makes two stores
+ * that are not locked. It empties a cell, and then changes the slot's pair by a locked instruction.
+ * It stores the promise, which promise.pml models with buffers. A walk along filled cells is one
+ * step, because a cell that was filled stays filled for that place. Before the walk a caller may be
+ * delayed, while other callers move the tail and the owner empties the cell. The confirmation of a
+ * push is one step. That step is the successful change of the pair, or the load that finds no
+ * change necessary.
  *
- * Left out:
+ * The model leaves out these parts:
  *
- * - Time. Every deadline is ahead, so only a wake ends a sleep.
- * - The record of wakes (promise.pml).
- * - Lanes. Each is a ring like this one, and the second look reads all of them. Batches.
- * - Halves of the pair loaded separately, and slack (timer.pml).
+ * - Time. Every deadline is in the future, so only a wake ends the owner's sleep.
+ * - The record of wakes, which is in promise.pml.
+ * - Lanes and batches. Each lane of the inbox is a ring like the ring in this model. The owner's
+ *   second look reads all lanes.
+ * - Separate loads of the halves of a pair, and slack. Both are in timer.pml.
  *
- * A slot has one entry for each claim. A claim lasts until the owner looks. After the owner's look
- * another claim is possible. While a claim lasts, only an armer may claim again, and only while the
- * first claim is not confirmed. If an armer claims again, the first claimant is delayed, and leaves
- * one more entry.
+ * A slot has one entry in the inbox for each claim. A claim lasts until the owner looks at the
+ * slot. After the owner's look another thread can claim. While a claim lasts, only an armer may
+ * claim again, and only if the first claim is not confirmed. If an armer claims again, the first
+ * claimant is delayed, and its push adds one more entry.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -39,42 +43,50 @@
  *                     pair_unscheduled() pair_looked_at()
  *
  * Laws:
- *   never_late   an armed timer is not due before the end of the owner's sleep, unless a wake has
- *                ended the sleep or a thread is inside a call on the timer
- *   always_room  a push finds an empty cell
- *   once_inside  a slot is at most once in the inbox or claimed for a push, plus once for each
- *                armer that found a claimant delayed
+ *   never_late    the owner does not sleep beyond the deadline of an armed timer
+ *                 A wake that is pending, or a thread inside a call on the timer, excuses a longer
+ *                 sleep.
+ *   always_room   a push finds an empty cell
+ *   once_inside   a slot has at most one entry in the inbox or one claim for a push
+ *                 Each armer that found a delayed claimant may add one entry.
  *
  *   true
  *   true -DONE_SLOT
- *   bug CLAIM_TRUSTED        never_late   arm relies on the claim of an earlier timer (trap 3; lib/
- *                                         did so once)
- *   bug FLAG_OUTSIDE_PAIR    never_late   "in the inbox" is not a flag of the pair (trap 3)
- *   bug PUSHED_FIRST         never_late   the claim also sets PUSHED
- *   bug LOOK_UNCOUNTED       never_late   -DONE_SLOT the owner's look does not change the counter,
- *                                         so a push confirms a later claim
- *   bug CONFIRMED_ANYWAY     never_late   -DONE_SLOT the counter is not compared
- *   bug CONFIRMED_ASLEEP     never_late   a caller whose push another has confirmed does not wake
- *                                         the owner
- *   bug COVERED_IN_INBOX     never_late   an arm takes the schedule entry over while the slot is in
- *                                         the inbox
- *   bug COVERED_EARLIER      never_late   an arm takes over a schedule entry that is too late
- *   bug LOOKED_SCHEDULED     never_late   the owner's look does not schedule a free slot, and
- *                                         leaves the deadline
- *   bug REST_SCHEDULED       never_late   the owner that rests does the same
- *   bug NO_RELOAD            never_late   the deadline is not read again after the push (trap 2)
- *   bug COALESCED_ASLEEP     never_late   a caller that finds the slot claimed does not wake the
- *                                         owner
- *   bug FLAG_AFTER_STATE     never_late   the owner reads the state, then clears the flag
- *   bug RESERVE_THEN_PUBLISH never_late   a ring with holes: first the tail is moved, then the cell
- *                                         is filled (trap 1)
- *   bug NO_LAP               never_late   an empty cell has the same value in every lap
- *   bug TAIL_LEFT            never_late   -DONE_SLOT after a full line the tail is not moved
- *   bug LOOK_ENDS_AT_TAIL    never_late   a look does not go past the tail's line
- *   bug NO_SECOND_LOOK       never_late   no look follows the raise of the promise (trap 5)
- *   bug NO_COALESCING        once_inside  every submission pushes
- *   bug EMPTIED_LATE         always_room  -DONE_SLOT the pair says that the slot has left, then the
- *                                         cell is emptied
+ *   bug CLAIM_TRUSTED        never_late    arm trusts the claim of an earlier timer
+ *                                          Arm does not push if the earlier timer of the slot has
+ *                                          claimed a push (trap 3). An earlier version of lib/ had
+ *                                          this fault.
+ *   bug FLAG_OUTSIDE_PAIR    never_late    "in the inbox" is no flag of the pair (trap 3)
+ *   bug PUSHED_FIRST         never_late    the claim also sets PUSHED
+ *   bug LOOK_UNCOUNTED       never_late    -DONE_SLOT look does not change the counter
+ *                                          The owner's look does not change the counter of looks,
+ *                                          so a push confirms a later claim.
+ *   bug CONFIRMED_ANYWAY     never_late    -DONE_SLOT confirmation ignores the counter
+ *   bug CONFIRMED_ASLEEP     never_late    caller of a confirmed push sends no wake
+ *                                          A caller does not wake the owner if another caller has
+ *                                          already confirmed the push.
+ *   bug COVERED_IN_INBOX     never_late    arm takes over the entry of a slot in the inbox
+ *   bug COVERED_EARLIER      never_late    arm takes over an entry that is too late
+ *   bug LOOKED_SCHEDULED     never_late    look at a free slot leaves the deadline
+ *                                          The owner's look removes the schedule entry of a free
+ *                                          slot, but the pair keeps its deadline.
+ *   bug REST_SCHEDULED       never_late    rest at a free slot leaves the deadline
+ *   bug NO_RELOAD            never_late    the pair is not read again after the push (trap 2)
+ *   bug COALESCED_ASLEEP     never_late    caller without a push sends no wake
+ *                                          A caller that finds the slot claimed does not wake the
+ *                                          owner.
+ *   bug FLAG_AFTER_STATE     never_late    owner reads the pair, then clears the flags
+ *   bug RESERVE_THEN_PUBLISH never_late    a ring with holes
+ *                                          A caller first moves the tail, and then fills the cell
+ *                                          (trap 1).
+ *   bug NO_LAP               never_late    an empty cell has one value in every lap
+ *   bug TAIL_LEFT            never_late    -DONE_SLOT a full line does not move the tail
+ *   bug LOOK_ENDS_AT_TAIL    never_late    owner does not look beyond the tail
+ *   bug NO_SECOND_LOOK       never_late    owner raises its promise, does not look again (trap 5)
+ *   bug NO_COALESCING        once_inside   every submission pushes
+ *   bug EMPTIED_LATE         always_room   -DONE_SLOT owner looks, then empties the cell
+ *                                          The pair says that the slot has left the inbox before
+ *                                          the owner empties the cell.
  */
 #ifdef ONE_SLOT
 #define SLOTS 1
@@ -87,13 +99,13 @@
 #else
 #define CALLS 2
 #endif
-#define CELLS (SLOTS + 1) /* one cell more than slots, see once_inside */
-#define BEGIN (CELLS - 1) /* the next lap begins soon */
+#define CELLS (SLOTS + 1) /* one cell more than slots, for the entry of a delayed claimant */
+#define BEGIN (CELLS - 1) /* the first place; the next lap begins one place later */
 #define SOON 0
 #define LATER 1
 #define NEVER 3
 
-/* A pair: phase 1 bit, flags, deadline, looks. */
+/* A pair has a phase of 1 bit, flags, the deadline, and the counter of looks. */
 #define FREE 0
 #define ARMED 1
 #define PHASE(w) ((w) & 1)
@@ -128,7 +140,10 @@
 #define COVERS(slot, w, deadline) (!IN_INBOX(slot, w) && DEADLINE(w) <= (deadline))
 #endif
 
-/* A cell: slot 1 bit, filled, lap. INBOX_LINE is 1. */
+/*
+ * A cell has the slot in 1 bit, a bit "filled", and the lap. A line of the inbox (INBOX_LINE) has
+ * one cell.
+ */
 #define FILLED 2
 #ifdef NO_LAP
 #define EMPTY(place) 0
@@ -148,19 +163,26 @@ byte look_by = LATER;
 bool bell;
 bool asleep;
 byte filed[SLOTS];
-byte work[CALLERS]; /* 1 + the slot of the timer of the caller's call, or PAST */
-bool apart[SLOTS];  /* FLAG_OUTSIDE_PAIR */
+/* for each caller: 1 + the slot that its call is about; or PAST; 0: no call in progress */
+byte work[CALLERS];
+bool apart[SLOTS];  /* with -DFLAG_OUTSIDE_PAIR: the slot is in the inbox */
 
-/* Entries, and claimants that will push, without those that an armer ignored. */
+/*
+ * For each slot: its entries in the inbox plus the claimants that will push, without the claimants
+ * that an armer has ignored.
+ */
 short inside[SLOTS];
 
 bool never_late = true;
 bool always_room = true;
 bool once_inside = true;
 
-#define PAST 15 /* the slot has a later timer */
+#define PAST 15 /* the slot has a later timer than the timer of the caller's call */
 #define AT_WORK(slot) (work[0] == 1 + (slot) || work[1] == 1 + (slot))
-/* While the owner sleeps, its promise is the end of the sleep. */
+/*
+ * Whether a slot has an armed timer that is due before look_by. While the owner sleeps, look_by is
+ * the end of its sleep.
+ */
 #define LATE(slot) (PHASE(pair[slot]) == ARMED && DEADLINE(pair[slot]) < look_by && !AT_WORK(slot))
 #ifdef ONE_SLOT
 #define ANY_LATE LATE(0)
@@ -169,8 +191,8 @@ bool once_inside = true;
 #endif
 
 /*
- * This law is checked when the owner has gone to sleep or a caller has returned. No other step can
- * make it false.
+ * The law never_late is checked when the owner goes to sleep and when a caller returns. No other
+ * step can break never_late.
  */
 inline check_late()
 {
@@ -180,7 +202,7 @@ inline check_late()
 
 inline cell_init(i)
 {
-	/* Places before the tail have been filled and emptied. */
+	/* The cells of the places before the tail have been filled and emptied once. */
 	cell[i] = (i < tail -> EMPTY(CELLS) : EMPTY(0))
 }
 
@@ -189,7 +211,7 @@ proctype caller(byte me; byte calls)
 	byte what, w, n, slot, deadline, place, seen;
 	bool push, submit;
 
-	/* Load the pair, for a handle that a caller has. */
+	/* Choose a call and a slot, and load the slot's pair. */
 endnone:
 	atomic {
 		if
@@ -268,7 +290,10 @@ endnone:
 		:: pair[slot] == w ->
 			pair[slot] = n;
 #ifndef FLAG_OUTSIDE_PAIR
-			/* An armer that finds an unconfirmed claim ignores the claimant. */
+			/*
+			 * An armer that finds a claim without a confirmed push ignores the
+			 * claimant, and pushes.
+			 */
 			inside[slot] = inside[slot] +
 				(push -> 1 : 0) - (push && what == ARM && (w & CLAIMED) -> 1 : 0);
 			once_inside = (inside[slot] <= 1);
@@ -318,8 +343,8 @@ endnone:
 		   fi;
 #ifndef TAIL_LEFT
 		   /*
-		    * lane_advance_tail(): move the tail, or continue from where others have moved
-		    * it.
+		    * lane_advance_tail() moves the tail to `place`. If another caller has moved the
+		    * tail further, continue from there.
 		    */
 		   if
 		   :: place > tail -> tail = place
@@ -400,11 +425,11 @@ inline look_at(slot)
 	}
 }
 
-/* Whether a look at this slot would have an effect. */
+/* Whether a rest at this slot would change the slot's schedule entry or pair. */
 #define DOUBTED(slot) \
 	(PHASE(pair[slot]) == FREE || DEADLINE(pair[slot]) > filed[slot])
 
-/* owner_refile(), for a scheduled slot. */
+/* Models owner_refile() for a scheduled slot. */
 inline rest(slot)
 {
 	w = pair[slot];

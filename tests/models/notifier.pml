@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of how the owner informs consumers of events, by the outbox, the signalled flag, the
- * eventfd and the futex.
+ * A model of how the owner informs consumers of events. The owner uses the outbox, the flag
+ * "signalled", the eventfd and the futex.
  *
- * The owner publishes one event and then two. Each of two consumers has a kind, takes one event a
- * call, and may leave after any call.
+ * The owner publishes one event and then two events. There are two consumers. Each consumer is of
+ * one of the four kinds below, takes one event in each call, and may leave after any call.
  *
- * LEVEL polls the eventfd as poll(2) does. EDGE is notified of writes to the eventfd (EPOLLET) and
- * takes one event each time. READER reads the eventfd before it drains. WAIT calls timerhub_wait().
- * Each thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer
- * is empty, and so do locked instructions and system calls.
+ * A LEVEL consumer polls the eventfd as poll(2) does. An EDGE consumer is notified of writes to the
+ * eventfd (EPOLLET), and takes one event after each notification. A READER reads the eventfd before
+ * it drains the queue. A WAIT consumer calls timerhub_wait(). Each thread's stores go through a
+ * store buffer, in order (TSO). A seq_cst store, a locked instruction and a system call each wait
+ * until the thread's buffer is empty.
  *
  * Models:
  *   lib/queue/notifier.c notifier_signal() notifier_signal_again() notifier_clear()
@@ -26,14 +27,13 @@
  *                        timerhub_queue_stop()
  *
  * Laws:
- *   not_lost   when all threads have come to rest and events are left, the eventfd is readable and
- *              no consumer is blocked
- *   fd_tells   a call that found the queue empty leaves the eventfd unreadable, unless a thread is
- *              about to write it, or has written it since (law 9)
- *   fd_quiet   when all threads have come to rest, a further call that finds no event makes the
- *              eventfd unreadable
- *   home       when all threads have come to rest, no consumer is blocked on a stopped queue
- *   handed_out a wait that ends because the queue is stopped leaves no event published before
+ *   not_lost     at rest with events left, the eventfd is readable and no consumer is blocked
+ *   fd_tells     a call that finds the queue empty leaves the eventfd unreadable (law 9)
+ *                The eventfd may be readable if another thread is about to write it, or has written
+ *                it since.
+ *   fd_quiet     at rest, another call that finds no event makes the eventfd unreadable
+ *   home         at rest, no consumer is blocked on a stopped queue
+ *   handed_out   a wait that ends because of a stop leaves no event from before the stop
  *
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DTHRICE
  *   true -DFIRST=LEVEL -DSECOND=EDGE
@@ -43,39 +43,52 @@
  *   true -DFIRST=WAIT -DSECOND=WAIT -DSTOP
  *   true -DFIRST=LEVEL -DSECOND=LEVEL -DCOMPACT
  *   true -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT
- *   bug OWNER_NO_BARRIER    not_lost  the flag is found set before the events are visible
- *   bug CONSUMER_NO_BARRIER not_lost  the second look comes before the cleared flag is visible
- *   bug CLEAR_AFTER_LOOK    not_lost  the flag is cleared after the second look
- *   bug NO_SECOND_LOOK      not_lost  no second look
- *   bug FLAG_BEFORE_FD      not_lost  -DTHRICE the flag is cleared, then the eventfd: this removes
- *                                     the late ring for events already taken
- *   bug NO_SIGNAL_AGAIN     not_lost  a call that leaves events does not signal again
- *   bug AGAIN_RINGS_FIRST   not_lost  -DTHRICE that call writes the eventfd, then sets the flag
- *   bug COUNT_BEFORE_RING   fd_quiet  a ring is counted before the write, and not noted as begun
- *   bug COUNT_AFTER_RING    fd_tells  a ring is counted after the write, and not noted as begun
- *   bug CLEARED_MIDWAY      fd_tells  -DTHRICE a clear counts begun rings as done
- *   bug CLEARED_BEFORE_READ fd_tells  a clear is counted before the read
- *   bug TICKET_AFTER_LOOK   not_lost  -DSECOND=WAIT the eventcount is read after the look
- *   bug WAITER_AFTER_LOOK   not_lost  -DSECOND=WAIT the waiter is counted after the look
- *   bug NO_TICKET           not_lost  -DSECOND=WAIT a consumer about to block does not compare the
- *                                     eventcount
- *   bug WAITER_NO_BARRIER   not_lost  -DSECOND=WAIT the waiter looks before its count is visible
- *   bug STOP_NO_TICKET      home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a stop wakes no waiter
- *   bug STOP_UNSEEN         home       -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter about to block
- *                                      does not check for a stop
- *   bug STOP_NO_LOOK        handed_out -DFIRST=WAIT -DSECOND=WAIT -DSTOP a waiter checks for a stop
- *                                      after it found the queue empty, and does not look again
- *   bug COMPACTING_UNSEEN  handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT an empty outbox
- *                                     counts as exhausted
- *   bug COMPACTING_LATE    handed_out -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT the owner sets
- *                                     "compacting" after it has moved the head
- *   bug WAKES_ONE           not_lost  -DFIRST=WAIT -DSECOND=WAIT one wake for two events
+ *   bug OWNER_NO_BARRIER    not_lost     owner reads the flag before its events are visible
+ *   bug CONSUMER_NO_BARRIER not_lost     consumer looks before the cleared flag is visible
+ *   bug CLEAR_AFTER_LOOK    not_lost     consumer clears the flag after the second look
+ *   bug NO_SECOND_LOOK      not_lost     consumer does not look again after it cleared the flag
+ *   bug FLAG_BEFORE_FD      not_lost     -DTHRICE flag, then eventfd
+ *                                        A consumer clears the flag, and then reads the eventfd.
+ *                                      The read may remove the write for events that another
+ *                                      consumer has taken, and the flag stays set.
+ *   bug NO_SIGNAL_AGAIN     not_lost     consumer that leaves events does not signal again
+ *   bug AGAIN_RINGS_FIRST   not_lost     -DTHRICE eventfd, then flag
+ *                                        A consumer that leaves events writes the eventfd, and then
+ *                                        sets the flag.
+ *   bug COUNT_BEFORE_RING   fd_quiet     write counted too early
+ *                                        A thread counts its write of the eventfd before the write,
+ *                                        and does not record that the write has begun.
+ *   bug COUNT_AFTER_RING    fd_tells     write counted too late
+ *                                        A thread counts its write of the eventfd after the write,
+ *                                        and does not record that the write has begun.
+ *   bug CLEARED_MIDWAY      fd_tells     -DTHRICE clear counts begun writes as done
+ *   bug CLEARED_BEFORE_READ fd_tells     clear is recorded before the read
+ *   bug TICKET_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then reads the eventcount
+ *   bug WAITER_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then counts itself
+ *   bug NO_TICKET           not_lost     -DSECOND=WAIT eventcount unused
+ *                                        A waiter that is about to block does not compare the
+ *                                        eventcount.
+ *   bug WAITER_NO_BARRIER   not_lost     -DSECOND=WAIT early look
+ *                                        A waiter looks before its count is visible.
+ *   bug STOP_NO_TICKET      home         -DFIRST=WAIT -DSECOND=WAIT -DSTOP stop wakes no waiter
+ *   bug STOP_UNSEEN         home         -DFIRST=WAIT -DSECOND=WAIT -DSTOP no check
+ *                                        A waiter that is about to block does not check for a stop.
+ *   bug STOP_NO_LOOK        handed_out   -DFIRST=WAIT -DSECOND=WAIT -DSTOP one look
+ *                                        A waiter that sees the stop after it found the queue empty
+ *                                        does not look again.
+ *   bug COMPACTING_UNSEEN   handed_out   -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT at once
+ *                                        A waiter takes an empty outbox for an exhausted one,
+ *                                        although the owner is compacting it.
+ *   bug COMPACTING_LATE     handed_out   -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT too late
+ *                                        The owner sets "compacting" after it has moved the head.
+ *   bug WAKES_ONE           not_lost     -DFIRST=WAIT -DSECOND=WAIT one wake for two
+ *                                        The owner wakes only one waiter for two events.
  */
 #define LEVEL 0
 #define EDGE 1
 #define WAIT 2
 #define READER 3
-#define NOBODY 4 /* takes no event */
+#define NOBODY 4 /* a consumer that takes no event */
 #ifndef FIRST
 #define FIRST LEVEL
 #endif
@@ -84,12 +97,14 @@
 #endif
 
 byte head, tail;
-bool compacting; /* in the library's code this is a bit of the tail */
-byte put_back;   /* tail after the owner publishes the removed handles; else 0 */
+bool compacting; /* the owner is compacting the outbox; in lib/ a bit of the tail */
+/* value that the tail will have when the owner has put the removed handles back; else 0 */
+byte put_back;
 bool signalled;
 /*
- * In the library one variable has these three: rings done, rings begun and not done, and the count
- * at the last clear.
+ * `rings` is the number of finished writes of the eventfd. `midway` is the number of writes that
+ * have begun and are not finished. `cleared` is the value of `rings` at the last clear. In lib/ one
+ * variable has all three numbers.
  */
 byte rings, midway, cleared;
 #ifdef CLEARED_MIDWAY
@@ -102,30 +117,33 @@ byte fd;
 byte waiters, ticket;
 byte interrupts;
 bool stopped;
-byte stop_tail; /* events published when the queue was stopped */
+byte stop_tail; /* number of events that were published before the queue was stopped */
 
 /*
- * The kernel's state: consumers not yet notified of the last write, and consumers asleep on the
- * futex.
+ * The kernel's state. edge[i]: consumer i has not yet been notified of the last write of the
+ * eventfd. blocked[i]: consumer i sleeps on the futex.
  */
 bool edge[2];
 bool blocked[2];
 
-/* Threads that have set the flag and have not written the eventfd yet. */
+/* Number of threads that have set "signalled" and have not written the eventfd yet. */
 byte ringing;
-/* Whether there was such a thread, or a write, since the consumer began to clear. */
+/*
+ * For each consumer: whether the eventfd was written since the consumer began to clear it, or was
+ * about to be written then.
+ */
 bool told[2] = true;
 
 /*
- * The store buffers of the owner's tail and of the consumers' stores. Only planted faults leave a
- * value in them. A value of 0 means an empty buffer.
+ * The store buffers of the owner's store of the tail and of the consumers' stores. Only planted
+ * faults leave a value in a buffer. A value of 0 means an empty buffer.
  */
 byte tail_buffer;
 bool signalled_buffer[2];
 bool waiters_buffer[2];
 
 #define EMPTY (head >= tail)
-/* outbox_exhausted() */
+/* Models outbox_exhausted(). */
 #ifdef STOP_NO_LOOK
 #define EXHAUSTED true
 #elif defined(COMPACTING_UNSEEN)
@@ -157,7 +175,7 @@ end:
 
 #define DRAINED (!signalled_buffer[me] && !waiters_buffer[me])
 
-/* notifier_ring(); the calling thread has counted itself in `ringing`. */
+/* Models notifier_ring(). The calling thread has already counted itself in `ringing`. */
 inline ring()
 {
 #ifdef COUNT_BEFORE_RING
@@ -182,7 +200,10 @@ inline ring()
 #endif
 }
 
-/* futex_wake(), after the ticket was changed, wakes one or both of two sleepers. */
+/*
+ * Models futex_wake() after a change of the ticket. It wakes up to `count` of the consumers that
+ * sleep on the futex.
+ */
 inline wake(count)
 {
 	atomic {
@@ -195,7 +216,7 @@ inline wake(count)
 	}
 }
 
-/* publisher_publish(): outbox_publish(), notifier_signal(). */
+/* Models publisher_publish(), with outbox_publish() and notifier_signal(). */
 inline publish(count)
 {
 #ifdef OWNER_NO_BARRIER
@@ -229,7 +250,7 @@ signalled_already:
 	:: else
 	fi
 #ifdef BUFFERS
-	; /* The buffer drains before its next step or later. */
+	; /* the owner's next publish waits until its buffered store of the tail is in memory */
 	tail_buffer == 0
 #endif
 }
@@ -253,7 +274,7 @@ proctype owner()
 	put++;
 	publish(1);
 #endif
-	/* If there is no room for the next event, owner_put() calls outbox_compact(). */
+	/* If the outbox has no room for the next event, owner_put() calls outbox_compact(). */
 #ifndef COMPACTING_LATE
 	compacting = true;
 #endif
@@ -289,7 +310,7 @@ inline clear_flag()
 	fi
 }
 
-/* notifier_clear() */
+/* Models notifier_clear(). */
 inline clear()
 {
 #ifdef CLEAR_AFTER_LOOK
@@ -335,8 +356,9 @@ unrung:
 }
 
 /*
- * The second look of queue_clear(), in an atomic. The look reads head and tail in one step. The
- * head only grows, and an older head would make the outbox seem less empty.
+ * Models the second look of queue_clear() at the outbox, inside an atomic step. The look reads head
+ * and tail in one step. In lib/ they are two loads. That makes no difference, because the head only
+ * grows, and with an older head the outbox would only seem less empty.
  */
 inline look()
 {
@@ -349,7 +371,7 @@ inline look()
 #endif
 }
 
-/* A call that left no event ends here. */
+/* A call that found the queue empty ends here. Check the law fd_tells. */
 inline check_fd()
 {
 	fd_tells = (fd == 0 || told[me]);
@@ -403,7 +425,7 @@ endwait:
 	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
-/* Makes calls, and may leave after any of them. */
+/* Makes calls that take events, and may leave after each call. */
 proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;
@@ -431,7 +453,7 @@ waiting:
 	fi;
 #endif
 taking:
-	/* queue_take() with room for one: outbox_take() */
+	/* queue_take() with room for one event calls outbox_take() */
 	atomic {
 		if
 		:: EMPTY -> goto settling
@@ -458,7 +480,10 @@ settling:
 		:: nothing -> check_fd()
 		:: else
 		fi;
-		/* Clear a value that is not needed, so that equal states become one. */
+		/*
+		 * This value is not needed any more. Reset it, so that states that differ only in
+		 * this value become one state.
+		 */
 		told[me] = true;
 		if
 		:: nothing && (got || kind != WAIT) -> goto returned
@@ -472,7 +497,8 @@ settling:
 	stopping = stopped;
 	atomic {
 		if
-		:: stopping && !EXHAUSTED -> goto waiting /* queue_block() naps */
+		/* in lib/ queue_block() sleeps for a short time */
+		:: stopping && !EXHAUSTED -> goto waiting
 		:: stopping && EXHAUSTED ->
 			handed_out = (head >= stop_tail);
 			assert(handed_out);
@@ -502,7 +528,7 @@ returned:
 		stopping = false;
 #endif
 		if
-		:: edge[me] = (kind == EDGE) /* leaves */
+		:: edge[me] = (kind == EDGE) /* the consumer leaves */
 		:: goto endidle
 		fi
 	}

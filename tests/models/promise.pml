@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the owner's promise: which caller wakes the owner, and when the owner may sleep.
+ * A model of the owner's promise, which decides which caller wakes the owner, and when the owner
+ * may sleep.
  *
  * Two callers each arm a timer with any deadline. A canceller may cancel one of these timers before
- * the owner has seen it. A third timer was armed before. The owner and the clock are processes too.
+ * the owner has seen it. A third timer was armed earlier. The owner and the clock are processes
+ * too.
  *
- * Each thread's stores go through a buffer, in order (TSO). A seq_cst store waits until the buffer
- * is empty, and so does a system call. The inbox is a flag for each caller; inbox.pml models it
- * completely. The first sleep may end without a reason, as a signal ends it (EINTR). With -DGATHERS
- * the owner waits for more timers, and does not spin. Refused system calls are left out.
+ * Each thread's stores go through a store buffer, in order (TSO). A seq_cst store and a system call
+ * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. inbox.pml
+ * models the inbox completely. The owner's first sleep may end without a reason, as a signal ends a
+ * sleep (EINTR). With -DGATHERS the owner coalesces a burst of timers, and does not spin. The model
+ * has no system calls that are refused.
  *
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
@@ -20,44 +23,54 @@
  *   lib/owner/sleeper_uring.c uring_sleep() uring_reap()
  *
  * Laws:
- *   never_late  the owner does not sleep (or spin) past the deadline of an armed timer that it has
- *               not seen, if the arming has returned and no wake is pending
- *   in_order    no timer expires while the owner has not seen an earlier one whose arming returned
- *               before its deadline (law 5)
+ *   never_late   the owner does not sleep or spin beyond the deadline of an armed timer
+ *                The law holds for a timer that the owner has not seen and whose arming call has
+ *                returned, while no wake is pending.
+ *   in_order     while the owner has not seen an earlier timer, no later timer expires
+ *                The law holds if the call that armed the earlier timer returned before that
+ *                timer's deadline (law 5).
  *
  *   true
  *   true -DGATHERS
- *   bug CALLER_NO_BARRIER     never_late  the promise is read before the push is visible
- *   bug OWNER_NO_BARRIER      never_late  the second look comes before the raised promise is
- *                                         visible
- *   bug PASS_NO_BARRIER       never_late  the look at the inbox comes before the pass number is
- *                                         visible
- *   bug NO_SECOND_LOOK        never_late  no look follows the raise of the promise (trap 5)
- *   bug LOOK_BEFORE_RAISE     never_late  the second look comes before the raise
- *   bug WAKE_IF_ASLEEP        never_late  an owner that is not asleep gets no wake
- *   bug CLAIM_BEFORE_WAKE     never_late  the wake is recorded, then sent
- *   bug WAKE_BY_DEADLINE      never_late  the wake is recorded by the promise found too late, not
- *                                         by pass
- *   bug RECORD_CURRENT_PASS   never_late  the wake is recorded by the pass after it, not the pass
- *                                         before it
- *   bug RECORD_GOES_BACK      never_late  a late record of an older pass hides the record of a
- *                                         newer pass
- *   bug CALLER_LOWERS_PROMISE never_late  the caller lowers the owner's promise (trap 4)
- *   bug BELL_CLEARED_LATE     never_late  the bell is cleared after the look, not before
- *   bug GATHERS_UNTOLD        never_late  -DGATHERS the owner sleeps longer than it promises
- *   bug CLOCK_AFTER_INBOX     in_order    the inbox is emptied, then the clock is read
+ *   bug CALLER_NO_BARRIER     never_late   caller reads the promise before its push is visible
+ *   bug OWNER_NO_BARRIER      never_late   early second look
+ *                                          The owner looks again before the raised promise is
+ *                                          visible.
+ *   bug PASS_NO_BARRIER       never_late   early look
+ *                                          The owner looks at the inbox before the new pass number
+ *                                          is visible.
+ *   bug NO_SECOND_LOOK        never_late   no second look after a raise (trap 5)
+ *   bug LOOK_BEFORE_RAISE     never_late   owner looks again, then raises its promise
+ *   bug WAKE_IF_ASLEEP        never_late   caller wakes the owner only if it is asleep
+ *   bug CLAIM_BEFORE_WAKE     never_late   caller records its wake, then sends it
+ *   bug WAKE_BY_DEADLINE      never_late   recorded by promise
+ *                                          A caller records its wake by the promise that it found
+ *                                          too late, not by the pass.
+ *   bug RECORD_CURRENT_PASS   never_late   recorded too late
+ *                                          A caller records its wake for the pass that it reads
+ *                                          after the wake.
+ *   bug RECORD_GOES_BACK      never_late   older record wins
+ *                                          A late record of an older pass replaces the record of a
+ *                                          newer pass.
+ *   bug CALLER_LOWERS_PROMISE never_late   caller lowers the owner's promise (trap 4)
+ *   bug BELL_CLEARED_LATE     never_late   owner looks, then clears the bell
+ *   bug GATHERS_UNTOLD        never_late   -DGATHERS owner sleeps longer than it promises
+ *   bug CLOCK_AFTER_INBOX     in_order     owner empties the inbox, then reads the clock
  */
 #define NEVER 9
-/* The clock stops here; a later deadline stays in the future. */
+/* The clock stops at this time, so a later deadline stays in the future. */
 #define LAST 2
-/* The owner wakes by this earlier and spins: timerhub_config.spin_ns. */
+/*
+ * The owner wakes earlier than due by SPIN, and spins until the deadline. In lib/ this is
+ * timerhub_config.spin_ns.
+ */
 #ifdef GATHERS
 #define SPIN 0
 #else
 #define SPIN 1
 #endif
 #define GATHER 2
-/* A sleep before this pass may be interrupted. */
+/* Before the pass with this number, a sleep may be interrupted by a signal. */
 #define EINTR_BEFORE 3
 
 #define AWAKE 0
@@ -69,19 +82,23 @@ byte look_by = 2;
 byte pass = 1;
 byte woken;
 bool bell;
-bool entry[2];     /* whether the caller's entry is in the inbox */
-byte deadline[2];  /* deadlines in the pairs of the callers' timers */
-bool unseen[2];    /* the timer is armed and the owner has not seen it */
-bool returned[2];  /* the arming call has returned */
-bool in_time[2];   /* the arming call returned before the deadline */
-byte filed[3];     /* the schedule: deadlines of the callers' timers and of the earlier timer */
+bool entry[2];     /* for each caller: whether its entry is in the inbox */
+byte deadline[2];  /* for each caller: the deadline in its timer's pair */
+bool unseen[2];    /* the caller's timer is armed, and the owner has not seen the timer */
+bool returned[2];  /* the call that arms the timer has returned */
+bool in_time[2];   /* the call that arms the timer returned before the deadline */
+/* the schedule: deadlines of the two callers' timers and of the third timer */
+byte filed[3];
 byte mode = AWAKE;
 byte until;
 
 bool never_late = true;
 bool in_order = true;
 
-/* The store buffers: the index of the variable that a store changes. */
+/*
+ * The store buffers. owner_what[] says which variable a buffered store of the owner changes, PASS
+ * or LOOK_BY. caller_entry[] has the callers' buffered stores.
+ */
 #define PASS 0
 #define LOOK_BY 1
 byte owner_count, owner_what[2], owner_value[2];
@@ -107,7 +124,7 @@ end:
 	od
 }
 
-/* This code is used inside an atomic step. */
+/* owner_store() is called inside an atomic step, and appends a store to the owner's buffer. */
 inline owner_store(what, value)
 {
 	owner_count < 2;
@@ -120,7 +137,10 @@ inline owner_store(what, value)
 #define SLEEPS ((mode == ASLEEP && !bell && now + SPIN < until) || \
 	(mode == SPINNING && woken != pass && now < until))
 
-/* Checked when the owner begins to sleep or to spin, and when a caller returns. */
+/*
+ * The law never_late is checked when the owner begins to sleep or to spin, and when a caller
+ * returns.
+ */
 inline check_late()
 {
 	never_late = !(SLEEPS && (LATE(0) || LATE(1)));
@@ -145,9 +165,9 @@ end:
 }
 
 /*
- * The call returns, at its last step or before. Clear the caller's values that are not needed, so
- * that equal states are one. If the owner has seen the entry, this includes the timer's. In an
- * atomic.
+ * The caller's call returns. Reset the caller's values that are not needed any more, so that states
+ * that differ only in these values become one state. If the owner has seen the entry, the timer's
+ * deadline is not needed either. leave() is called inside an atomic step.
  */
 inline leave()
 {
@@ -232,7 +252,10 @@ inline take(k)
 			entry[k] = false;
 			unseen[k] = false;
 			filed[k] = deadline[k];
-			/* Clear values that are not needed, so that equal states are one. */
+			/*
+			 * Reset the values that are not needed any more, so that states that differ
+			 * only in these values become one state.
+			 */
 			deadline[k] = (returned[k] -> 0 : deadline[k]);
 			returned[k] = false;
 			in_time[k] = false
@@ -241,10 +264,16 @@ inline take(k)
 	}
 }
 
-/* Whether the owner has not seen a timer that must come before an event with this deadline. */
+/*
+ * Whether caller k's timer must expire before a timer with the deadline `at`, and the owner has not
+ * seen caller k's timer.
+ */
 #define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
 
-/* Expire the timers due by `time`; the others determine `next`. */
+/*
+ * Expire the timers that are due by `time`. `next` becomes the earliest deadline of the other
+ * timers.
+ */
 inline expire()
 {
 	do
@@ -285,7 +314,10 @@ around:
 		atomic { owner_count == 0 -> time = now }
 #endif
 		take(0);
-		/* The steps up to the store into the buffer are visible to this thread only. */
+		/*
+		 * No other thread can see the owner's steps up to its store into the buffer, so
+		 * they are one atomic step.
+		 */
 		atomic {
 			take(1);
 #ifdef CLOCK_AFTER_INBOX
@@ -352,7 +384,7 @@ endsleep:
 			:: bell -> bell = false
 #endif
 #ifndef GATHERS
-			:: number < EINTR_BEFORE /* EINTR */
+			:: number < EINTR_BEFORE /* a signal ends the sleep (EINTR) */
 #endif
 			:: until != NEVER && until - SPIN <= now
 			fi;
@@ -379,9 +411,10 @@ init {
 		filed[1] = NEVER;
 		filed[2] = 2;
 		/*
-		 * The callers are alike, except that the owner takes the entry of the first caller
-		 * first. The interesting case is that the owner misses the earlier deadline and
-		 * sees the later deadline.
+		 * The two callers are alike, except that the owner takes the first caller's entry
+		 * first. So three combinations of deadlines suffice. The interesting case is that
+		 * the owner misses the entry with the earlier deadline, and sees the entry with the
+		 * later deadline.
 		 */
 		if
 		:: deadline[0] = 1; deadline[1] = 1

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications: which relay polls when a task is due, and which relays a
- * put wakes.
+ * A model of the relays' notifications. They decide which relay polls when a task is due, and which
+ * relays a put wakes.
  *
- * There are relays, a Redis that runs one script after another, and two producers. One fault
- * happens: a relay dies, and its connection is closed or stays half-open; a relay leaves; a relay's
- * subscriptions are cut; or all keys are wiped. Each relay has two connections. A poll, its answer
- * and the wake-up messages may be on their way for any number of steps, and overtake each other
- * between connections. The clock of Redis advances when no message is on its way and no relay is
- * due. So the order of steps counts, and not their duration. The model leaves out a clock that is
- * set, leases, and a second death with the effect of puts on it.
+ * The model has relays, two producers, and a Redis server that runs one script after another. At
+ * most one fault happens. A relay dies, and its connection is closed or stays half-open. A relay
+ * leaves. A relay's subscriptions are cut. Or all keys in Redis are deleted. Each relay has two
+ * connections. A poll, its answer and the wake-up messages may be on their way for any number of
+ * steps. Messages of different connections may overtake each other. The clock of Redis advances
+ * when no message is on its way and no relay is due to poll. So the model shows the effect of the
+ * order of steps, and not of their duration. The model leaves out a clock that is set, leases, and
+ * a second death.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -19,23 +20,24 @@
  *   lib/relay/serve.c      subscribe() listen() look() confirm() serve_answered()
  *
  * Laws:
- *   never_late   a task is promoted at its time, unless the first relay has died unnoticed
- *   one_grace    after a death, a task is promoted at most a grace later
- *   first_stays  a first relay that keeps its promise keeps its rank
+ *   never_late    a task is promoted at its time
+ *                 If the first relay has died and no other relay has noticed, the task may be late.
+ *   one_grace     after a death, a task is promoted at most one grace late
+ *   first_stays   a relay of rank 0 that keeps its promise keeps its rank
  *
  *   true
  *   true -DRELAYS=2 -DBATCH=1
- *   bug PUBLISH_FIRST     never_late  the message is published, then the task is inserted
- *   bug ANSWER_OVERWRITES never_late  an answer raises the target that a message had set
- *   bug LOOK_FIRST        never_late  -DRELAYS=2 a relay polls, then subscribes
- *   bug ABSENT_IS_ZERO    never_late  a missing promise counts as a promise to poll at once
- *   bug LEAVE_SILENT      never_late  a relay leaves without waking the next one
- *   bug NO_COMMON_BELL    never_late  without seats no message is published
- *   bug NO_LOOK_AFTER_CUT never_late  a relay subscribes again without polling
- *   bug ONE_SEAT          one_grace   the put stops at the first seat that receives its message
- *   bug NO_LADDER         one_grace   the second relay has no bound on its sleep
- *   bug NOT_CLAMPED       first_stays -DRELAYS=2 -DBATCH=1 the promise may be in the past
- *   bug RUNG_IN_THE_PAST  first_stays a put with a past time promises that time
+ *   bug PUBLISH_FIRST     never_late    put publishes, then inserts the task
+ *   bug ANSWER_OVERWRITES never_late    answer replaces a time set by a message
+ *   bug LOOK_FIRST        never_late    -DRELAYS=2 relay polls, then subscribes
+ *   bug ABSENT_IS_ZERO    never_late    a missing promise counts as promise of time 0
+ *   bug LEAVE_SILENT      never_late    a relay that leaves does not wake the next relay
+ *   bug NO_COMMON_BELL    never_late    put does not publish if no relay has a seat
+ *   bug NO_LOOK_AFTER_CUT never_late    relay subscribes again, does not poll
+ *   bug ONE_SEAT          one_grace     put stops at the first seat that hears its message
+ *   bug NO_LADDER         one_grace     relay of rank 1 sleeps without a bound
+ *   bug NOT_CLAMPED       first_stays   -DRELAYS=2 -DBATCH=1 a promise may be in the past
+ *   bug RUNG_IN_THE_PAST  first_stays   a put with a past time promises that time
  */
 #ifndef RELAYS
 #define RELAYS 3
@@ -46,29 +48,35 @@
 #define TASKS 2
 #define HORIZON 3
 #define GRACE 1
-/* The clock stops here. */
+/* The clock of Redis stops at this time. */
 #define LAST 5
 #define NEVER 15
-#define COMMON 3 /* the rank in a message on the common channel */
+#define COMMON 3 /* in place of a rank, in a message on the channel common to all relays */
 
-/* The state of a relay's poll. */
+/* The states of a relay: no poll in progress, two states of a poll, and dead or left. */
 #define IDLE 0
-#define SENT 1 /* the request is on its way */
-#define RAN 2  /* the answer is on its way */
+#define SENT 1 /* the poll is on its way to Redis */
+#define RAN 2  /* Redis has run the poll, and the answer is on its way */
 #define GONE 3
 
 #define MIN(a, b) ((a) < (b) -> (a) : (b))
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
-/* Redis. Relays are ordered by the number of promises that they broke, then by number. */
+/*
+ * The keys in Redis. Relays are ordered by the number of promises that they broke, then by number.
+ * The order gives their ranks.
+ */
 byte now;
 byte look_by = NEVER;
-byte due[TASKS];   /* due time of each task; NEVER: there is no such task */
-byte since[TASKS]; /* time since which the task is there and due */
+byte due[TASKS];   /* due time of each task; NEVER: the task does not exist */
+byte since[TASKS]; /* time from which on the task exists and is due; or NEVER */
 bool seated[RELAYS], hears[RELAYS];
 byte broken[RELAYS];
 
-/* Relays. An answer's values are kept with the relay that will receive it. */
+/*
+ * The relays' variables. told_time, told_rank and told_more are the values of an answer on its way
+ * to the relay.
+ */
 byte stage[RELAYS], target[RELAYS], rung_for[RELAYS];
 byte told_time[RELAYS], told_rank[RELAYS];
 bool told_more[RELAYS];
@@ -90,7 +98,10 @@ bool first_stays = true;
 
 /* ---- Redis: parts of scripts ---- */
 
-/* Publish to the first two seats that have a subscriber; `count` is their number. */
+/*
+ * Publish to the two relays of lowest rank that have a subscription. `count` is the number of
+ * relays that the message was published to.
+ */
 inline ring_seats(at)
 {
 	count = 0;
@@ -112,7 +123,8 @@ inline ring_seats(at)
 		:: first != NEVER && hears[first] ->
 			if
 			:: stage[first] != GONE -> bell[first]!at, count
-			:: else /* if the connection is half-open, the message is lost */
+			/* if the relay is dead and its connection half-open, the message is lost */
+			:: else
 			fi;
 			count++
 		fi
@@ -207,7 +219,7 @@ inline promise(me)
 
 /* ---- relays ---- */
 
-/* A message has `time` and `place`. */
+/* Relay `me` has received a message with `time` and a rank in `place`. */
 inline rung(me)
 {
 	time = time + (place == COMMON -> 0 : LADDER(place));
@@ -223,7 +235,10 @@ inline answered(me)
 #ifndef ANSWER_OVERWRITES
 	target[me] = MIN(target[me], rung_for[me]);
 #endif
-	/* Clear a value that is not needed, so that equal states become one. */
+	/*
+	 * These values are not needed any more. Reset them, so that states that differ only in them
+	 * become one state.
+	 */
 	rung_for[me] = NEVER;
 	told_time[me] = 0;
 	told_rank[me] = 0;
@@ -238,7 +253,7 @@ proctype relay(byte me)
 end:
 	do
 	:: d_step {
-		/* The subscriptions are confirmed. */
+		/* Redis confirms the relay's subscriptions. The relay then polls at once. */
 		!hears[me] && stage[me] != GONE ->
 			hears[me] = true;
 #if !defined(LOOK_FIRST) && !defined(NO_LOOK_AFTER_CUT)
@@ -311,7 +326,10 @@ proctype misfortune(byte me)
 	:: d_step { stage[me] != GONE -> forget_relay(me); hears[me] = false }
 	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
 	:: d_step {
-		/* The command connection delivers the poll before this call. */
+		/*
+		 * A relay that leaves has no poll on its way, because polls and the leave use one
+		 * connection.
+		 */
 		stage[me] != SENT && seated[me] ->
 			count = RANK(me);
 			seated[me] = false;
@@ -349,10 +367,13 @@ proctype misfortune(byte me)
 	fi
 }
 
-/* No message is on its way, and no relay is about to send one. */
+/*
+ * Whether no message from or to the relay is on its way, and the relay is not about to send a
+ * message.
+ */
 #define IS_QUIET(me) (stage[me] == GONE || \
 	(stage[me] == IDLE && hears[me] && target[me] > now && empty(bell[me])))
-/* The relay that must poll first is dead. */
+/* Whether this relay has rank 0, which must poll first, and is dead. */
 #define IS_DEAD_FIRST(me) (stage[me] == GONE && seated[me] && RANK(me) == 0)
 #if RELAYS == 3
 #define ALL_QUIET (IS_QUIET(0) && IS_QUIET(1) && IS_QUIET(2))
@@ -385,7 +406,7 @@ init {
 		for (one : 0 .. RELAYS - 1) {
 			rung_for[one] = NEVER;
 #if RELAYS > 2
-			/* All relays have subscribed. */
+			/* At the begin of the run all relays have subscribed and have ranks. */
 			hears[one] = true;
 			seated[one] = true;
 			target[one] = HORIZON + LADDER(one)

@@ -11,7 +11,7 @@ import unittest
 BOTH = ["true", "true -DMORE=1"]
 LIB = "/* Model: tests/models/small.pml. */\nstatic int step(int by)\n{\n\treturn by;\n}\n"
 
-# The smallest model without a fault: two threads that each add one.
+# A small model without a fault: two threads each add one to a sum.
 GOOD = """/* SPDX-License-Identifier: MIT */
 /*
  * Adding.

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the changes of a timer's pair: arm, re-arm, cancel, look, expire, rest, deliver,
- * recycle.
+ * A model of the changes of a timer's pair by arm, re-arm, cancel, look, expiry, rest and delivery,
+ * and of the reuse of the slot.
  *
- * One slot has two timers, one after the other. The changer re-arms or cancels. The armer re-arms
- * or cancels, and then arms the slot again. There are one owner, the clock, and two consumers (one,
- * if two timers are periodic). Each half of the pair is loaded in a step of its own, and a change
- * compares both halves.
+ * One slot has two timers, one after the other. One process, the changer, re-arms or cancels a
+ * timer. A second process, the armer, re-arms or cancels a timer, and then arms the slot again. The
+ * other processes are the owner, the clock, and two consumers. If two timers are periodic, there is
+ * only one consumer. A process loads each half of the pair in a step of its own. A change of the
+ * pair compares both halves.
  *
- * With -DINTERVAL=n timers are periodic. With -DNO_ARMER the slot has one timer. With -DREARMERS
- * there are two changers and one consumer, and a changer only re-arms. With -DREARMERS a claim can
- * last while the timer expires and is re-armed again. With -DNO_REARM a changer only cancels. With
- * -DKEPT=3 both timers are kept, with -DKEPT=2 only the second. With -DBACK the clock is set back
- * once. With -DTO_NEVER a re-arm may be to NEVER. With -DSLACK the first timer has a slack of 2,
- * and the second a slack of 1 or none.
+ * With -DINTERVAL=n both timers are periodic. With -DNO_ARMER the slot has only one timer. With
+ * -DREARMERS there are two changers and one consumer, and a changer only re-arms. So the claim of a
+ * push can last while the timer expires and is re-armed again. With -DNO_REARM a changer only
+ * cancels. With -DKEPT=3 both timers are kept. With -DKEPT=2 only the second timer is kept. With
+ * -DBACK the clock is set back once. With -DTO_NEVER a re-arm may set the deadline NEVER. With
+ * -DSLACK the first timer has a slack of 2, and the second timer has a slack of 1 or none.
  *
- * Left out:
+ * The model leaves out these parts:
  *
- * - The inbox, which is a count of entries here, and so PUSHED (inbox.pml). In this model an armer
- *   that claims always pushes.
- * - Wakes (promise.pml). The owner here may rest whenever another thread works.
- * - The outbox's cells and the notifier (notifier.pml).
- * - A timer whose queue is gone (close.pml).
- * - timer_move(), whose re-arm is one round of timer_rearm().
+ * - The inbox and the flag PUSHED, which are in inbox.pml. Here the inbox is only a count of
+ *   entries, and a thread that claims a push always pushes.
+ * - Wakes of the owner, which are in promise.pml. Here the owner may rest whenever another thread
+ *   works.
+ * - The outbox's cells and the notifier, which are in notifier.pml.
+ * - A timer whose queue is closed, which is in close.pml.
+ * - timer_move(). It makes the same change as one turn of the loop in timer_rearm().
  *
- * In this model only periodic timers count looks, in 2 bits. So states repeat more often than in
- * lib/, and no law breaks. A delivery that counts periods needs the counter. The deadline may be of
- * a later pair than the state, and the consumer may read its clock before that pair expires. If the
- * owner has looked in between, the change fails. If the owner has not looked, the push is still
- * claimed, so the owner will look.
+ * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. So a pair's
+ * state repeats more often than in lib/, and still no law breaks. The delivery of a periodic timer
+ * needs the counter. The consumer may load a state and the deadline of a later pair, and read its
+ * clock before the later pair is due. If the owner has looked at the slot in between, the counter
+ * differs and the change fails. If the owner has not looked, a push is still claimed, so the owner
+ * will look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -42,18 +45,20 @@
  *                     pair_delivered() period_count() period_next_ns() timer_slacken_ns()
  *
  * Laws:
- *   exactly_once  a thread that delivers, cancels or re-arms a timer finds it live, and each timer
- *                 ends once
- *   never_early   a delivered timer is due by the clock that the consumer read (laws 1 and 4)
- *   exact         the reported deadline is the requested one, and the next period is deadline + k x
- *                 interval
- *   own_data      a delivery or a walk reports the data of the timer's armer
- *   honest        -ENOENT is returned for ended timers only (law 3)
- *   idle_told     a re-arm returns whether the timer was idle; at rest the pair agrees
- *   scheduled     while no push is claimed, an armed slot is scheduled no later than its instant,
- *                 and a free slot no later than its deadline
- *   not_lost      when all threads have come to rest, no live timer is due
- *   freed_once    no slot is freed twice
+ *   exactly_once   a call that delivers, cancels or re-arms a timer finds the timer live
+ *                  Each timer ends exactly once.
+ *   never_early    a delivered timer is due by the clock that the consumer read (laws 1 and 4)
+ *   exact          an event has the deadline that was asked for
+ *                  The next deadline of a periodic timer is its last deadline plus a multiple of
+ *                  the interval.
+ *   own_data       a delivery or a walk returns the data that the timer's armer gave
+ *   honest         a call returns -ENOENT only for a timer that has ended (law 3)
+ *   idle_told      a re-arm returns whether the kept timer was idle
+ *                  When all threads have come to rest, only idle timers have the phase IDLE.
+ *   scheduled      while no push is claimed, an armed slot is scheduled no later than its instant
+ *                  A free slot without a claim is scheduled no later than its deadline.
+ *   not_lost       when all threads have come to rest, no live timer is due
+ *   freed_once     no slot is freed twice
  *
  *   true
  *   true -DINTERVAL=2
@@ -66,65 +71,83 @@
  *   true -DKEPT=3
  *   true -DKEPT=3 -DNO_ARMER -DBACK
  *   true -DKEPT=2 -DNO_REARM
- *   bug NO_GENERATION      exactly_once  the handle's generation is not compared
- *   bug ONE_GENERATION     own_data      arm begins no new generation
- *   bug CANCEL_BY_STORE    scheduled     cancel decides, then stores
- *   bug CANCEL_HALF        scheduled     cancel compares only the state
- *   bug CANCEL_SCHEDULED   scheduled     cancel of an expired timer leaves its deadline
- *   bug CANCEL_BARE        scheduled     -DSLACK cancel leaves the deadline without its slack
- *   bug FREED_TWICE        freed_once    cancel frees the slot even if it lost the race
- *   bug LOST_IS_DEAD       honest        a lost compare-and-swap counts as the timer's end
- *   bug REARM_HALF         scheduled     -DINTERVAL=2 re-arm compares only the state
- *   bug REARM_UNCLAIMED    scheduled     re-arm to an earlier deadline claims no push
- *   bug REARM_PENDING_LAZY scheduled     an expired timer that is moved later is not pushed
- *   bug DATA_AFTER_PAIR    own_data      arm publishes the pair before the caller's data
- *   bug ARMED_BY_STORE     scheduled     arm decides, then stores
- *   bug ARMED_HALF         scheduled     arm compares only the state
- *   bug ARM_DECIDES_ONCE   scheduled     arm keeps its decision after it lost to the owner
- *   bug COVERS_EARLIER     scheduled     an earlier deadline takes the schedule entry over
- *   bug COVERS_CLAIMED     scheduled     arm takes the entry over although a push is claimed
- *   bug LOOKED_SCHEDULED   scheduled     the owner's look does not schedule a free slot, and leaves
- *                                        the deadline
- *   bug TAKEN_SCHEDULED    scheduled     the owner that finds a free slot due does the same
- *   bug REST_SCHEDULED     scheduled     the owner that rests does the same
- *   bug UNSCHEDULE_BY_STORE not_lost     the owner decides that a slot is free, then stores
- *   bug EXPIRE_BY_STORE    never_early   the owner decides, then stores
- *   bug EXPIRE_HALF        never_early   the owner compares only the state
- *   bug EXPIRE_GIVES_UP    scheduled     the owner does not repeat a lost compare-and-swap
- *   bug EXPIRE_UNSEEN      never_early   the owner uses the instant of the schedule entry
- *   bug EXPIRE_TORN        scheduled     -DSLACK the owner expires by an unconfirmed guess
- *   bug REST_TORN          scheduled     -DSLACK the owner rests by an unconfirmed guess
- *   bug REST_DROPS_PERIOD  scheduled     -DINTERVAL=2 the rest does not schedule an expired timer
- *   bug DELIVER_BY_STORE   never_early   delivery decides, then stores
- *   bug DELIVER_HALF       exact         delivery compares only the state
- *   bug DELIVERED_SCHEDULED scheduled    delivery leaves the deadline
- *   bug PERIOD_FROM_NOW    exact         -DINTERVAL=2 the next period is counted from the delivery
- *   bug PERIODS_TORN       never_early   -DINTERVAL=1 -DNO_ARMER -DREARMERS periods are counted
- *                                        from a deadline that is not due
- *   bug LOOK_UNCOUNTED     scheduled     -DINTERVAL=1 -DNO_ARMER -DREARMERS the owner's look does
- *                                        not change the counter
- *   bug OVERDUE_UNCLAIMED  scheduled     -DINTERVAL=2 an overdue timer is delivered without a claim
- *   bug OVERDUE_BY_STORE   not_lost      -DINTERVAL=2 the owner marks a timer overdue by a store
- *   bug OVERDUE_DROPPED    not_lost      -DINTERVAL=2 a delivery that finds the timer overdue gives
- *                                        up
- *   bug BACK_UNTOLD        scheduled     -DINTERVAL=1 -DNO_ARMER -DBACK a delivery does not inform
- *                                        the owner, although the clock may be set back
- *   bug BACK_UNCLAIMED     scheduled     -DKEPT=3 -DNO_ARMER -DBACK a timer returns to ARMED
- *                                        without a claim
- *   bug KEPT_ENDS          idle_told     -DKEPT=3 the delivery of a kept timer ends it
- *   bug IDLE_DELIVERED     exactly_once  -DKEPT=3 a second handle of one expiry is delivered
- *   bug IDLE_UNCLAIMED     scheduled     -DKEPT=3 a re-arm of an idle timer claims no push
- *   bug IDLE_ARMED         idle_told     -DKEPT=3 a delivered kept timer is armed for NEVER
- *   bug LOOKED_ONCE        own_data      -DLOOKER -DNO_REARM -DNO_CHANGER the walk uses an
- *                                        unconfirmed guess
+ *   bug NO_GENERATION       exactly_once   a change does not compare the handle's generation
+ *   bug ONE_GENERATION      own_data       arm begins no new generation
+ *   bug CANCEL_BY_STORE     scheduled      cancel decides, then stores the pair
+ *   bug CANCEL_HALF         scheduled      cancel compares only the state
+ *   bug CANCEL_SCHEDULED    scheduled      cancel of an expired timer leaves its deadline
+ *   bug CANCEL_BARE         scheduled      -DSLACK cancel leaves the deadline without the slack
+ *   bug FREED_TWICE         freed_once     cancel frees the slot even if it lost the race
+ *   bug LOST_IS_DEAD        honest         a lost compare-and-swap counts as the timer's end
+ *   bug REARM_HALF          scheduled      -DINTERVAL=2 re-arm compares only the state
+ *   bug REARM_UNCLAIMED     scheduled      re-arm to an earlier deadline claims no push
+ *   bug REARM_PENDING_LAZY  scheduled      re-arm of an expired timer to later claims no push
+ *   bug DATA_AFTER_PAIR     own_data       arm publishes the pair before the caller's data
+ *   bug ARMED_BY_STORE      scheduled      arm decides, then stores the pair
+ *   bug ARMED_HALF          scheduled      arm compares only the state
+ *   bug ARM_DECIDES_ONCE    scheduled      arm that lost to the owner keeps its decision
+ *   bug COVERS_EARLIER      scheduled      arm takes over a schedule entry that is too late
+ *   bug COVERS_CLAIMED      scheduled      arm takes the entry over while a push is claimed
+ *   bug LOOKED_SCHEDULED    scheduled      look at a free slot leaves the deadline
+ *                                          The owner's look removes the schedule entry of a free
+ *                                          slot, but the pair keeps its deadline.
+ *   bug TAKEN_SCHEDULED     scheduled      expiry of a free slot leaves the deadline
+ *                                          The owner removes the schedule entry of a free slot that
+ *                                          is due, but the pair keeps its deadline.
+ *   bug REST_SCHEDULED      scheduled      rest at a free slot leaves the deadline
+ *                                          The owner's rest removes the schedule entry of a free
+ *                                          slot, but the pair keeps its deadline.
+ *   bug UNSCHEDULE_BY_STORE not_lost       owner finds a slot free, then stores the pair
+ *   bug EXPIRE_BY_STORE     never_early    owner decides to expire, then stores the pair
+ *   bug EXPIRE_HALF         never_early    owner that expires compares only the state
+ *   bug EXPIRE_GIVES_UP     scheduled      owner does not repeat a lost compare-and-swap
+ *   bug EXPIRE_UNSEEN       never_early    owner expires by the entry, not by the pair
+ *   bug EXPIRE_TORN         scheduled      -DSLACK owner expires by two halves of two pairs
+ *   bug REST_TORN           scheduled      -DSLACK owner rests by two halves of two pairs
+ *   bug REST_DROPS_PERIOD   scheduled      -DINTERVAL=2 rest unschedules an expired timer
+ *   bug DELIVER_BY_STORE    never_early    delivery decides, then stores the pair
+ *   bug DELIVER_HALF        exact          delivery compares only the state
+ *   bug DELIVERED_SCHEDULED scheduled      delivery of a one-shot leaves the deadline
+ *   bug PERIOD_FROM_NOW     exact          -DINTERVAL=2 next period counts from now
+ *                                          The next deadline is the time of the delivery plus the
+ *                                          interval.
+ *   bug PERIODS_TORN        never_early    -DINTERVAL=1 -DNO_ARMER -DREARMERS undue periods
+ *                                          A delivery counts periods from a deadline that is not
+ *                                          due.
+ *   bug LOOK_UNCOUNTED      scheduled      -DINTERVAL=1 -DNO_ARMER -DREARMERS look uncounted
+ *                                          The owner's look does not change the pair's counter of
+ *                                          looks.
+ *   bug OVERDUE_UNCLAIMED   scheduled      -DINTERVAL=2 no claim for overdue
+ *                                          The delivery of an overdue timer claims no push.
+ *   bug OVERDUE_BY_STORE    not_lost       -DINTERVAL=2 overdue by a store
+ *                                          The owner decides that a timer is overdue, then stores
+ *                                          the pair.
+ *   bug OVERDUE_DROPPED     not_lost       -DINTERVAL=2 overdue skipped
+ *                                          A consumer skips the handle of an overdue timer.
+ *   bug BACK_UNTOLD         scheduled      -DINTERVAL=1 -DNO_ARMER -DBACK no claim
+ *                                          A delivery claims no push, although the clock may be set
+ *                                          back.
+ *   bug BACK_UNCLAIMED      scheduled      -DKEPT=3 -DNO_ARMER -DBACK no claim
+ *                                          A consumer returns a timer to ARMED, because the clock
+ *                                          was set back, and claims no push.
+ *   bug KEPT_ENDS           idle_told      -DKEPT=3 delivery of a kept timer ends the timer
+ *   bug IDLE_DELIVERED      exactly_once   -DKEPT=3 a second handle of one expiry is delivered
+ *   bug IDLE_UNCLAIMED      scheduled      -DKEPT=3 re-arm of an idle timer claims no push
+ *   bug IDLE_ARMED          idle_told      -DKEPT=3 a delivered kept timer is ARMED with NEVER
+ *   bug LOOKED_ONCE         own_data       -DLOOKER -DNO_REARM -DNO_CHANGER no confirm
+ *                                          The walk shows a timer without a check that its pair is
+ *                                          unchanged.
  */
 #define NEVER 15
-#define IDLED 14 /* expected result for an idle kept timer */
+#define IDLED 14 /* value of asked[] for a kept timer that must be idle */
 #define CANCELLED 13
 #ifndef INTERVAL
 #define INTERVAL 0
 #endif
-/* The clock, the first deadline, and the deadlines of re-arms. */
+/*
+ * BEGIN and LAST are the clock's first and last time. FIRST is the first deadline. MOVED and
+ * MOVED_BY_ARMER are the deadlines of re-arms.
+ */
 #if INTERVAL > 0
 #define BEGIN 0
 #define FIRST 1
@@ -150,7 +173,7 @@
 #endif
 #define OUTBOX 5
 
-/* The state: phase, flags, generation, looks. */
+/* The state half of the pair has the phase, flags, the generation, and the counter of looks. */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
@@ -183,7 +206,8 @@
 #endif
 
 /*
- * Among the instants from the deadline to deadline + slack, the one with most trailing zero bits.
+ * The instant of a deadline with slack: among the times from the deadline to deadline + slack, the
+ * time with the most trailing zero bits.
  */
 #define SLACKENED(at, slack) \
 	((at) == NEVER || (slack) == 0 -> (at) : \
@@ -213,27 +237,33 @@
 #endif
 #endif
 
-/* The comparison of a compare-and-swap. */
+/*
+ * SAME is the comparison that a compare-and-swap of the pair makes. Planted faults compare only the
+ * state.
+ */
 #define SAME (state == s && deadline == d)
 #define SAME_STATE (state == s)
 
-/* The pair. */
+/* The pair of the slot. */
 short state;
 byte deadline;
 
-byte data; /* data and slack: the record */
+byte data; /* data and slack are the timer's record */
 byte slack;
 bool is_free;
 byte in_ring;
 byte filed;
-bool expiring; /* the owner has taken the slot out of the schedule */
+/* the owner has taken the slot out of the schedule, and has not finished with it */
+bool expiring;
 byte outbox[OUTBOX];
 byte outbox_count;
 byte now = BEGIN;
-byte known = 1;  /* the newest handle that callers know */
-byte working;    /* threads, without the owner, that may still change the pair */
+byte known = 1;  /* the newest handle that a caller may have */
+byte working;    /* number of threads, without the owner, that may still change the pair */
 
-/* The state of each timer by the laws. */
+/*
+ * For each handle: whether the timer must be live, and the deadline that the last call asked for.
+ */
 bool alive[3];
 byte asked[3];
 
@@ -247,7 +277,7 @@ bool scheduled = true;
 bool not_lost = true;
 bool freed_once = true;
 
-/* All of these functions are used inside an atomic step. */
+/* The following functions are called inside an atomic step. */
 inline put_free()
 {
 	freed_once = !is_free;
@@ -296,7 +326,7 @@ inline check_event()
 #define SUBMITS (PHASE(s) != ARMED || goal < d)
 #endif
 
-/* timer_rearm() or timer_cancel(), with a handle that a caller has. */
+/* Models timer_rearm() and timer_cancel(). The handle is one that a caller may have. */
 inline change(to)
 {
 	atomic {
@@ -470,7 +500,7 @@ endfull:
 }
 #endif
 
-/* The pair of a free slot that need not be scheduled. */
+/* Whether a free slot with this pair needs no schedule entry. */
 #define IS_UNSCHEDULED(x, at) (((x) & CLAIMED) || (at) == NEVER)
 #ifdef UNSCHEDULE_BY_STORE
 #define UNSCHEDULES true
@@ -485,8 +515,9 @@ inline unschedule()
 }
 
 /*
- * The rest of a snapshot whose first state is in `s`. Without slack one step suffices. Only the
- * owner restores an earlier state, so the pair existed when the deadline was loaded.
+ * Finish a snapshot of the pair, whose first load of the state is in `s`. Without slack both halves
+ * are loaded in one step. That is sound, because only the owner can bring back an earlier state. So
+ * the pair existed when the deadline was loaded.
  */
 inline snapshot()
 {
@@ -505,7 +536,7 @@ inline snapshot()
 #endif
 }
 
-/* The time for which the owner schedules a scheduled slot in this state. */
+/* The time at which the owner's rest schedules a slot with this pair. */
 #ifdef REST_DROPS_PERIOD
 #define EXPIRED_FILED NEVER
 #else
@@ -784,7 +815,10 @@ done:
 }
 
 #ifdef LOOKER
-/* hub_look(), for timerhub_each(): the pair and the data must be of one timer. */
+/*
+ * Models hub_look(), by which timerhub_each() reads a timer. The pair and the data that it returns
+ * must be of one timer.
+ */
 proctype looker()
 {
 	short s;
