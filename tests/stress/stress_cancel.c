@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 3: a million timers are cancelled at about the time they expire, by the thread that
- * armed them, by another thread, or by both at once. Each timer is either cancelled or delivered.
+ * Tests laws 2 and 3. A million timers are cancelled at about the time when they expire. A timer is
+ * cancelled by the thread that armed it, by another thread, or by both threads at once. Each timer
+ * must be either cancelled or delivered.
  */
 #include "rig.h"
 
@@ -20,9 +21,10 @@ struct fate {
 };
 
 static struct fate *fates;
-static unsigned races; /* number of all races */
+static unsigned races; /* number of races, with one timer each */
 static struct rig rig;
-static atomic_uint mailbox = NOBODY; /* a timer that another thread must cancel */
+/* number of a timer that the next thread cancels; or NOBODY */
+static atomic_uint mailbox = NOBODY;
 static atomic_bool over;
 
 static void note_delivery(const struct timerhub_event *event)
@@ -48,7 +50,10 @@ static void spin_for(uint64_t ns)
 		;
 }
 
-/* The canceller is this thread, or the next thread that exchanges with the mailbox, or both. */
+/*
+ * Arm a timer, and let it be cancelled by this thread, by the next thread that looks into the
+ * mailbox, or by both threads.
+ */
 static void run_race(unsigned race, struct dice *dice)
 {
 	timerhub_timer handle = 0;
@@ -98,7 +103,7 @@ static void *take_by_wait(void *arg)
 	return NULL;
 }
 
-/* This thread takes timers without a callback, one by one. */
+/* Take the events one by one with timerhub_drain(), after a poll(2) of the queue's descriptor. */
 static void *take_by_poll(void *arg)
 {
 	struct pollfd fd = { .fd = timerhub_queue_fd(rig.queue), .events = POLLIN };

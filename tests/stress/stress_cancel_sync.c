@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer's object is freed as soon as timerhub_cancel_sync() has returned any result, while two
- * threads dispatch. After the return, no callback of the timer may run or begin. AddressSanitizer
- * reports a late access. Without it, the member `poison` shows the access.
+ * Tests timerhub_cancel_sync(). Two threads arm timers, cancel them by timerhub_cancel_sync(), and
+ * free each timer's object as soon as the call has returned any result. Two other threads dispatch.
+ * After the call has returned, no callback of the timer may run or begin. AddressSanitizer reports
+ * a late access to the object. Without AddressSanitizer, the member `poison` shows the access.
  */
 #include "rig.h"
 
@@ -16,12 +17,12 @@
 #define DEAD UINT64_C(0xdead)
 
 struct thing {
-	uint64_t poison; /* ALIVE or DEAD; not atomic, so a late callback is a data race */
+	uint64_t poison; /* ALIVE or DEAD; not atomic, so that a late callback is a data race */
 };
 
 static struct rig rig;
 static atomic_bool over;
-static atomic_uint late; /* number of cancels after the delivery */
+static atomic_uint late; /* number of cancels that came after the timer's delivery */
 
 static void spin_for(uint64_t ns)
 {

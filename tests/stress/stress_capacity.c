@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3, 7 and 10: several threads use every slot of a small hub all the time. The threads arm
- * timers of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No arm
- * is refused, no event comes twice, and no call affects another generation. Ten-hour timers are
- * armed and cancelled at full speed.
+ * Tests laws 2, 3, 7 and 10. In the first test several threads use all slots of a small hub. They
+ * arm timers of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No
+ * arm may be refused, no event may come twice, and no call may change a later timer of the slot. In
+ * the second test two threads arm and cancel ten-hour timers at full speed.
  */
 #include "rig.h"
 
@@ -16,8 +16,8 @@
 enum state { EMPTY, HELD, GONE };
 
 /*
- * Canceller and consumer both try to end the timer. The thread that first changes HELD by
- * compare-and-swap has ended the timer.
+ * A timer of a thread. Canceller and consumer both try to change the state from HELD to GONE by
+ * compare-and-swap. Only one of the two may succeed.
  */
 struct cell {
 	atomic_uint life_state; /* 4 * generation + state */
@@ -166,8 +166,8 @@ static void *churn(void *arg)
 }
 
 /*
- * Two threads use the default hub beside one live timer. The hub must refuse no arm and use no
- * further memory.
+ * Two threads arm and cancel timers of a default hub, which has one other live timer. The hub must
+ * refuse no arm, and its memory must not grow.
  */
 START_TEST(capacity_under_churn_costs_no_memory)
 {

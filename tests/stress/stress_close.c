@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues and hubs are closed while thousands of their timers expire and threads wait in them. Every
- * wait ends with -ESHUTDOWN, every other queue works, and every slot becomes free.
+ * Tests closing queues and hubs while their timers expire and threads wait for their events. Every
+ * wait must end with -ESHUTDOWN. Every other queue must work. Every slot must become free.
  */
 #include "rig.h"
 
@@ -13,7 +13,7 @@
 struct waiter {
 	pthread_t thread;
 	struct timerhub_queue *queue;
-	atomic_int tid; /* 0 before the thread is about to wait */
+	atomic_int tid; /* thread id of the waiter; 0 until the waiter is about to wait */
 };
 
 static void *wait_to_the_end(void *arg)
@@ -72,7 +72,10 @@ START_TEST(close_amid_expiries_gives_everything_back)
 }
 END_TEST
 
-/* Threads wait in queues without events, while another queue has many events. */
+/*
+ * Threads wait for events of an idle queue, while another queue has many events. Then the idle
+ * queue or the hub is closed.
+ */
 START_TEST(close_tells_every_waiter)
 {
 	struct dice dice = dice_new(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 4 of kept timers: re-arms on two threads race against expiry and delivery. A re-arm is
- * never refused. The arm, and each re-arm that finds the timer idle, starts one expiry. Each expiry
- * is delivered exactly once.
+ * Tests laws 2 and 4 for kept timers. Two threads re-arm timers while the timers expire and are
+ * delivered. No re-arm may be refused. The arm of a timer starts one expiry, and so does each
+ * re-arm that finds the timer idle. Each of these expiries must be delivered exactly once.
  */
 #include "rig.h"
 
@@ -14,7 +14,8 @@
 
 struct kept {
 	timerhub_timer handle;
-	_Atomic uint64_t started; /* number of arms, and of re-arms that found the timer idle */
+	/* number of expiries that the arm and re-arms of the idle timer have started */
+	_Atomic uint64_t started;
 	_Atomic uint64_t came;
 };
 
@@ -42,7 +43,7 @@ static void *take(void *unused)
 	return NULL;
 }
 
-/* Returns a deadline, mostly close to now. */
+/* Returns a random delay: mostly a few microseconds, sometimes an hour. */
 static uint64_t some_delay(struct dice *dice)
 {
 	return dice_below(dice, 16) == 0 ? HOUR : dice_magnitude(dice, 13);
@@ -137,8 +138,8 @@ static void *run_stepper(void *unused)
 }
 
 /*
- * Makes some re-arms, each to one of the next steps of the clock. There are at most as many re-arms
- * as steps.
+ * Re-arms random timers, each to one of the next three steps of the clock. At most TIMERS re-arms
+ * are made in one step of the clock.
  */
 static void *run_racer(void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2, 3 and 7 for periodic timers: several consumers take the events of fast timers, which are
- * cancelled at random. No period of a timer is reported twice. If no consumer holds an event of a
- * timer when it is cancelled, all periods 0 .. n - 1 are reported. A consumer that holds an event
- * may drop the periods of the event.
+ * Tests laws 2, 3 and 7 for periodic timers. Several consumers take the events of fast periodic
+ * timers, which are cancelled at random. No period of a timer may be reported twice. If no consumer
+ * holds an event of the timer when it is cancelled, all periods 0 .. n - 1 must be reported. If a
+ * consumer holds an event during the cancel, the periods of that event may be lost.
  */
 #include "rig.h"
 
@@ -13,16 +13,20 @@
 #define ARMERS 2
 #define TAKERS 3
 #define LIVES_MAX 200000
-/* One timer in this number is cancelled only when no consumer holds an event of it. */
+/* Of RESTS_EVERY timers, one is cancelled only when no consumer holds an event of the timer. */
 #define RESTS_EVERY 8
-/* Periods of a timer that are recorded one by one. A timer has more only if the machine stalled. */
+/*
+ * Number of periods of each timer that are recorded. A timer reaches more periods only if the
+ * machine stalls.
+ */
 #define PERIODS_MAX 512
 
 struct life {
 	uint64_t first_ns;
 	uint64_t interval_ns;
-	_Atomic uint64_t count;                  /* number of reported periods */
-	_Atomic uint64_t told[PERIODS_MAX / 64]; /* a bit for each of the first periods */
+	_Atomic uint64_t count; /* number of reported periods */
+	/* a bit for each of the first PERIODS_MAX periods, set when reported */
+	_Atomic uint64_t told[PERIODS_MAX / 64];
 };
 
 static struct rig rig;
@@ -52,7 +56,7 @@ static bool life_has_told(const struct life *life, uint64_t period)
 	return (atomic_load(&life->told[period / 64]) >> period % 64 & 1) != 0;
 }
 
-/* Returns the number of gaps before reported periods. */
+/* Returns the number of gaps: reported periods whose period before is not reported. */
 static unsigned life_gaps(const struct life *life)
 {
 	unsigned gaps = 0;
@@ -62,7 +66,7 @@ static unsigned life_gaps(const struct life *life)
 	return gaps;
 }
 
-/* Wait until no consumer holds an event that it took before. */
+/* Wait until no consumer holds an event that it took before this call. */
 static void wait_for_takers(void)
 {
 	uint64_t before[TAKERS];
@@ -86,8 +90,8 @@ static void *take(void *arg)
 		for (int i = 0; i < count; i++) {
 			struct life *life = &lives[events[i].data];
 			/*
-			 * An interval is longer than a tick, so the tick of the event tells which
-			 * period it reports.
+			 * The event's deadline is rounded to a tick. An interval is longer than a
+			 * tick, so the deadline says which period the event reports.
 			 */
 			uint64_t at = (events[i].expires_ns - life->first_ns) / life->interval_ns;
 			uint64_t last = at + events[i].count - 1;

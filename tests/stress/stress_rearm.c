@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Laws 2 and 4: timers are moved earlier, later and to NEVER at about the time they expire. Each
- * timer is delivered once, with the deadline of the last re-arm that returned 0. After a re-arm
- * returned -ENOENT, no event comes.
+ * Tests laws 2 and 4. Timers are re-armed earlier, later and to NEVER at about the time when they
+ * expire. Each timer must be delivered once, with the deadline of the last re-arm that returned 0.
+ * After a re-arm of a timer has returned -ENOENT, no later re-arm of the timer may return 0.
  */
 #include "rig.h"
 
@@ -10,14 +10,16 @@
 #include <stdlib.h>
 
 #define MOVERS 2
-#define TIMERS 32       /* timers of each mover at a time */
-#define ROUNDING_NS 128 /* a re-armed deadline may be later by this at most */
+#define TIMERS 32 /* number of timers that each mover has at a time */
+/* largest difference between an event's deadline and the requested deadline */
+#define ROUNDING_NS 128
 
 struct moved {
 	timerhub_timer handle;
-	uint64_t asked_ns;        /* the last accepted deadline; UINT64_MAX: NEVER */
-	bool told;                /* a re-arm returned -ENOENT */
-	_Atomic uint64_t came_ns; /* the event's deadline; 0: no event yet */
+	/* deadline of the last re-arm that returned 0; UINT64_MAX: NEVER */
+	uint64_t asked_ns;
+	bool told;                /* a re-arm of the timer has returned -ENOENT */
+	_Atomic uint64_t came_ns; /* deadline in the timer's event; 0: no event has come yet */
 };
 
 static struct rig rig;
@@ -49,14 +51,15 @@ static void move(struct moved *moved, uint64_t deadline_ns)
 	int result = timerhub_rearm(rig.hub, moved->handle, deadline_ns, TIMERHUB_ABSOLUTE);
 
 	expect(result == 0 || result == -ENOENT);
-	expect(!(moved->told && result == 0)); /* the timer had been delivered */
+	/* an earlier re-arm has returned -ENOENT, so the timer is delivered */
+	expect(!(moved->told && result == 0));
 	if (result == 0)
 		moved->asked_ns = deadline_ns;
 	else
 		moved->told = true;
 }
 
-/* Returns a deadline, mostly close to now, sometimes past, far away or NEVER. */
+/* Returns a random deadline: mostly close to now, sometimes in the past, in an hour, or NEVER. */
 static uint64_t some_deadline(struct dice *dice)
 {
 	switch (dice_below(dice, 8)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_queue_stop() while workers are between and inside their waits. Each worker's wait ends,
- * and no event that had expired before stays in the queue.
+ * Tests timerhub_queue_stop() while workers are between and inside their waits. Each worker's wait
+ * must end. No event of a timer that expired before the stop may stay in the queue.
  */
 #include "rig.h"
 
@@ -11,11 +11,12 @@
 #define WORKERS 2
 
 /*
- * In each round the workers use one queue. The stopping thread opens the queue of the next round.
+ * In each round the workers take events from one queue. The thread that stops the queue opens the
+ * queue of the next round.
  */
 static struct rig rig;
 static struct timerhub_queue *_Atomic queue;
-static atomic_uint home; /* workers that have left the round's queue */
+static atomic_uint home; /* number of workers that have left the queue of this round */
 static atomic_bool over;
 
 static void *work(void *argument)
@@ -74,7 +75,8 @@ START_TEST(stopped_workers_come_home)
 		struct timerhub_queue **mine = &queues[round % 2];
 		unsigned count = (unsigned)dice_below(&dice, 4);
 
-		timerhub_queue_close(*mine); /* the workers no longer use its address */
+		/* the workers no longer use the queue of the round before last */
+		timerhub_queue_close(*mine);
 		*mine = queue_open(rig.hub);
 		atomic_store(&home, 0);
 		atomic_store(&queue, *mine);

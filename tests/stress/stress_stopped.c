@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the wording of law 6: "a thread stopped for ever at any single instruction inside arm,
- * rearm or cancel delays no timer but the one it was working on, and no other thread".
+ * Tests law 6, which says: "a thread stopped for ever at any single instruction inside arm, rearm
+ * or cancel delays no timer but the one it was working on, and no other thread".
  *
- * A victim thread makes a call once for each instruction of the library on the call's path. ptrace
- * (tracer.h) stops it there until other threads have armed, re-armed, cancelled and received
- * events, which would hang if they waited for it. After that the victim continues, and its call
- * must end with the same result. If ptrace is not available, tests/service/test_submission.c stops
- * threads at random by a signal.
+ * One thread, the victim, makes the same call many times, once for each instruction of the library
+ * on the call's path. In each call ptrace (tracer.h) stops the victim before one of these
+ * instructions. While the victim is stopped, other threads arm, re-arm, cancel and receive events.
+ * If one of them waited for the victim, it would hang. After that the victim continues, and its
+ * call must end with the same result. If ptrace is not available, only
+ * tests/service/test_submission.c stops threads, at random instants by a signal.
  */
 #include "rig.h"
 #include "tracer.h"
@@ -15,14 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_CHOSEN 200 /* stops per scene, if a stop takes long */
-#define STOPS_STEPPED 50 /* stops per scene, if each is made by single steps */
-#define OTHERS 8         /* timers of the other threads */
+#define STOPS_CHOSEN 200 /* number of stops in each scene, if a stop takes long */
+#define STOPS_STEPPED 50 /* number of stops in each scene, if a stop needs single steps */
+#define OTHERS 8         /* number of timers that the other threads arm */
 #define LEARNINGS 10
-#define LEARNINGS_SANITIZED 3 /* under a sanitizer the paths vary, and the shortest is used */
-#define LESSONS 5             /* runs to find a path that occurs again */
-#define TRIES 6               /* runs to take the same path again */
-#define BATCH 3               /* timers armed by one call */
+#define LEARNINGS_SANITIZED 3 /* number of recorded calls with a sanitizer, whose paths vary */
+#define LESSONS 5             /* number of attempts to find a path that the call takes often */
+#define TRIES 6               /* number of calls in which to stop at one instruction of a path */
+#define BATCH 3               /* number of timers that one call of timerhub_arm_many() arms */
 
 static struct rig rig;
 static struct timerhub_queue *victims_queue;
@@ -35,7 +36,8 @@ static struct {
 } job;
 
 /*
- * A scene: the victim's call when it is stopped, and the calls before, during and after the stop.
+ * A scene is a call in which the victim is stopped, and the calls before, during and after the
+ * stop.
  */
 struct scene {
 	const char *name;
@@ -54,8 +56,9 @@ static void play(const struct scene *scene)
 }
 
 /*
- * The possible paths of the call, after first-time symbol resolution and page faults. The paths
- * differ by the owner's state and by the number of free slots of the CPU.
+ * The shortest and the longest recorded path of the victim's call. The first call is not used,
+ * because it resolves symbols and has page faults. Paths differ because the owner's state and the
+ * number of free slots of the CPU differ.
  */
 static struct tracer_way shortest;
 static struct tracer_way longest;
@@ -91,11 +94,12 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 		if (stopped)
 			return true;
 	}
-	return false; /* the call takes this path too rarely */
+	return false; /* in TRIES calls the victim never took this path */
 }
 
 /*
- * A sanitizer makes the path many times as long. Without breakpoints each stop takes a long time.
+ * Returns whether a stop takes long. With a sanitizer the path of a call is many times as long.
+ * Without breakpoints each stop needs single steps.
  */
 static bool stops_are_dear(void)
 {
@@ -103,9 +107,9 @@ static bool stops_are_dear(void)
 }
 
 /*
- * Stops at all instructions, or at a random choice if stops take long. Returns false if most
- * instructions were not reached. In that case the recorded path was rare, for instance because
- * another program used the processor.
+ * Stops the victim at each instruction of the shortest path. If stops take long, stops at a random
+ * choice of instructions. Returns false if fewer than half of the stops succeeded. In that case the
+ * recorded path was rare, for instance because another program used the processor.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -226,8 +230,8 @@ static void call_cancel(void *argument)
 }
 
 /*
- * The other threads make every call in its smallest form. A call that waits for the victim would
- * hang or be refused.
+ * While the victim is stopped, make each call of the library once or a few times. A call that
+ * waited for the victim would hang or be refused.
  */
 static void others_are_served(void)
 {
@@ -323,11 +327,12 @@ START_TEST(stopped_while_submitting_it_delays_nobody)
 END_TEST
 
 /*
- * A producer is delayed while others submit. The delayed producer finds the current end of the
- * inbox within a cache line of its place, and does not walk over the new entries. The hub is manual
- * and has one lane, into which other threads push 1,600 times. A walk over these entries would take
- * some 16,000 instructions. Six calls are delayed, each at the place where the delay costs most.
- * Together the calls may take SIX_CALLS_MORE_MAX additional instructions.
+ * A producer is delayed in a submission while other threads submit. When the producer continues, it
+ * must find the current end of the inbox within a cache line, and must not walk over the new
+ * entries. The hub is manual and has one lane, into which other threads push 1,600 entries. A walk
+ * over these entries would take about 16,000 instructions. Six kinds of calls are delayed, each at
+ * the instruction where the delay costs most. Together the six calls may take at most
+ * SIX_CALLS_MORE_MAX additional instructions.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16
@@ -367,7 +372,10 @@ static const struct scene six_calls[] = {
 	{ "cancel", prepare_far, call_cancel, others_submit, conclude_any },
 };
 
-/* Returns the largest number of additional instructions, over all places of the delay. */
+/*
+ * Delays the scene's call at each instruction of its path. Returns the largest number of additional
+ * instructions that a delay causes.
+ */
 static unsigned dearest(const struct scene *scene)
 {
 	unsigned most = 0;
@@ -409,13 +417,13 @@ END_TEST
 /* ---- consuming ---- */
 
 /*
- * A consumer stopped for ever keeps only the events that it has taken. The hub is manual, so that
- * the test knows the waiting events.
+ * A consumer that is stopped for ever keeps only the events that it has taken. The hub is manual,
+ * so that the test knows which events wait.
  */
 #define DUE 3
 
 static uint64_t virtual_ns;
-static uint64_t taken; /* events taken by the other consumers while one is stopped */
+static uint64_t taken; /* number of events that all consumers have taken */
 static uint64_t given;
 
 static void call_drain_one(void *argument)
@@ -467,7 +475,10 @@ static void others_are_told(void)
 	taken += 4 * DUE;
 }
 
-/* No event is lost or doubled, and the fd is readable exactly while events wait. */
+/*
+ * After the victim's call: no event may be lost or doubled, and the queue's descriptor must not be
+ * readable.
+ */
 static void conclude_taken(void)
 {
 	expect_cmp(job.result, >=, 0);
@@ -498,9 +509,9 @@ END_TEST
 /* ---- arming the last slots ---- */
 
 /*
- * Laws 7 and 6: a thread stopped in arm keeps one slot from the others, its own, even if it was
- * moving many free slots. Each stop uses a new hub. In the first half of the stops no slot has been
- * used. In the second half all free slots are on the stack of another CPU.
+ * Laws 6 and 7: a thread that is stopped in an arm may keep only its own slot from the other
+ * threads, even if it was moving many free slots. Each stop uses a new hub. In the first scene no
+ * slot has been used. In the second scene all free slots are on the free stack of another CPU.
  */
 #define SLOTS 2048
 
@@ -569,8 +580,9 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 END_TEST
 
 /*
- * The program runs once for each sleeper. Manual hubs have no sleeper, so only one of the two runs
- * tests them.
+ * Returns whether the other run of this program tests the manual hubs. The program runs once with
+ * each sleeper. Manual hubs have no sleeper, so only the run with io_uring tests them, if there is
+ * one.
  */
 static bool manual_elsewhere(void)
 {

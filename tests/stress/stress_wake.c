@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No wake-up is lost, of the owner or of a consumer. One timer is armed at a time, and its armer
- * blocks until it comes. A lost wake-up hangs, which is a failure after ARRIVES. Other threads make
- * the owner's promise earlier and later.
+ * Tests that no wake-up of the owner or of a consumer is lost. Each thread arms one timer at a
+ * time, and blocks until the timer's event comes. If a wake-up is lost, the thread hangs, and the
+ * test fails after ARRIVES. Another thread makes the owner's promise (the time by which the owner
+ * looks at the inbox) earlier and later.
  */
 #include "rig.h"
 
@@ -44,7 +45,8 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 	} while (count == 0);
 	expect_eq(count, 1);
 	expect_eq(event.data, data);
-	if (way == BY_EDGE) /* drain everything, so that the next event makes an edge */
+	/* the queue must be empty, so that the next event writes the descriptor */
+	if (way == BY_EDGE)
 		expect_empty(queue);
 }
 
@@ -80,8 +82,8 @@ static void *ping(void *arg)
 }
 
 /*
- * Arms and expires the earliest timer again and again. So the owner raises its promise while other
- * threads submit.
+ * Arms an early timer again and again, and lets it expire, moves it or cancels it. So the owner
+ * changes its promise while other threads submit.
  */
 static void *move_promise(void *arg)
 {
@@ -117,7 +119,7 @@ START_TEST(wake_is_never_lost)
 }
 END_TEST
 
-/* There are no other threads, so the owner goes to sleep and wakes for each timer. */
+/* No other thread uses the hub, so the owner goes to sleep before each timer and must be woken. */
 START_TEST(wake_is_never_lost_alone)
 {
 	struct dice dice = dice_new(1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See tracer.h. There are two processes. The program has the victim and the other threads. The
- * tracer is forked before there are threads, and gets its orders through a socket. Both processes
- * share the memory with the recorded path. The victim marks the beginning and the end of each call
- * by int3.
+ * Implements the tracer of tracer.h with two processes. The test program has the victim and the
+ * other threads. The tracer's process is forked before there are threads, and gets its orders
+ * through a socket. Both processes share the memory with the recorded path. The victim executes
+ * int3, a mark, before and after each call.
  */
 #include "tracer.h"
 
@@ -33,7 +33,8 @@ enum what { ATTACH, LEARN, STOP_AT, LEARN_REST, FINISH };
 
 struct order {
 	enum what what;
-	unsigned times; /* stop at the victim's nth visit of the instruction */
+	/* stop when the victim reaches the instruction for this time, counted from 1 */
+	unsigned times;
 	uintptr_t at;
 };
 
@@ -41,7 +42,8 @@ static struct shared {
 	uintptr_t begin; /* address range of the library's code */
 	uintptr_t end;
 	pid_t victim;
-	bool breakpoints_fire; /* false on some virtual processors */
+	/* whether debug registers work; false on some virtual processors */
+	bool breakpoints_fire;
 	struct tracer_way way;
 } * shared;
 
@@ -58,8 +60,8 @@ static uintptr_t peek_register(size_t offset)
 }
 
 /*
- * Let the victim stop before the instruction at `at`. If `at` is 0, the victim does not stop.
- * Returns 0 or an errno.
+ * Set a breakpoint in a debug register, which stops the victim before the instruction at `at`. If
+ * `at` is 0, remove the breakpoint. Returns 0 or an errno.
  */
 static int set_breakpoint(uintptr_t at)
 {
@@ -70,8 +72,9 @@ static int set_breakpoint(uintptr_t at)
 }
 
 /*
- * Waits until the victim stops. Returns false if it stopped at a mark, whose trap is SI_KERNEL. A
- * step over a system call ends with TRAP_BRKPT. If the tracer exits here, the program reads EOF.
+ * Waits until the victim stops. Returns false if the victim stopped at a mark, whose trap is
+ * SI_KERNEL. A step over a system call ends with TRAP_BRKPT. If the victim did not stop as
+ * expected, the tracer exits, and the test program reads EOF from the socket.
  */
 static bool await_stop(void)
 {
@@ -98,8 +101,9 @@ static bool go_on(enum __ptrace_request request)
 }
 
 /*
- * Find out whether breakpoints work. The victim is at a mark, outside the library. A breakpoint
- * before the next instruction must stop it earlier than a step over that instruction.
+ * Find out whether breakpoints in debug registers work. The victim is at a mark, outside the
+ * library. A breakpoint before the next instruction must stop the victim before a single step has
+ * executed that instruction.
  */
 static void probe_breakpoints(void)
 {
@@ -133,8 +137,8 @@ static bool go_on_to(uintptr_t at)
 }
 
 /*
- * Step to the next instruction of the library, and run through other code. Returns false if the
- * victim has reached the mark.
+ * Let the victim execute one instruction of the library and all following code outside the library.
+ * Returns false if the victim has reached the mark at the end of the call.
  */
 static bool step(void)
 {
@@ -185,7 +189,7 @@ static bool run_to(const struct order *order)
 	return going;
 }
 
-/* Returns 0 or an errno. */
+/* Attaches the tracer to the victim, and tries a breakpoint. Returns 0 or an errno. */
 static int attach(void)
 {
 	int status;
@@ -245,7 +249,10 @@ static int tracer_socket;
 static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
-/* Number of ended calls; its release makes the victim's writes visible. */
+/*
+ * Number of calls that the victim has ended. The victim's increment releases the writes of the
+ * call.
+ */
 static atomic_uint calls_ended;
 
 struct job {
@@ -269,7 +276,7 @@ static void *run_victim(void *arg)
 	struct job job;
 
 	(void)arg;
-	thread_pin(0); /* the victim and other threads share the per-CPU data */
+	thread_pin(0); /* the victim and the other threads use the same per-CPU data */
 	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();
@@ -309,7 +316,8 @@ static void start_tracer(void)
 	}
 	close(sockets[1]);
 	tracer_socket = sockets[0];
-	(void)prctl(PR_SET_PTRACER, tracer); /* fails on some systems */
+	/* some systems refuse this call, and need no permission */
+	(void)prctl(PR_SET_PTRACER, tracer);
 }
 
 bool tracer_open(void)
@@ -375,7 +383,7 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	struct order order = { .what = STOP_AT, .at = way->instructions[instruction] };
 	bool stopped;
 
-	/* The path may contain an instruction several times. */
+	/* The path may contain the instruction several times. Stop at the right time. */
 	for (unsigned i = 0; i <= instruction; i++)
 		order.times += way->instructions[i] == order.at;
 	stopped = send_order(order);

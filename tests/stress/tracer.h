@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that stops one thread of the program, the victim, before a chosen instruction of the
- * library, by ptrace and a debug register. The tracer records the path of a call, instruction by
- * instruction. It runs through code outside the library (the vdso's clock, a sanitizer's runtime
- * with its locks) at full speed. If debug registers never fire, it uses single steps only.
+ * The tracer is a process that stops one thread of the test program, the victim, before a chosen
+ * instruction of the library. The tracer uses ptrace and a debug register. It records the path of a
+ * call, instruction by instruction. Code outside the library (the vdso's clock, a sanitizer's
+ * runtime with its locks) runs at full speed. If the machine's debug registers never fire, the
+ * tracer uses only single steps.
  *
- * One thread makes all of these calls. The tracer runs on x86-64 only.
+ * One thread must make all calls of this header. The tracer exists for x86-64 only.
  */
 #ifndef TESTS_TRACER_H
 #define TESTS_TRACER_H
@@ -15,39 +16,43 @@
 
 #define TRACER_WAY_MAX 20000
 
-/* The instructions of the library on the path of a call. */
+/* The addresses of the library's instructions on the path of a call. */
 struct tracer_way {
 	unsigned length;
 	uintptr_t instructions[TRACER_WAY_MAX];
 };
 
 /*
- * Starts the process and the victim. Returns false, with the reason printed, if the system refuses
- * this.
+ * Starts the tracer's process and the victim. If the system refuses ptrace, prints the reason and
+ * returns false.
  */
 bool tracer_open(void);
-/* Ends the process, while the victim is between two calls. */
+/* Ends the tracer's process and the victim. The victim must not be inside a call. */
 void tracer_close(void);
 
 /*
- * Returns whether debug registers never fire. Call it after the first tracer_learn(). Without them,
- * a stop steps over all earlier instructions, which takes about a hundred times as long.
+ * Returns whether the machine's debug registers never fire. Call this function after the first
+ * tracer_learn(). Without debug registers, a stop needs a single step for each earlier instruction,
+ * which takes about a hundred times as long.
  */
 bool tracer_only_steps(void);
 
-/* Sets the victim's next call. */
+/* Lets the victim make this call, under the tracer's control. */
 void tracer_call(void (*call)(void *), void *argument);
 
-/* Runs the call to its end and records its instructions. The next recording overwrites the path. */
+/*
+ * Runs the victim's call to its end, and records the instructions of the library on its path. The
+ * next recording overwrites the path.
+ */
 const struct tracer_way *tracer_learn(void);
 
 /*
- * Runs the call up to the instruction with this number, from 0, of a recorded path, and leaves the
- * victim there. Returns false if the call took another path and has ended.
+ * Runs the victim's call up to the instruction way->instructions[instruction], and leaves the
+ * victim stopped before it. Returns false if the call took another path and has ended.
  */
 bool tracer_stop_at(const struct tracer_way *way, unsigned instruction);
 
-/* Runs the rest of a stopped call and records it, as tracer_learn() does. */
+/* Runs the rest of the call of a stopped victim, and records the rest, as tracer_learn() does. */
 const struct tracer_way *tracer_learn_rest(void);
 
 /* Lets a stopped victim finish its call. */
