@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on sequences of calls. The bytes are calls of a manual hub, made through the model of
- * ../unit/hub_model.h, which checks each result. After the last call, every remaining expiry must
- * come. So each armed timer is delivered, cancelled or dropped, unless its deadline is later than
- * the last time of the clock.
+ * A target of libFuzzer that makes sequences of calls. The input's bytes stand for calls of a
+ * manual hub. The target makes each call through the model of ../unit/hub_model.h, which checks the
+ * result. After the last call the target advances the hub to the last time of its clock. Then each
+ * armed timer must have been delivered, cancelled or dropped, unless its deadline is later.
  */
 #include "hub_model.h"
 #include "input.h"
 
 /*
- * The first byte of a call has the kind of call, two bits for the meaning of its time, a bit that
- * chooses a variant, and the queue.
+ * The first byte of a call has the kind of call, two bits for the meaning of the call's time, a bit
+ * that chooses a variant of the call, and the number of the queue.
  */
 #define CALL_WHAT 15
-#define CALL_ABSOLUTE 16 /* the time is a point in time, not a delay */
-#define CALL_FROM_NOW 32 /* a point in time is given relative to now */
-#define CALL_NEVER 32    /* a delay is NEVER */
-#define CALL_OTHER 64    /* makes the second of two similar calls, or a kept timer */
+#define CALL_ABSOLUTE 16 /* the call's time is a point in time, not a delay */
+#define CALL_FROM_NOW 32 /* with CALL_ABSOLUTE: the input's time is added to the present time */
+#define CALL_NEVER 32    /* without CALL_ABSOLUTE: the delay is NEVER */
+#define CALL_OTHER 64    /* choose the second of two similar calls, or a kept timer */
 #define CALL_QUEUE 128
 
 enum {
@@ -47,7 +47,7 @@ static uint64_t input_expires(struct input *input, const struct model *model, ui
 	return ((call & CALL_FROM_NOW) != 0 ? model->now_ns : 0) + input_ns(input);
 }
 
-/* Returns a live or stale handle, or any number. */
+/* Returns a handle for the next call: of a live timer, of a timer that has ended, or any number. */
 static timerhub_timer input_handle(struct input *input, const struct model *model)
 {
 	uint8_t byte = input_byte(input);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libFuzzer on the option structs. The target passes any bytes as the config of a hub or a queue,
- * as a spec, or as an array of specs. A struct may claim any size, and its memory has exactly this
- * size. A valid struct is accepted and has its effect. An invalid struct is refused with the errno
- * of one of its faults, and the call writes no output.
+ * A target of libFuzzer that passes arbitrary option structs to the library. The input's bytes
+ * become the config of a hub or a queue, a spec, or an array of specs. A struct may claim any size,
+ * and its memory has exactly this size. If the struct is valid, the library must accept it, and the
+ * struct must have its effect. If the struct is invalid, the call must return the errno of one of
+ * the struct's faults, and must write no output.
  */
 #include <errno.h>
 #include <sched.h>
@@ -18,19 +19,22 @@
 #define NEVER UINT64_MAX
 #define LAST_NS ((UINT64_C(1) << 63) - 128) /* the largest deadline */
 #define NOW_MAX_NS (UINT64_C(1) << 62)
-#define SIZE_MAX_BYTES 4096 /* largest size of an option struct */
+#define SIZE_MAX_BYTES 4096 /* largest size that an option struct may have, in bytes */
 #define TIMERS_MAX_MAX 67108862u
 #define BATCH 8
 
 static void *const untouched = (void *)&untouched;
 
-/* The faults for which the library or the kernel may refuse a struct. */
+/* The faults of a struct, for which the library or the kernel may refuse it. */
 struct faults {
 	bool invalid, too_big, out_of_range;
-	bool no_processor; /* found by the kernel, after it has granted all other resources */
+	/*
+	 * the config names a processor on which the thread may not run; the kernel finds this last
+	 */
+	bool no_processor;
 };
 
-/* Returns whether the struct has no fault that the library itself finds. */
+/* Returns whether the struct has no fault that the library itself checks. */
 static bool well_formed(const struct faults *faults)
 {
 	return !faults->invalid && !faults->too_big && !faults->out_of_range;
@@ -55,7 +59,10 @@ static uint32_t size_in(const void *options)
 	return size;
 }
 
-/* Returns true if the struct is large enough for its members to be read. */
+/*
+ * Adds the faults of the size that a struct claims. Returns true if the struct is large enough for
+ * its members to be read.
+ */
 static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known_bytes,
                        struct faults *faults)
 {
@@ -69,8 +76,8 @@ static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known
 }
 
 /*
- * Returns `count` structs of the size that the first struct claims. Their memory ends with the last
- * struct. The caller must free() it.
+ * Returns memory with `count` structs of the size that the first struct claims. The memory ends
+ * with the last struct, so that a read beyond it is found. The caller must free() the memory.
  */
 static unsigned char *options_from(struct input *input, unsigned count)
 {
@@ -126,8 +133,8 @@ static struct faults config_faults(const unsigned char *bytes)
 }
 
 /*
- * Returns whether the kernel may refuse a valid config with `result`. For instance it may refuse
- * io_uring to a config that insists on it.
+ * Returns whether the kernel may refuse a hub with a valid config with `result`. For instance, the
+ * kernel may refuse io_uring, and the config may insist on io_uring.
  */
 static bool kernel_refuses(const struct timerhub_config *config, int result)
 {
@@ -155,7 +162,7 @@ static void hub_lives(struct timerhub *hub, const struct timerhub_config *config
 	expect_eq(timerhub_cancel(hub, timer), 0);
 }
 
-/* Returns a name made of the remaining bytes. The caller must free() it. */
+/* Returns a thread name made of the remaining bytes. The caller must free() the name. */
 static char *name_from(struct input *input)
 {
 	size_t count = input->left;
@@ -221,7 +228,10 @@ static void fuzz_queue_config(struct input *input, struct timerhub *hub)
 
 /* ---- spec ---- */
 
-/* Returns false if the spec has no deadline. */
+/*
+ * Stores the deadline that the spec asks for. Returns false if the deadline would be later than the
+ * largest deadline.
+ */
 static bool deadline_of(const struct timerhub_spec *spec, uint64_t now_ns, uint64_t *ret_ns)
 {
 	*ret_ns = spec->expires_ns;
@@ -249,7 +259,10 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 	faults->out_of_range |= !deadline_of(&spec, now_ns, &deadline_ns);
 }
 
-/* The timer must not come a nanosecond before its deadline, and no later than its slack permits. */
+/*
+ * Checks that the timer does not come a nanosecond before its deadline, and comes no later than its
+ * slack permits.
+ */
 static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, timerhub_timer timer,
                         const struct timerhub_spec *spec)
 {
@@ -307,7 +320,10 @@ static void fuzz_spec(struct input *input, struct timerhub *hub, struct timerhub
 	free(bytes);
 }
 
-/* Returns the faults of all structs of the array. Each struct must claim the stride as its size. */
+/*
+ * Returns the faults of all structs of the array. Each struct must claim the same size as the first
+ * struct, which is the distance between two structs.
+ */
 static struct faults specs_faults(const unsigned char *bytes, unsigned count, uint64_t now_ns)
 {
 	struct faults faults = { .invalid = false };
@@ -320,7 +336,8 @@ static struct faults specs_faults(const unsigned char *bytes, unsigned count, ui
 
 		spec_faults(spec, size, now_ns, &faults);
 		if (faults.invalid || faults.too_big)
-			return faults; /* the next struct may be outside this memory */
+			/* the next struct may be outside the memory of the array */
+			return faults;
 		faults.invalid |= size_in(spec) != size;
 	}
 	return faults;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fuzzer's bytes, read from front to back, followed by zeros. The coding lets few bytes reach
- * large values. A time is a power of two, a power of two minus one, or a small multiple of a power
- * of two.
+ * Reads the bytes of a fuzzer's input from front to back. After the last byte the input has zeros.
+ * A time is coded so that one or two bytes reach large values: a power of two, a power of two minus
+ * one, or a small multiple of a power of two.
  */
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H
@@ -46,7 +46,9 @@ static inline uint64_t input_word(struct input *input)
 	return word;
 }
 
-/* Two bits choose the kind, six bits the power of two. */
+/*
+ * Reads a time. Two bits of its first byte choose the kind of time, and six bits the power of two.
+ */
 static inline uint64_t input_ns(struct input *input)
 {
 	uint8_t code = input_byte(input);

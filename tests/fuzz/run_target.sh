@@ -1,7 +1,7 @@
 #!/bin/sh
-# SPDX-License-Identifier: MIT
-# run_target.sh TARGET CORPUS OPTION...: a fuzz target over all of its corpus, and then on, by the
-# options. What it finds is thrown away, but for an input that fails: its name is told.
+# SPDX-License-Identifier: MIT run_target.sh TARGET CORPUS OPTION... runs a fuzz target on all
+# inputs of its corpus, and then on new inputs, by the options. New inputs are thrown away. If an
+# input fails, it is kept, and its file name is printed.
 set -eu
 
 target=$1
@@ -10,7 +10,7 @@ shift 2
 ls "$corpus"/* >/dev/null # an empty corpus is a failure
 finds=$(mktemp -d)
 trap 'rm -rf "$finds"' EXIT
-# If the fuzzer finds a fault, the test fails. libFuzzer's status for this is 77, which meson would
-# take for a skipped test.
+# -error_exitcode=1 makes the test fail if the target fails. libFuzzer's usual status for a failure
+# is 77, which meson would take for a skipped test.
 "$target" -timeout=60 -print_final_stats=1 -error_exitcode=1 -artifact_prefix="$target-" "$@" \
 	"$finds" "$corpus"

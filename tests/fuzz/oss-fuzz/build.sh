@@ -1,8 +1,8 @@
 #!/bin/bash
-# SPDX-License-Identifier: MIT
-# Builds the fuzz targets as OSS-Fuzz asks: compilers and flags are in the environment, the programs
-# and their first inputs go to $OUT. They run where no other package is, so all libraries are linked
-# statically. The targets do not use io_uring, and its library would be one package more.
+# SPDX-License-Identifier: MIT Builds the fuzz targets as OSS-Fuzz asks. Compilers and flags are in
+# the environment, and the programs and their first inputs go to $OUT. The programs run on a machine
+# without other packages, so all libraries are linked statically. The targets do not use io_uring,
+# so the library is built without io_uring.
 set -eu
 
 cd "$SRC/timerhub"
