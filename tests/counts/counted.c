@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of the library, whose instructions check_counts.py counts under callgrind. Only the work
- * inside counted() is counted. For each call of counted(), callgrind writes a file.
+ * Makes calls of the library, so that check_counts.py can count their instructions by callgrind.
+ * Only the instructions inside the function counted() are counted. For each call of counted(),
+ * callgrind writes a file.
  *
- * Each run executes the same instructions, on every machine. A manual hub has no thread and no
- * clock. The hub has room for many more timers than are armed. The library's questions about the
- * processors are answered here, because their number decides how many free stacks and inbox lanes
- * there are, and the calling one decides which slots the timers get.
+ * Each run executes the same instructions on every machine. The hub is manual, so it has no thread
+ * and no clock. The hub has room for many more timers than the program arms. The program replaces
+ * sysconf() and sched_getcpu(). The number of processors would decide how many free stacks and
+ * inbox lanes the hub has. The calling thread's processor would decide which slots the timers get.
  *
- * The functions inline_* have the inline halves of timerhub_loop.h. Their instructions are counted
- * too, although they lie in this program.
+ * The functions inline_* contain the inline functions of timerhub_loop.h. Their instructions are
+ * counted too, although they are in this program and not in the library.
  *
- * Prints a line for each operation, in the order of the calls of counted(): its name, and how often
- * it was done.
+ * Prints a line for each operation, in the order of the calls of counted(). The line has the
+ * operation's name and the number of times that it was done.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -28,7 +29,7 @@
 #define ROOM (1u << 20)
 #define BATCH 32
 #define SECOND_NS 1000000000ull
-#define STEP_NS 64000 /* distance between two deadlines */
+#define STEP_NS 64000 /* distance between the deadlines of two neighbouring timers */
 
 static struct timerhub *hub;
 static struct timerhub_queue *queue;
@@ -270,7 +271,7 @@ static void stop_each_inline(void)
 		must(inline_stop(&timeouts[i]), 1, "stop");
 }
 
-/* A timeout that is set for the first time is filed in the next turn. */
+/* Sets each timeout for the first time. The loop files such a timeout in its next turn. */
 static void set_and_file(void)
 {
 	for (unsigned i = 0; i < TIMERS; i++)
@@ -384,13 +385,14 @@ static const struct operation {
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 };
 
-/* check_counts.py names this function to callgrind. */
+/* Callgrind counts only inside this function, because check_counts.py passes its name. */
 __attribute__((noinline)) void counted(void (*body)(void));
 
 void counted(void (*body)(void))
 {
 	body();
-	__asm__ volatile(""); /* no tail call, so that this function ends after the body */
+	/* prevents a tail call, so that counted() returns only after the body */
+	__asm__ volatile("");
 }
 
 static void open_hub(void)
@@ -413,12 +415,15 @@ static void fill_specs(void)
 			                           .fn = count_event };
 }
 
-/* Each operation has a hub of its own, so no figure depends on the operations before. */
+/*
+ * Measures one operation on a hub of its own, so that its figure does not depend on earlier
+ * operations.
+ */
 static void measure(const struct operation *operation)
 {
 	open_hub();
 	fill_specs();
-	arm_all(); /* arm once before, so that the counted run reuses slots */
+	arm_all(); /* use the slots once, so that the counted operation reuses slots */
 	cancel_all();
 	settle();
 	operation->prepare();

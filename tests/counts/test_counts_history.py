@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 TOOL = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
                     pathlib.Path(__file__).parents[2] / "tools/bench/counts-history").resolve()
 SVG = "{http://www.w3.org/2000/svg}"
-# The user's configuration of git has no effect.
+# With these variables the user's configuration of git has no effect on the test.
 WHO = {f"GIT_{role}_{what}": word for role in ("AUTHOR", "COMMITTER")
        for what, word in (("NAME", "A"), ("EMAIL", "a@example.org"))}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull,
@@ -96,7 +96,8 @@ class History(unittest.TestCase):
         picture = xml.etree.ElementTree.parse(path).getroot()
         lines = [[tuple(map(float, place.split(","))) for place in line.get("points").split()]
                  for line in picture.iter(f"{SVG}polyline")]
-        # Five commits wrote the file. Only the last has a figure of `now`.
+        # Five commits of the small repository wrote figures.txt. Only the last commit has a figure
+        # of `now`.
         self.assertEqual([len(line) for line in lines], [5, 5, 1])
         arm, wait, _ = lines
         self.assertGreater(arm[1][1], arm[0][1])  # fewer instructions are lower in the picture
