@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See console.h. Tested by tests/tools/test_help_and_version.py. */
+/*
+ * The common functions of all tools. See console.h. Tested by tests/tools/test_help_and_version.py.
+ */
 #include "console.h"
 
 #include <errno.h>
@@ -14,8 +16,8 @@
 #define WORK_QUIET_NS (2 * NS_PER_S)
 #define WORK_STEP_NS (NS_PER_S / 5)
 /*
- * The line is shorter than the narrowest terminal by one, since a line that wraps cannot be
- * cleared.
+ * largest width of the progress line, one less than the common width of a terminal. A line that
+ * wraps cannot be cleared.
  */
 #define WORK_COLUMNS 79
 
@@ -67,9 +69,9 @@ const char *console_colour(FILE *stream, enum console_colour colour)
 /* ---- long work ---- */
 
 static struct {
-	const char *name; /* NULL: no progress is shown */
+	const char *name; /* name of the work; NULL if no progress is shown */
 	uint64_t begun_ns;
-	uint64_t shown_ns; /* time at which the line was last written */
+	uint64_t shown_ns; /* time of the last write of the progress line */
 	bool is_shown;
 } work;
 
@@ -88,7 +90,7 @@ void console_work_begin(const char *name)
 	work.shown_ns = 0;
 }
 
-/* Returns whether the line must be written at this time. */
+/* Returns whether the progress line must be written at the time at_ns. */
 static bool work_is_due(uint64_t at_ns)
 {
 	return at_ns - work.begun_ns >= WORK_QUIET_NS && at_ns - work.shown_ns >= WORK_STEP_NS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common functions of the tools. The functions answer --help and --version, end a tool whose
+ * The common functions of all tools. The functions answer --help and --version, end a tool whose
  * output cannot be written, and handle colour and the progress of long work. Each tool defines its
  * name and its help.
  */
@@ -14,28 +14,32 @@ extern const char console_tool[];
 /* The help has at most 24 lines of 80 columns. tests/tools/test_help_and_version.py checks this. */
 extern const char console_help[];
 
-/* Answer --help, -h, --version and -V. Returns false on any other word. */
+/*
+ * If the word is --help, -h, --version or -V, answer the word. Returns whether the word was
+ * answered.
+ */
 bool console_answer(const char *word);
 
 /*
- * Flush standard output. Returns `status`. If some output could not be written, prints an error and
- * returns `failed`.
+ * Flush standard output. Returns `status`. If some output could not be written, print an error and
+ * return `failed`.
  */
 int console_end(int status, int failed);
 
 enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };
 
 /*
- * Returns the sequence that switches to a colour, or "" unless the stream is a terminal. NO_COLOR
- * in the environment, or a dumb terminal, means no colour.
+ * Returns the escape sequence that switches the stream to a colour. If the stream is not a
+ * terminal, or the terminal is dumb, or the environment has NO_COLOR, returns "".
  */
 const char *console_colour(FILE *stream, enum console_colour colour);
 
 /*
- * Show the progress of long work. Between begin and end, console_work() writes a line to standard
- * error. The progress is written only to a terminal, only after 2 s, and at most five times a
- * second. console_work_end() clears the line. The tool calls console_work_end() before it prints.
- * Without a call of console_work_begin(), console_work() does nothing.
+ * Show the progress of long work. Between console_work_begin() and console_work_end(),
+ * console_work() writes a line to standard error. The line is written only to a terminal, only
+ * after 2 s of work, and at most five times a second. console_work_end() clears the line. A tool
+ * calls console_work_end() before it prints. Without a call of console_work_begin(), console_work()
+ * does nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-journal: prints and repairs the journal in a directory. check, dump and stat change
- * nothing and take no lock. If a process has the journal open, they read the files as they are at
- * that moment. Tested by tests/journal/tool_test.py.
+ * timerhub-journal: prints and repairs the journal in a directory. The commands check, dump and
+ * stat change nothing and take no lock. If a process has the journal open, the commands read the
+ * files as they are at that moment. Tested by tests/journal/tool_test.py.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -139,7 +139,8 @@ static void dump_bytes(const struct reader *reader, uint64_t from, uint64_t to, 
 }
 
 /*
- * Go on to the next good record, or to the end. Returns 1 at a record, 0 at the end, or an error.
+ * Skip bytes up to the next good record, or up to the end of the segment. Returns 1 at a record, 0
+ * at the end, or a negative errno.
  */
 static int dump_bad(struct reader *reader, uint64_t sequence)
 {
@@ -159,7 +160,10 @@ static int dump_bad(struct reader *reader, uint64_t sequence)
 	return 0;
 }
 
-/* Print all records. A damaged place is named, and the dump continues behind it. */
+/*
+ * Print all records of a segment. For damaged bytes print their offset and count, and continue with
+ * the next good record.
+ */
 static int dump_records(struct reader *reader)
 {
 	uint64_t sequence = 0;
@@ -184,7 +188,7 @@ static int dump_records(struct reader *reader)
 	}
 }
 
-/* Read only the names of the segments, and sort them. */
+/* Find the segments by the names of the files only. The headers may be damaged. */
 static int dump(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
@@ -278,7 +282,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* number of arguments, including the directory */
+	int arguments; /* number of arguments of the command, including the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 
@@ -307,7 +311,7 @@ static int run(const struct command *command, char **arguments)
 	return result;
 }
 
-/* Run the command that the arguments name. Returns the exit status. */
+/* Run the command named by argv[1]. Returns the exit status. */
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)

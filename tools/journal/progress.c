@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See progress.h. The disk gets another table of calls, which counts the bytes and then calls the
- * original function. The tool has only one such disk.
+ * Shows the progress of timerhub-journal. See progress.h. progress_begin() gives the disk another
+ * table of calls. Each call in the table counts the bytes and then calls the disk's original
+ * function. The tool has only one disk with this table.
  */
 #include "progress.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See repair.h. The repair copies all tasks that it can read into one new segment behind the old
- * segments. When the new segment is stable, the repair renames the old segments, one after the
- * other from the first, and keeps them. After the renames the repair writes another segment, which
- * says that the journal begins with the new segment. A repair that was killed can be run again with
- * the same outcome, because a later record always replaces an earlier record of the same task. At
- * its end the repair checks that the journal opens.
+ * Repairs a damaged journal. See repair.h. The repair copies all tasks that it can read into one
+ * new segment behind the old segments. When the new segment is on stable storage, the repair
+ * renames the old segments to *.bad, from the first to the last. After the renames the repair
+ * writes another segment, which says that the journal begins with the new segment. A later record
+ * always replaces an earlier record of the same task. Therefore a repair that was killed can be run
+ * again with the same outcome. At the end the repair checks that the journal opens.
  */
 #include "repair.h"
 
@@ -46,7 +46,7 @@ static int repair_copy(struct log *log, const struct task *task)
 	return result;
 }
 
-/* Rename a damaged segment to NAME.bad. */
+/* Rename the damaged segment `number` to NAME.bad. */
 static int repair_set_aside(struct disk *disk, uint64_t number)
 {
 	char name[DISK_NAME_MAX], bad[DISK_NAME_MAX + 4];
@@ -56,8 +56,8 @@ static int repair_set_aside(struct disk *disk, uint64_t number)
 	(void)snprintf(bad, sizeof(bad), "%s.bad", name);
 	result = disk->ops->rename(disk, name, bad);
 	/*
-	 * Rename from the first segment on: the journal is consistent without its first segments,
-	 * but not without its last.
+	 * Rename the first segment first. A repair that is killed may leave some segments renamed.
+	 * A journal is consistent without its first segments, but not without its last segments.
 	 */
 	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }
@@ -85,8 +85,8 @@ static void repair_copy_one(void *context, struct task *task)
 }
 
 /*
- * All tasks go into one segment, whatever its size: readers accept any size, and compaction divides
- * it later.
+ * Copy all tasks into one segment, which may become large. Readers accept a segment of any size.
+ * Compaction later divides a large segment.
  */
 static int repair_copy_all(struct log *log, const struct replay *replay)
 {
@@ -118,7 +118,7 @@ static int repair_write_anew(struct disk *disk, struct replay *replay)
 	return result;
 }
 
-/* Check that open would accept the journal. */
+/* Check that timerhub_journal_open() would accept the repaired journal. */
 static int repair_check(struct disk *disk)
 {
 	struct replay replay;
@@ -158,7 +158,10 @@ int repair_run(struct disk *disk, struct repair_report *ret_report)
 	report.tasks = replay.tasks.count;
 	report.lost_bytes = replay.torn_bytes;
 	replay_fini(&replay);
-	/* An unreadable record counts as damaged. A failed write ends the repair. */
+	/*
+	 * A record that cannot be read (-EIO) counts as damaged, and the repair goes on. A failed
+	 * write ends the repair.
+	 */
 	if (result == -EBADMSG || result == -EIO) {
 		report.was_whole = false;
 		result = repair_salvage(disk, &report);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See task_commands.h. list and show read the files, as check does, so they also work while a
- * process has the journal open. cancel, move and revive open the journal themselves. Tested by
- * tests/journal/tool_test.py.
+ * Implements the commands of timerhub-journal for single tasks. See task_commands.h. The commands
+ * list and show only read the files, as check does. Therefore list and show also work while a
+ * process has the journal open. The commands cancel, move and revive open the journal, so no other
+ * process may have it open. Tested by tests/journal/tool_test.py.
  */
 #include "task_commands.h"
 
@@ -27,7 +28,7 @@ int tool_complain(const char *what, int error)
 	return FAILED;
 }
 
-/* The reason is the last column, where it is easy to see. */
+/* The reason follows the usage, because the last line is easy to see. */
 int tool_wrong_use(const char *reason, const char *text)
 {
 	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
@@ -63,8 +64,8 @@ static int hex_digit(char character)
 }
 
 /*
- * Convert the text that tool_print_key() prints back to a key. Returns the key's length, or 0 if
- * the text is not a key.
+ * Convert the text of a key, in the form of tool_print_key(), back to the key. Returns the key's
+ * length in bytes, or 0 if the text is not a key.
  */
 static size_t read_key(const char *text, unsigned char *key)
 {
@@ -89,7 +90,10 @@ static size_t read_key(const char *text, unsigned char *key)
 	return length;
 }
 
-/* The task that the user names: by its key if key_len is not 0, otherwise by `id`. */
+/*
+ * The task that the user means. If key_len is not 0, the user has given the task's key, otherwise
+ * its id.
+ */
 struct meant {
 	uint64_t id;
 	size_t key_len;
@@ -163,7 +167,7 @@ static void print_task(const struct task *task)
 	(void)printf("\n");
 }
 
-/* Read the files as they are now. Returns an exit status. */
+/* Read the files of the journal as they are now into `replay`. Returns an exit status. */
 static int look(struct disk *disk, const char *dir, struct replay *replay)
 {
 	int result;
@@ -235,7 +239,7 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
-/* Print the reason why the change was not made. Returns an exit status. */
+/* Print the reason why the change `op` of the task was refused. Returns an exit status. */
 static int complain_of_change(const char *task, int error, uint32_t op)
 {
 	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)
@@ -248,7 +252,7 @@ static int complain_of_change(const char *task, int error, uint32_t op)
 	return tool_complain(task, error);
 }
 
-/* Change the task that the arguments name. */
+/* Open the journal arguments[0] and change its task arguments[1]. Returns an exit status. */
 static int change_one(char **arguments, struct timerhub_journal_change *change)
 {
 	struct timerhub_journal *journal = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that print or change single tasks, and functions that all commands share. */
+/*
+ * The commands of timerhub-journal that print or change single tasks, and functions for all
+ * commands.
+ */
 #ifndef JOURNAL_TASK_COMMANDS_H
 #define JOURNAL_TASK_COMMANDS_H
 
@@ -7,20 +10,24 @@
 
 enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
-/* Print an error. Returns FAILED. */
+/* Print an error message: `what` and the text of `error`, a negative errno. Returns FAILED. */
 int tool_complain(const char *what, int error);
 
-/* Print the short usage, and the error in `text` if it is not NULL. Returns WRONG_USE. */
+/*
+ * Print the short usage, the wrong argument `text` if it is not NULL, and the reason. Returns
+ * WRONG_USE.
+ */
 int tool_wrong_use(const char *reason, const char *text);
 
 /*
- * Print any bytes as one word. Blanks, backslashes and bytes that are not printable are in
- * hexadecimal.
+ * Print `before`, and then a key of any bytes as one word. Blanks, backslashes and bytes that are
+ * not printable are in hexadecimal.
  */
 void tool_print_key(const char *before, const void *key, size_t key_len);
 
 /*
- * These functions run a command and return the exit status. `arguments` begin with the directory.
+ * Each function runs the command of its name and returns the exit status. arguments[0] is the
+ * journal's directory.
  */
 int tool_list(struct disk *disk, char **arguments);
 int tool_show(struct disk *disk, char **arguments);

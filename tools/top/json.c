@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See json.h. A member that struct timerhub_stats has too gets the same name. man/timerhub-top.1
- * lists all names. The texts have been reduced to printable ASCII, so only quotes and backslashes
- * need an escape.
+ * Writes the readings of timerhub-top as JSON. See json.h. A JSON member that is also in struct
+ * timerhub_stats has its name there. man/timerhub-top.1 lists all names. target.c has reduced all
+ * texts to printable ASCII. In such a text only quotes and backslashes need an escape.
  */
 #include "json.h"
 
@@ -83,7 +83,10 @@ static void json_rates(FILE *out, const struct reading *now, const struct readin
 	fputc('}', out);
 }
 
-/* Empty buckets are left out. The last bucket has no bound, so its bound is null. */
+/*
+ * Write the buckets of the lateness histogram that are not empty. The last bucket has no upper
+ * bound, and null in its place.
+ */
 static void json_buckets(FILE *out, const struct lateness *lateness)
 {
 	const char *separator = "";

@@ -84,7 +84,7 @@ static int parse_interval(const char *text, struct options *options)
 
 	options->interval_s = strtod(text, &end);
 	options->interval_given = true;
-	/* The condition is written so that NaN fails too. */
+	/* If interval_s is NaN, both comparisons are false, and the interval is refused. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
 		return misused("the interval is 0.05 to 3600 seconds");
@@ -105,8 +105,8 @@ static int parse_pid(const char *text, struct options *options)
 }
 
 /*
- * Returns 0 if the arguments are right, -1 if they are wrong, or 1 if --help or --version was
- * answered.
+ * Parse the arguments. Returns 0 if the arguments are right, or -1 if they are wrong. Returns 1 if
+ * --help or --version was answered.
  */
 static int parse(int argc, char **argv, struct options *options)
 {
@@ -145,7 +145,10 @@ static int parse(int argc, char **argv, struct options *options)
 	return parse_pid(argv[optind], options);
 }
 
-/* A signal sets the flag to stop and ends the pause between two readings early. */
+/*
+ * Install a handler for SIGINT, SIGTERM and SIGHUP, which sets `stopped`. The signal also ends the
+ * pause between two readings.
+ */
 static void catch_signals(void)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
@@ -177,7 +180,7 @@ static void print_pages(const struct watch *watch)
 	}
 }
 
-/* Print one reading. */
+/* Print one reading of all hubs to standard output. */
 static int print_reading(const struct watch *watch, const struct options *options)
 {
 	if (options->metrics) {
@@ -191,7 +194,7 @@ static int print_reading(const struct watch *watch, const struct options *option
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
 
-/* Print one reading, or one after the other, to standard output. */
+/* Print readings to standard output, until a signal or an error. With --once, print one reading. */
 static int print(struct watch *watch, const struct options *options)
 {
 	bool want = !options->once || !options->interval_given;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See metrics.h. Writes the metric families of timerhub_stats_metrics(), with labels that
- * distinguish the hubs, and three families that only an observer can know.
+ * Writes the counters of all hubs as OpenMetrics text. See metrics.h. The text has the metric
+ * families of timerhub_stats_metrics(), with labels that distinguish the hubs. It also has three
+ * families that timerhub_stats_metrics() lacks: timerhub_inbox, timerhub_outbox and
+ * timerhub_timers_max.
  */
 #include "metrics.h"
 
@@ -10,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A label is at most twice as long as its text on the board, because of escapes. */
+/* size of a hub's labels in bytes; an escape makes a label at most twice as long as its text */
 #define LABELS_BYTES (2 * BOARD_TEXT_BYTES + 64)
 
 static const struct metrics_family extras[] = {
@@ -21,7 +23,7 @@ static const struct metrics_family extras[] = {
 
 #define EXTRAS (sizeof(extras) / sizeof(extras[0]))
 
-/* The values and labels of all hubs. */
+/* the values and labels of all hubs that the text will contain */
 struct told {
 	size_t count;
 	struct labelled_stats hubs[TARGET_HUBS_MAX];
@@ -76,7 +78,7 @@ static void tell_hub(struct told *told, const struct hub *hub, const struct read
 		told->extras[i][index] = values[i];
 }
 
-/* Returns the length of the whole text. */
+/* Write the metrics of all hubs into `buffer`. Returns the length of the whole text in bytes. */
 static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 {
 	struct text text = { .buffer = buffer, .bytes = bytes };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The output for Prometheus: one reading of all hubs as OpenMetrics text. */
+/* Prints one reading of all hubs as OpenMetrics text, for Prometheus. */
 #ifndef TOP_METRICS_H
 #define TOP_METRICS_H
 
@@ -8,7 +8,7 @@
 #include "reading.h"
 #include "target.h"
 
-/* Reading i is of the target's hub i. Returns -1 if memory is short. */
+/* Print the readings. readings[i] belongs to the target's hub i. Returns -1 if memory is short. */
 int metrics_print(FILE *out, const struct target *target, const struct reading *readings);
 
 #endif

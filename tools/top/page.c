@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See page.h. The page is plain text and does not depend on a terminal. The most important lines
- * come first, because a small screen shows only these.
+ * Makes the lines of text that timerhub-top shows about one hub. See page.h. The page is plain text
+ * and does not depend on a terminal. A small screen shows only the first lines of a page. Therefore
+ * the most important lines come first.
  */
 #include "page.h"
 
@@ -10,12 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The column at which the right half begins, and the least width of a screen with two halves. */
+/*
+ * the column at which the right half of a page begins, and the least width of a screen with two
+ * halves
+ */
 #define RIGHT_COLUMN 46
 #define TWO_HALVES_MIN 78
 /*
- * The most rows of the histogram. The row of the smallest latenesses also counts all smaller
- * buckets.
+ * the largest number of rows of the histogram. If there are more buckets, the row of the smallest
+ * latenesses also counts all smaller buckets.
  */
 #define HISTOGRAM_ROWS 10
 #define BAR_COLUMNS 10
@@ -32,7 +36,7 @@ static __attribute__((format(printf, 2, 3))) void page_add(struct page *page, co
 	va_end(arguments);
 }
 
-/* Formats 1234567 as 1,234,567. */
+/* a number as text with commas: 1234567 is "1,234,567" */
 struct number {
 	char text[32];
 };
@@ -53,7 +57,7 @@ static struct number number(uint64_t value)
 	return number;
 }
 
-/* Formats a rate, or a dash if there is no earlier reading. */
+/* Format the rate of a counter between two readings. If `earlier` is NULL, returns a dash. */
 static struct number rate(uint64_t now, uint64_t before, const struct reading *reading,
                           const struct reading *earlier)
 {
@@ -69,7 +73,7 @@ static struct number rate(uint64_t now, uint64_t before, const struct reading *r
 	return number_or_dash;
 }
 
-/* Formats a time with three digits. */
+/* Format a time span of `ns` nanoseconds with three digits and a unit. */
 static struct number span(uint64_t ns)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
@@ -166,8 +170,8 @@ static void page_bar(struct page *page, uint64_t below_ns, uint64_t count, uint6
 {
 	char bar[BAR_COLUMNS + 1] = "";
 	/*
-	 * A count above 0 gets a bar of at least one character. The product would overflow integers
-	 * for counts beyond 2^60, so it is a double.
+	 * A count above 0 gets a bar of at least one character. An integer product would overflow
+	 * for counts beyond 2^60. Therefore the product is a double.
 	 */
 	int length = (int)((double)count * BAR_COLUMNS / (double)most);
 
@@ -224,7 +228,7 @@ static void page_queues(struct page *page, const struct reading *now, const stru
 }
 
 /*
- * Append the lines of the second page to the right of the first page's lines, from line `from` on.
+ * Append the lines of the page `right` to the lines of `page`, beginning at line `from` of `page`.
  */
 static void page_beside(struct page *page, unsigned from, const struct page *right)
 {

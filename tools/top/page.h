@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of text about one hub, for a screen or to be printed once. */
+/* The lines of text about one hub, which timerhub-top shows on a screen or prints. */
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 
@@ -16,7 +16,8 @@ struct page {
 
 /*
  * Fill the page for hub number `index` of the target. If `before` is NULL, the page has no rates.
- * `columns` is the largest width. A wide page has the lateness beside the counters.
+ * `columns` is the largest width of a line. If `columns` allows two halves, the lateness is beside
+ * the counters.
  */
 void page_fill(struct page *page, const struct target *target, unsigned index,
                const struct reading *now, const struct reading *before, unsigned columns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See reading.h. The sums are the same as in timerhub_stats() in lib/hub/open.c. The other process
- * may write anything, so no number read here is used as an index or a size before it is bounded.
+ * Reads the counters of a hub from its board. See reading.h. The sums are computed as
+ * timerhub_stats() in lib/hub/open.c computes them. The watched process may write any value into a
+ * board. Therefore a number from a board is bounded before it becomes an index or a size.
  */
 #define _GNU_SOURCE
 #include "reading.h"
@@ -69,7 +70,10 @@ static void read_inbox(const struct board *board, struct reading *reading)
 	}
 }
 
-/* Returns the number of one-shots that ended by delivery. */
+/*
+ * Add the counters of one queue to the reading. Returns the number of its one-shot timers that
+ * ended by delivery.
+ */
 static uint64_t read_queue(const struct board_queue *queue, uint32_t index, struct reading *reading)
 {
 	uint64_t fd_plus_one = u64_load_relaxed(&queue->fd_plus_one);
@@ -100,10 +104,11 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
-	read_slots(board, ret_reading); /* first: the timers ended here are counted below */
+	/* Slots before queues: the library counts an ended timer before it frees the slot. */
+	read_slots(board, ret_reading);
 	/*
-	 * Entries beyond queues_end are not read, since reading would allocate memory in the other
-	 * process.
+	 * Entries from queues_end on are not read. Reading such an entry would allocate memory in
+	 * the watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);
@@ -119,7 +124,7 @@ uint64_t lateness_below_ns(unsigned bucket)
 	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
 }
 
-/* Returns the bound below which at least `wanted` of the events lie. */
+/* Returns the smallest bucket bound below which at least `wanted` of the events lie. */
 static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t wanted)
 {
 	uint64_t seen = 0;

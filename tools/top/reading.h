@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers of a board at one instant, and the differences between two such readings. */
+/*
+ * A reading has the numbers of a hub's board at one instant. The functions compare two readings of
+ * a hub.
+ */
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
 #include "base/board.h"
 
-/* At most this many queues are listed. The sums count all queues. */
+/* largest number of queues that a reading lists; the sums of a reading count all queues */
 #define READING_QUEUES_MAX 64
 
 struct queue_reading {
@@ -13,18 +16,16 @@ struct queue_reading {
 	int fd;
 	uint64_t delivered;
 	uint64_t overruns;
-	uint64_t waiting; /* handles in its outbox, including withdrawn expiries */
+	uint64_t waiting; /* handles in the queue's outbox, including those of withdrawn expiries */
 };
 
-/*
- * The counters began when the hub was opened. The counters have the names of struct timerhub_stats.
- */
+/* The counters of a hub since the hub was opened, with the names of struct timerhub_stats. */
 struct reading {
-	uint64_t at_ns; /* CLOCK_MONOTONIC */
+	uint64_t at_ns; /* time of the reading by CLOCK_MONOTONIC */
 	uint64_t armed, refiled, cancelled, expired, delivered, overruns;
 	uint64_t live, live_max;
 	uint64_t inbox, inbox_max;
-	uint64_t outbox; /* sum over all queues */
+	uint64_t outbox; /* number of waiting handles in the outboxes of all queues */
 	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
 	uint64_t sleeper;
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
@@ -34,38 +35,41 @@ struct reading {
 
 void reading_take(const struct board *board, struct reading *ret_reading);
 
-/* Returns CLOCK_MONOTONIC. */
+/* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t reading_clock_ns(void);
 
 /*
- * Returns `now` minus `before`, or 0 if this is negative. The difference may be negative, because
- * threads change the numbers during a reading.
+ * Returns `now` minus `before`, or 0 if the difference is negative. Threads change the counters
+ * during a reading. Therefore a computed counter may decrease.
  */
 uint64_t reading_more(uint64_t now, uint64_t before);
 
-/* Returns the increase per second of a number between two readings. */
+/* Returns the increase of a counter per second. The two readings are elapsed_ns apart. */
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
 /*
- * Upper bounds of latenesses, in ns. The bounds are powers of two, because the histogram's bounds
- * are.
+ * The distribution of the lateness of events, with upper bounds in ns. Each bound is the bound of a
+ * histogram's bucket, a power of two.
  */
 struct lateness {
 	uint64_t count;
-	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* 0 if count is 0 */
+	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* each 0 if count is 0 */
 	uint64_t buckets[BOARD_LATENESS_BUCKETS];
 };
 
 /*
- * Returns the lateness of the events after `before`. If `before` is NULL, all events of the hub
- * count.
+ * Returns the lateness of the events between the readings `before` and `now`. If `before` is NULL,
+ * the lateness of all events of the hub.
  */
 struct lateness lateness_between(const struct reading *now, const struct reading *before);
 
-/* Returns the exclusive upper bound of a bucket, or UINT64_MAX if the bucket has no bound. */
+/*
+ * Returns the exclusive upper bound of a histogram's bucket, or UINT64_MAX if the bucket has no
+ * bound.
+ */
 uint64_t lateness_below_ns(unsigned bucket);
 
-/* Names for the output. */
+/* Return the names of a clock and of a sleeper for the output. */
 const char *clock_name(uint32_t clock, bool manual);
 const char *sleeper_name(uint64_t sleeper);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See screen.h. One thread waits for keys, at most until the next reading is due. Text that does
- * not fit is cut off at the right and at the bottom. The line of keys is always shown.
+ * Shows the live view of timerhub-top on a terminal. See screen.h. One thread waits for keys, at
+ * most until the next reading is due. Text that does not fit the terminal is cut off at the right
+ * and at the bottom. The last row always lists the keys.
  */
 #include "screen.h"
 
@@ -22,7 +23,7 @@ struct screen {
 	bool quit;
 };
 
-/* Returns the present index of the shown hub, or 0 if the hub is gone. */
+/* Returns the present index of the shown hub, or 0 if the shown hub is closed. */
 static unsigned screen_index(struct screen *screen)
 {
 	const struct target *target = &screen->watch->target;
@@ -61,7 +62,10 @@ static void screen_draw(struct screen *screen)
 	               watch->target.hub_count > 1 ? "  tab next hub" : "",
 	               (double)screen->interval_ns / 1e9, screen->paused ? "(paused)" : "");
 	(void)attrset(A_REVERSE);
-	/* Do not write into the last column of the last row, because some terminals scroll. */
+	/*
+	 * The last column of the last row stays empty, because a character there makes some
+	 * terminals scroll.
+	 */
 	(void)mvaddnstr(rows - 1, 0, keys, columns - 1);
 	(void)attrset(A_NORMAL);
 	(void)refresh();
@@ -88,12 +92,12 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_LEFT:
 		screen_turn(screen, screen->watch->target.hub_count - 1);
 		break;
-	default: /* also KEY_RESIZE, for which drawing again is enough */
+	default: /* After KEY_RESIZE and unknown keys the page is only drawn again. */
 		break;
 	}
 }
 
-/* Wait for a key, at most until the next reading. */
+/* Wait for a key, at most until the next reading is due, and handle the key. */
 static void screen_wait(struct screen *screen)
 {
 	uint64_t left_ns = reading_more(screen->next_ns, reading_clock_ns());
@@ -113,7 +117,7 @@ static int screen_loop(struct screen *screen, const volatile sig_atomic_t *stop)
 		if (reading_clock_ns() < screen->next_ns)
 			continue;
 		screen->next_ns = reading_clock_ns() + screen->interval_ns;
-		/* A paused view makes no readings, but still notices when no hub is left. */
+		/* A paused view makes no readings, but ends when no hub is left. */
 		if (screen->paused ? target_check(&screen->watch->target) < 0
 		                   : watch_read(screen->watch) < 0)
 			return -1;
@@ -129,7 +133,7 @@ int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_ato
 		.next_ns = reading_clock_ns() + interval_ns,
 		.serial = watch->target.hubs[0].about.serial,
 	};
-	/* Unlike initscr(), newterm() returns if the terminal is unknown. */
+	/* If the terminal is unknown, newterm() returns NULL, but initscr() would exit. */
 	SCREEN *terminal = newterm(NULL, stdout, stdin);
 	int result;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The live view, on a terminal. Only screen.c uses curses. */
+/*
+ * The live view of timerhub-top on a terminal. Of the files of this tool, only screen.c uses
+ * curses.
+ */
 #ifndef TOP_SCREEN_H
 #define TOP_SCREEN_H
 
@@ -8,9 +11,9 @@
 #include "watch.h"
 
 /*
- * Show the watch and read it again in each interval. Returns 0 when the user quits or `*stop` is
- * set. Returns -1 when no hub is left, with the reason in the target's `refusal`. Returns -1 with
- * an empty `refusal` if the terminal is unknown.
+ * Show the hubs of the watch and read their counters again in each interval. Returns 0 when the
+ * user quits or `*stop` is set. When no hub is left, returns -1 with the reason in the target's
+ * `refusal`. If the terminal is unknown, returns -1 with an empty `refusal`.
  */
 int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See target.h. A descriptor is accepted as a board if it is a memfd of the right name that is
- * sealed against shrinking, since a read beyond its end would kill this tool. The board must have
- * the magic and the layout of this version. The board must be written by the watched process, and
- * not by the process from which that process was forked. Tested by tests/tools/test_top.py.
+ * Finds the boards of a process. See target.h. A board is a memfd with the right name, sealed
+ * against shrinking. Without the seal the memfd could shrink, and a read beyond its end would kill
+ * this tool. The board must have the magic and the layout of this version. The watched process
+ * itself must write the board. A forked process may have inherited the board of its parent. Tested
+ * by tests/tools/test_top.py.
  */
 #define _GNU_SOURCE
 #include "target.h"
@@ -25,17 +26,20 @@
 #define F_SEAL_SHRINK 2
 #endif
 
-/* A flag in /proc/PID/stat. The kernel calls it PF_EXITING (include/linux/sched.h). */
+/*
+ * the flag in /proc/PID/stat of a process that is ending, PF_EXITING in the kernel's
+ * include/linux/sched.h
+ */
 #define FLAG_EXITING 4u
 
 #define MEMFD_LINK "/memfd:" BOARD_NAME " (deleted)"
 
-/* The result of a look at one descriptor. */
+/* The result of the check of one descriptor in /proc/PID/fd. */
 enum verdict {
-	VERDICT_HUB,     /* a hub to watch */
-	VERDICT_NOTHING, /* no board, or a board that is not open */
-	VERDICT_FORKED,  /* a hub of the process from which this process was forked */
-	VERDICT_FOREIGN, /* has a board's name, but is no board */
+	VERDICT_HUB,     /* the board of a hub that the tool can watch */
+	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
+	VERDICT_FORKED,  /* a hub of the process from which the watched process was forked */
+	VERDICT_FOREIGN, /* a memfd with the name of a board that is no board */
 	VERDICT_VERSION, /* a board of another version */
 	VERDICTS
 };
@@ -51,7 +55,10 @@ static __attribute__((format(printf, 2, 3))) int refuse(struct target *target, c
 	return -1;
 }
 
-/* Replaces characters that are not plain text, which must not reach a terminal or a script. */
+/*
+ * Replace each character that is not printable ASCII. Control characters must not reach a terminal
+ * or a script.
+ */
 static void make_printable(char *text, size_t bytes)
 {
 	text[bytes - 1] = 0;
@@ -75,8 +82,9 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 }
 
 /*
- * Returns whether the process is alive. An ended process remains until its parent waits for it. A
- * process that is ending has the flag before its state changes, and closes its files in between.
+ * Returns whether the watched process is alive. An ended process stays in /proc until its parent
+ * waits for it. A process that is ending first gets FLAG_EXITING, then closes its files, and then
+ * changes its state.
  */
 static bool target_alive(const struct target *target)
 {
@@ -87,13 +95,16 @@ static bool target_alive(const struct target *target)
 
 	if (!proc_read(target, "stat", stat, sizeof(stat)))
 		return false;
-	after_name = strrchr(stat, ')'); /* the name may contain any character */
+	after_name = strrchr(stat, ')'); /* the process's name may contain a ')' */
 	if (!after_name || sscanf(after_name, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return false;
 	return state != 'Z' && state != 'X' && (flags & FLAG_EXITING) == 0;
 }
 
-/* Returns the process's number in its innermost PID namespace, which the process itself sees. */
+/*
+ * Returns the PID of the watched process in its innermost PID namespace. The process writes this
+ * PID into its boards.
+ */
 static uint32_t target_own_pid(const struct target *target)
 {
 	char status[4096];
@@ -102,7 +113,7 @@ static uint32_t target_own_pid(const struct target *target)
 	if (!proc_read(target, "status", status, sizeof(status)))
 		return 0;
 	line = strstr(status, "\nNStgid:");
-	if (!line) /* Linux before 4.1 */
+	if (!line) /* Linux before 4.1 has no NSpid */
 		return (uint32_t)target->pid;
 	end = line + 1 + strcspn(line + 1, "\n");
 	number = end;
@@ -144,7 +155,7 @@ void target_close(struct target *target)
 	target->proc = -1;
 }
 
-/* Returns whether the memory can be read as a board, and fills `about`. */
+/* Check whether the memory behind `fd` can be read as a board. Copy its header to `about`. */
 static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header *about)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -156,7 +167,10 @@ static enum verdict board_trusted(int fd, uint32_t own_pid, struct board_header 
 	if (pread(fd, about, sizeof(*about), 0) < (ssize_t)offsetof(struct board_header, pid) ||
 	    about->magic != BOARD_MAGIC)
 		return VERDICT_FOREIGN;
-	/* The version fixes the layout. The sizes show that both compilers have the same. */
+	/*
+	 * Boards of one version have one layout. The sizes show that the other program's compiler
+	 * laid out the structs like the tool's compiler.
+	 */
 	if (about->version != BOARD_VERSION || about->header_bytes != sizeof(*about) ||
 	    about->board_bytes != sizeof(struct board))
 		return VERDICT_VERSION;
@@ -175,7 +189,7 @@ static bool hub_known(const struct target *target, const struct stat *stat)
 	return false;
 }
 
-/* Insert the hub into the list, which is in the order of opening. */
+/* Insert the hub into the target's list of hubs, which is sorted by the time of opening. */
 static void target_insert(struct target *target, const struct hub *hub)
 {
 	unsigned place = target->hub_count++;
@@ -212,7 +226,10 @@ static enum verdict target_add(struct target *target, int fd, int number, uint32
 	return VERDICT_HUB;
 }
 
-/* Look at one entry of /proc/PID/fd, which may have been closed. */
+/*
+ * Add the hub of one descriptor in /proc/PID/fd to the target. The process may have closed the
+ * descriptor.
+ */
 static enum verdict target_look_at(struct target *target, int folder, const char *name,
                                    uint32_t own_pid)
 {
@@ -235,7 +252,9 @@ static bool hub_there(const struct target *target, const struct hub *hub)
 	char path[32];
 	struct stat stat;
 
-	/* The process may run another program after an exec. */
+	/*
+	 * After an exec the process runs another program, and the descriptor may be another file.
+	 */
 	(void)snprintf(path, sizeof(path), "fd/%d", hub->fd);
 	return u32_load_acquire(&hub->board->header.state) == BOARD_OPEN &&
 	       fstatat(target->proc, path, &stat, 0) == 0 && stat.st_ino == hub->inode &&

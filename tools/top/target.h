@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watched process and the boards of its hubs, which are found through /proc and mapped
- * read-only. Data of the other process is used only after a check.
+ * The watched process and the boards of its hubs. The tool finds the boards through /proc and maps
+ * them read-only. The tool checks all data of the watched process before it uses the data.
  */
 #ifndef TOP_TARGET_H
 #define TOP_TARGET_H
@@ -18,22 +18,25 @@
 /* A hub of the watched process. */
 struct hub {
 	const struct board *board;
-	struct board_header about; /* a checked copy, whose texts are printable and end with 0 */
-	int fd;                    /* number of the descriptor in the other process */
+	struct board_header about; /* checked copy of the board's header, with printable texts */
+	int fd;                    /* number of the board's descriptor in the watched process */
 	ino_t inode;
 	dev_t device;
 };
 
 struct target {
 	pid_t pid;
-	int proc; /* descriptor of /proc/PID, which stays this process's if the number is reused */
+	int proc; /* descriptor of /proc/PID, never of a later process with this PID */
 	char command[BOARD_TEXT_BYTES];
 	unsigned hub_count;
-	struct hub hubs[TARGET_HUBS_MAX]; /* in the order of opening */
-	char refusal[TARGET_TEXT_BYTES];  /* message: the reason why no hub can be watched */
+	struct hub hubs[TARGET_HUBS_MAX]; /* hubs in the order in which they were opened */
+	char refusal[TARGET_TEXT_BYTES];  /* reason why no hub can be watched, as a message */
 };
 
-/* Returns 0, or -1 with the reason in `refusal`. Call target_close() in both cases. */
+/*
+ * Open the process `pid` and find its hubs. Returns 0, or -1 with the reason in `refusal`. Call
+ * target_close() also after -1.
+ */
 int target_open(struct target *target, pid_t pid);
 void target_close(struct target *target);
 
@@ -43,8 +46,8 @@ void target_close(struct target *target);
 int target_find_hubs(struct target *target);
 
 /*
- * Check quickly that the process and all known hubs still exist. If not, call target_find_hubs()
- * and return its result.
+ * Check quickly that the process and all known hubs still exist. If one is gone, call
+ * target_find_hubs() and return its result.
  */
 int target_check(struct target *target);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See watch.h. Hubs are opened and closed between two readings. The serial numbers identify them.
+ * Reads the hubs of a process again and again. See watch.h. Between two readings the process may
+ * open and close hubs. A serial number identifies the hub of a reading.
  */
 #include "watch.h"
 
@@ -8,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A search for new hubs looks at every descriptor of the other process, so it is rare. */
+/*
+ * time between two searches for new hubs; each search reads every descriptor of the watched process
+ */
 #define FIND_EVERY_NS UINT64_C(3000000000)
 
 int watch_open(struct watch *watch, pid_t pid)
