@@ -353,7 +353,7 @@ def check_json(tool):
     expect(tool.json("create", QUEUE) == {"result": 0}, "create")
     expect(tool.json("put", QUEUE, "json", "1h") == {"result": 0}, "put")
     refused = json.loads(tool("--json", "put", QUEUE, "json", "1h", status=1))
-    expect(refused["result"] == -17 and "there" in refused["error"], "put again", refused)
+    expect(refused["result"] == -17 and "the task exists" in refused["error"], "put again", refused)
     expect(tool.json("cancel", QUEUE, "json") == {"result": 0}, "cancel")
     expect(tool.json("load") == {"result": 0}, "load")
     expect(tool.json("list", QUEUE) == [], "no rows")

@@ -24,19 +24,19 @@ const char console_help[] =
 	"       timerhub-journal move|revive DIR TASK WHEN\n"
 	"       timerhub-journal backup DIR TO\n"
 	"       timerhub-journal --help|-h|--version|-V\n"
-	"  check   is it whole? prints the first damage, or how much is torn at its end\n"
-	"  repair  if it is damaged, begin it again with every task that can be read;\n"
-	"          the damaged files are kept as *.bad\n"
-	"  dump    every record, a line each\n"
-	"  stat    what is in it, in numbers\n"
-	"  list    every live task, a line each, in order of time\n"
-	"  show    a task's data\n"
-	"  cancel, move, revive: of a journal that no process has open\n"
-	"  backup  copy it to the empty directory TO, also while it is in use\n"
-	"TASK is an id, or = and a key as list prints it. WHEN is +SECONDS from now, or\n"
-	"nanoseconds on CLOCK_REALTIME.\n"
-	"Exit status: 0 done, or whole; 1 damaged, or no such task; 2 wrong usage;\n"
-	"3 something could not be read or written, or the journal is in use.\n";
+	"  check   print the first damage, or the number of torn bytes at the end\n"
+	"  repair  begin a damaged journal again with every task that can be read;\n"
+	"          keep the damaged files as *.bad\n"
+	"  dump    print every record, one record a line\n"
+	"  stat    print the numbers of tasks, bytes, segments and records\n"
+	"  list    print every live task, one task a line, the first due task first\n"
+	"  show    print a task's data\n"
+	"  cancel, move, revive: change a task; no other process may use the journal\n"
+	"  backup  copy the journal to the empty directory TO, also while it is in use\n"
+	"TASK is an id, or = and a key in the form that list prints. WHEN is +SECONDS\n"
+	"from now, or nanoseconds on CLOCK_REALTIME.\n"
+	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
+	"3 a file could not be read or written, or the journal is in use.\n";
 
 static int no_journal(const char *dir)
 {

@@ -212,7 +212,7 @@ int tool_show(struct disk *disk, char **arguments)
 	int status;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("not a task: an id, or = and a key", arguments[1]);
+		return tool_wrong_use("TASK must be an id, or = and a key", arguments[1]);
 	status = look(disk, arguments[0], &replay);
 	if (status == GOOD) {
 		task = meant.key_len > 0 ? tasks_find_key(&replay.tasks, meant.key, meant.key_len)
@@ -246,7 +246,8 @@ static int complain_of_change(const char *task, int error, uint32_t op)
 		return no_such_task(task);
 	if (error == -ENOENT || error == -EBUSY) {
 		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", task,
-		              error == -ENOENT ? "no such task is parked" : "parked; see revive");
+		              error == -ENOENT ? "there is no such parked task"
+		                               : "parked; use revive");
 		return REFUSED;
 	}
 	return tool_complain(task, error);
@@ -260,7 +261,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	int result;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("not a task: an id, or = and a key", arguments[1]);
+		return tool_wrong_use("TASK must be an id, or = and a key", arguments[1]);
 	result = open_journal(&journal, arguments[0]);
 	if (result != GOOD)
 		return result;
@@ -290,12 +291,12 @@ static int change_time(char **arguments, uint32_t op)
 		double seconds = strtod(when + 1, &end);
 
 		if (end == when + 1 || *end != '\0' || !(seconds >= 0 && seconds < SECONDS_MAX))
-			return tool_wrong_use("not a time", when);
+			return tool_wrong_use("WHEN must be +SECONDS or nanoseconds", when);
 		change.when_ns = (uint64_t)(seconds * NS_PER_S);
 	} else {
 		change.flags = TIMERHUB_ABSOLUTE;
 		if (!read_number(when, &change.when_ns))
-			return tool_wrong_use("not a time", when);
+			return tool_wrong_use("WHEN must be +SECONDS or nanoseconds", when);
 	}
 	return change_one(arguments, &change);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls a function of a queue on one of its servers, and prints errors. */
+/* Calls a Redis function of a queue on one of the queue's servers, and prints errors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,13 +15,13 @@ struct reason {
 
 /* ---- what went wrong ---- */
 
-/* Texts for the errors of a server. */
+/* Texts for the errors of a server or a connection. */
 static const struct reason failures[] = {
 	{ -EACCES, "the server wants another password, or refuses the rights" },
 	{ -EBADMSG, "a key of the queue holds something else" },
 	{ -EEXIST, "the queue is spread over other servers, or over these in another order" },
 	{ -EHOSTUNREACH, "the server is not known, or does not answer" },
-	{ -EINVAL, "a bad address, or a bad option" },
+	{ -EINVAL, "no such database, or --horizon, --grace or --batch is out of bounds" },
 	{ -EIO, "the server cannot persist, and takes no changes" },
 	{ -ENOSPC, "the server's memory is full" },
 	{ -EOPNOTSUPP,
@@ -30,12 +30,16 @@ static const struct reason failures[] = {
 	{ -EROFS, "the server takes no changes: a replica, loading, or short of replicas" },
 };
 
-/* Texts for the errors of a queue. */
+/* Texts for the errors with which a queue's function refuses a command. */
 static const struct reason refusals[] = {
-	{ -ENOENT, "there is none" },     { -EEXIST, "it is there, or was finished just now" },
-	{ -EAGAIN, "the queue is full" }, { -EBUSY, "a taker has it" },
-	{ -EMSGSIZE, "too much data" },   { -ERANGE, "too far ahead" },
-	{ -EINVAL, "a bad argument" },    { -EOPNOTSUPP, "a later version has written the queue" },
+	{ -ENOENT, "there is no such task or entry" },
+	{ -EEXIST, "the task exists or was finished just now, or the queue has other servers" },
+	{ -EAGAIN, "the queue is full" },
+	{ -EBUSY, "a consumer has the task" },
+	{ -EMSGSIZE, "the task has too much data" },
+	{ -ERANGE, "the task's time is too far ahead" },
+	{ -EINVAL, "the task's id or time, the entry, or a setting is not valid" },
+	{ -EOPNOTSUPP, "a later version of timerhub has written the queue" },
 };
 
 static const char *find_words(const struct reason *reasons, size_t count, int error)
@@ -86,8 +90,8 @@ static enum status refuse(const struct call *call, const char *what, int error)
 }
 
 /*
- * A refusal may name the wrong setting: it does not exist, or its value is not within the two
- * bounds.
+ * Print the refusal of a setting. The reply has the setting's name if there is no such setting. The
+ * reply has the name and the two bounds if the setting's value is out of bounds.
  */
 static enum status refuse_setting(const struct call *call, const char *what,
                                   const struct reply *reply)
@@ -119,13 +123,13 @@ enum status open_call(struct call *call, const struct options *options, const ch
 		return misused("a queue's name is 1 to 64 of A-Z a-z 0-9 _ . -, not", queue);
 	while (result == 0 && (call->shards == 0 || redis)) {
 		if (call->shards == KEYS_SHARDS_MAX)
-			return misused("too many servers", NULL);
+			return misused("--redis, or $REDIS_URL, has too many servers", NULL);
 		result = address_read(&call->addresses[call->shards], &redis);
 		call->shards++;
 	}
 	if (result == -EOPNOTSUPP)
-		return misused("TLS is for stunnel and its like: rediss:// is not known", NULL);
-	/* The address is not printed, because it may have a password. */
+		return misused("--redis, or $REDIS_URL, has rediss://: for TLS use stunnel", NULL);
+	/* The message does not contain the address, because an address may have a password. */
 	if (result < 0)
 		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
 		               NULL);
@@ -139,7 +143,7 @@ int connect_call(struct call *call, uint32_t shard)
 	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
 }
 
-/* Returns -ENOENT if the server has no key of the queue. */
+/* Returns 0 if the connected server has a key of the queue, or -ENOENT if the server has none. */
 static int find_queue(struct call *call)
 {
 	static const char *const parts[] = { "state", "task", "due", "ready", "dead" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands that call one function of timerhub-relay(5) on one server. */
+/* The commands of timerhub-relay that call one function of timerhub-relay(5) on one server. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /* ---- arguments ---- */
 
-/* Read an unsigned number. Returns false if the text is not one. */
+/* Read an unsigned number. Returns false if the text is not an unsigned number. */
 bool read_number(const char *text, uint64_t *ret_number)
 {
 	char *end;
@@ -29,8 +29,9 @@ bool read_number(const char *text, uint64_t *ret_number)
 }
 
 /*
- * Write a time as the Redis functions take it: microseconds, with the flag a if it counts from
- * 1970.
+ * Convert the argument WHEN to the form of the Redis functions: a number of microseconds, or
+ * "never". If the number counts from 1970, *ret_flags is "a". If the number counts from now,
+ * *ret_flags is "". Returns false if the argument is not a time.
  */
 static bool read_when(const char *text, char when[32], const char **ret_flags)
 {
@@ -61,7 +62,7 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 	return true;
 }
 
-/* ---- commands; `words` begin with the queue ---- */
+/* ---- commands; words[0] is the queue ---- */
 
 enum status do_create(struct call *call, char **words, int count)
 {
@@ -71,7 +72,7 @@ enum status do_create(struct call *call, char **words, int count)
 		return complain(call, words[0], result);
 	for (int i = 1; i < count; i++)
 		if (!strchr(words[i], '='))
-			return misused("a setting is NAME=VALUE, not", words[i]);
+			return misused("a setting must be NAME=VALUE, not", words[i]);
 	begin(call, "create", "ready state", 4 + 2 * (unsigned)(count - 1));
 	add(call, "shards");
 	bytes_number(wire_output(call->wire), call->shards);
@@ -83,7 +84,7 @@ enum status do_create(struct call *call, char **words, int count)
 		*value++ = '\0';
 		add(call, words[i]);
 		add(call, value);
-		value[-1] = '='; /* restore the word for the call on the next server */
+		value[-1] = '='; /* restore the argument NAME=VALUE for the next server */
 	}
 	return ask(call, words[0], NULL);
 }
@@ -101,7 +102,7 @@ enum status do_put(struct call *call, char **words, int count)
 	char when[32], both[3];
 
 	if (!read_when(words[2], when, &flags))
-		return misused("that is no time:", words[2]);
+		return misused("WHEN must be a time, not", words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
 		len = read_input(input);
@@ -130,7 +131,7 @@ enum status do_move(struct call *call, char **words, int count)
 
 	(void)count;
 	if (!read_when(words[2], when, &flags))
-		return misused("that is no time:", words[2]);
+		return misused("WHEN must be a time, not", words[2]);
 	begin(call, "move", "due task ready state past seats", 3);
 	add(call, words[1]);
 	add(call, when);
@@ -180,7 +181,7 @@ enum status do_list(struct call *call, char **words, int count)
 	uint64_t most;
 
 	if (!read_count(words, count, &most))
-		return misused("a count is 1 to 1000, not", words[1]);
+		return misused("COUNT must be 1 to 1000, not", words[1]);
 	begin(call, "list", "due task", 2);
 	add(call, "0");
 	bytes_number(wire_output(call->wire), most);
@@ -193,7 +194,7 @@ enum status do_dead(struct call *call, char **words, int count)
 	uint64_t most;
 
 	if (!read_count(words, count, &most))
-		return misused("a count is 1 to 1000, not", words[1]);
+		return misused("COUNT must be 1 to 1000, not", words[1]);
 	keys_name(&call->keys, name, "dead");
 	bytes_command(wire_output(call->wire), 6);
 	add(call, "XRANGE");
@@ -242,7 +243,8 @@ enum status do_load(struct call *call, char **words, int count)
 /* ---- check ---- */
 
 /*
- * Repair the keys of one server. `*restored` and `*removed` count the tasks put back and removed.
+ * Repair the keys of the connected server. Adds the number of tasks put back to `*restored`, and
+ * the number of entries and records removed to `*removed`.
  */
 static int repair_server(struct call *call, uint64_t *restored, uint64_t *removed)
 {

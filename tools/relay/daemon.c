@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. The daemon
- * notifies its service manager when it begins to serve. If the manager has set a watchdog, the
- * daemon also notifies it, again and again, as long as the threads of its relays answer.
+ * The daemon of timerhub-relay. The daemon opens each queue with TIMERHUB_RELAY_SERVE and waits for
+ * a signal. When the daemon begins to serve, it notifies its service manager. If the manager has
+ * set a watchdog, the daemon notifies the watchdog again and again, as long as the threads of the
+ * daemon's relays answer.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -26,8 +27,8 @@
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 
 /*
- * Do what sd_notify(3) does, without its library. The send does not block, so a manager that does
- * not listen cannot delay the daemon.
+ * Send `state` to the service manager, as sd_notify(3) does, but without libsystemd. The send does
+ * not block. Therefore a manager that does not read cannot delay the daemon.
  */
 static void notify(const char *state)
 {
@@ -40,7 +41,7 @@ static void notify(const char *state)
 		return;
 	memcpy(to.sun_path, path, len);
 	if (path[0] == '@')
-		to.sun_path[0] = '\0'; /* the socket has a name in the abstract name space */
+		to.sun_path[0] = '\0'; /* a path with '@' is a name in the abstract name space */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
@@ -50,7 +51,7 @@ static void notify(const char *state)
 	(void)close(fd);
 }
 
-/* Returns the interval between two notices to the watchdog. */
+/* Returns the interval between two notifications of the watchdog, in microseconds. */
 static uint64_t watchdog_us(void)
 {
 	const char *text = getenv("WATCHDOG_USEC");
@@ -59,7 +60,10 @@ static uint64_t watchdog_us(void)
 	return us > 0 && us < HOUR_US ? us : HOUR_US;
 }
 
-/* Wait for a signal. Returns its number, or 0 if none came within `us`. */
+/*
+ * Wait for one of the signals. Returns the signal's number, or 0 if no signal came within `us`
+ * microseconds.
+ */
 static int wait_for_signal(const sigset_t *signals, uint64_t us)
 {
 	struct timespec timeout = {
@@ -73,17 +77,18 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 
 /* ---- what goes wrong ---- */
 
-/* A queue that the daemon serves. */
+/* A queue that the daemon serves, and the relay that serves the queue. */
 struct served {
 	const char *name;
-	struct call call;              /* has the addresses of the servers */
-	int troubles[KEYS_SHARDS_MAX]; /* the error last printed for each server; 0: no error */
+	struct call call;              /* the addresses of the queue's servers */
+	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server; 0: the server serves */
 	struct timerhub_relay *relay;
 };
 
 /*
- * All errors that end by themselves count as one: a server that is lost, then refuses, and then
- * loads its data is reported once.
+ * Returns whether the daemon prints the change of a server's state from `trouble` to `error`. All
+ * errors that can end without a user's help count as one error. If a server is lost, then refuses,
+ * and then loads its data, the daemon prints one line.
  */
 static bool is_news(int trouble, int error)
 {
@@ -92,7 +97,7 @@ static bool is_news(int trouble, int error)
 	return error_reply_is_final(error) ? trouble != error : error_reply_is_final(trouble);
 }
 
-/* Print one line when a server is lost or refuses, and one line when it serves again. */
+/* Print one line when a server is lost or refuses, and one line when the server serves again. */
 static void tell(void *arg, uint32_t shard, int error)
 {
 	struct served *served = arg;
@@ -117,7 +122,10 @@ static bool was_told(const struct served *served, int error)
 
 /* ---- queues ---- */
 
-/* Returns 0, a negative errno, which was printed, or 1 if a signal came first. */
+/*
+ * Open the relay of a queue, and try again until the servers answer. Returns 0, or 1 if a signal
+ * came first. If an error is final, prints the error and returns its negative errno.
+ */
 static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
 {
@@ -139,7 +147,10 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 	}
 }
 
-/* Wait until every relay's threads have answered. A thread also answers if its server does not. */
+/*
+ * Wait until the threads of every relay have answered. A thread also answers if its server does not
+ * answer.
+ */
 static void check_life(struct served *queues, int count)
 {
 	struct timerhub_relay_stats stats;
@@ -167,7 +178,8 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,
 		/*
-		 * A short timeout, so that a lost server does not delay the notice to the watchdog.
+		 * The timeout is short. With a long timeout, a lost server would delay the
+		 * notification of the watchdog.
 		 */
 		.timeout_ns = TRY_NS,
 	};

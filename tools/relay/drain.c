@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits until a queue has no task left on any of its servers, for example before the last worker is
- * stopped. The command only asks each server for its number of tasks, four times a second.
+ * The command drain waits until a queue has no task left on any of its servers. A user waits in
+ * this way before stopping the last worker. The command only asks each server for its number of
+ * tasks, four times a second.
  */
 #include <console.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static uint64_t tasks_of(const struct reply *reply)
 	return 0;
 }
 
-/* Add up the live tasks of all servers. */
+/* Add up the numbers of live tasks on all servers of the queue. */
 static enum status count_tasks(struct call *call, const char *queue, uint64_t *ret_tasks)
 {
 	enum status status = GOOD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-relay: a daemon that serves queues of delayed tasks in Redis, and commands that print
+ * timerhub-relay has a daemon that serves queues of delayed tasks in Redis, and commands that print
  * and change a queue. Tested by tests/relay/tool_test.py.
  */
 #include <errno.h>
@@ -14,33 +14,34 @@
 #define BATCH_MAX 1000u
 
 static const char usage[] = "usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
-			    "       timerhub-relay --help tells commands and options\n";
+			    "       timerhub-relay --help lists the commands and options\n";
 
 const char console_tool[] = "timerhub-relay";
 const char console_help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
-	"  run QUEUE...                 be a relay of these queues until SIGTERM\n"
-	"  create QUEUE [NAME=VALUE...] make a queue; set: change its settings\n"
+	"  run QUEUE...                 serve the queues as a relay until SIGTERM\n"
+	"  create QUEUE [NAME=VALUE...] make a queue; set: change a queue's settings\n"
 	"  put QUEUE ID WHEN [DATA]     put a task; WHEN: 90s, 500ms, 2m, 1h, 3d, never,\n"
 	"                               @SECONDS since 1970; DATA -: standard input\n"
-	"  move QUEUE ID WHEN           give it another time\n"
-	"  cancel|done|peek QUEUE ID    withdraw it, acknowledge it, tell where it is\n"
-	"  list|dead QUEUE [COUNT]      what is due next; what has used up its attempts\n"
-	"  revive QUEUE ENTRY           put a dead task again\n"
-	"  stat QUEUE                   what there is, in numbers\n"
-	"  check QUEUE                  what the server keeps; do the keys agree?\n"
-	"  drain QUEUE                  wait until no task is left\n"
+	"  move QUEUE ID WHEN           give a task another time\n"
+	"  cancel|done|peek QUEUE ID    withdraw, acknowledge or print a task\n"
+	"  list|dead QUEUE [COUNT]      list the next due tasks; list the dead tasks\n"
+	"  revive QUEUE ENTRY           put the dead task of this ENTRY again\n"
+	"  stat QUEUE                   print the numbers of tasks, relays and events\n"
+	"  check QUEUE                  print what Redis persists, and if the keys agree\n"
+	"  drain QUEUE                  wait until the queue has no task left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
-	"  load                         load the functions into the server\n"
+	"  load                         load the Redis functions into the server\n"
 	"Options, before or behind the command, and --help, -h, --version, -V:\n"
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
-	"  --json          for programs; --metrics: stat as OpenMetrics text\n"
-	"  --replace       put: a task that still waits gets this time and data\n"
-	"  --repair        check: mend what the keys disagree on\n"
-	"  --interval MS, --count N             top: time between readings, how many\n"
+	"  --json          print JSON; --metrics: print stat as OpenMetrics text\n"
+	"  --replace       put: give a task that still waits this time and data\n"
+	"  --repair        check: repair keys that disagree\n"
+	"  --interval MS, --count N             top: time between, number of readings\n"
 	"  --horizon MS, --grace MS, --batch N  run: see timerhub_relay_open(3)\n"
-	"Exit status: 0 done; 1 refused, or a fault; 2 wrong use; 3 the server failed.\n";
+	"Exit status: 0 done; 1 refused, or check found a fault; 2 wrong use;\n"
+	"3 a server failed.\n";
 
 enum status misused(const char *what, const char *word)
 {
@@ -51,17 +52,17 @@ enum status misused(const char *what, const char *word)
 
 /* ---- commands ---- */
 
-/* The servers that a command asks. */
+/* The servers to which a command is sent. */
 enum where {
-	BY_ID, /* ask the server that has the task */
-	EACH,
-	ANY, /* ask each server in turn, until a server has the task */
-	OWN, /* the command connects by itself */
+	BY_ID, /* the server that has the task with the id */
+	EACH,  /* each server */
+	ANY,   /* each server in turn, until a server has the task */
+	OWN,   /* the command's function connects to the servers */
 };
 
 static const struct command {
 	const char *name;
-	int words_min, words_max; /* arguments, with the queue */
+	int words_min, words_max; /* bounds of the number of arguments, including the queue */
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);
@@ -82,7 +83,7 @@ static const struct command {
 	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
 };
 
-/* stat with --metrics asks all servers before it prints. */
+/* With --metrics, stat asks all servers before it prints the first line. */
 static const struct command metrics_command = {
 	"stat", 1, 1, OWN, NEEDS_QUEUE, do_metrics,
 };
@@ -102,8 +103,8 @@ static enum status worse(enum status a, enum status b)
 }
 
 /*
- * Print each server's reply, in the order of the addresses. With --json and several servers, print
- * an array.
+ * Run the command on each server, in the order of the addresses. If there are several servers and
+ * --json is given, print the replies as one array.
  */
 static enum status run_at_each(const struct command *command, struct call *call, char **words,
                                int count)
@@ -169,13 +170,14 @@ static enum status run_command(const struct options *options, const char *name, 
                                int count)
 {
 	if (options->metrics && (strcmp(name, metrics_command.name) != 0 || options->json))
-		return misused("--metrics, without --json, is for stat, not for", name);
+		return misused("only stat has --metrics, without --json; it does not go with",
+		               name);
 	if (options->metrics)
 		return run_with(&metrics_command, options, words, count);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return run_with(&commands[i], options, words, count);
-	return misused("there is no command", name);
+	return misused("there is no command named", name);
 }
 
 /* ---- options ---- */
@@ -199,7 +201,10 @@ static bool read_option(struct options *options, const char *name, const char *v
 	return true;
 }
 
-/* Every user of the machine can see a password on the command line. */
+/*
+ * Returns whether an address on the command line has a password. Every user of the machine can see
+ * a command line.
+ */
 static bool has_password(const char *redis)
 {
 	const char *text = redis;
@@ -214,8 +219,8 @@ static bool has_password(const char *redis)
 }
 
 /*
- * Returns the first line of a file, which has the URL. If there is no such line, prints an error
- * and returns NULL.
+ * Read a server's URL from the first line of a file. If the file has no line or cannot be read,
+ * prints an error and returns NULL.
  */
 static const char *read_file(const char *path)
 {
@@ -225,7 +230,8 @@ static const char *read_file(const char *path)
 
 	if (!found)
 		(void)fprintf(stderr, "timerhub-relay: %s: %s\n", path,
-		              file ? "there is no address in it" : strerror(errno));
+		              file ? "the file is empty, but its first line must be a URL"
+		                   : strerror(errno));
 	if (file)
 		(void)fclose(file);
 	line[strcspn(line, "\n")] = '\0';
@@ -251,7 +257,8 @@ static bool *find_flag(struct options *options, const char *name)
 }
 
 /*
- * Read options up to the first word without dashes, or to "--". Returns GOOD, or prints the error.
+ * Read options, from words[*at] up to the first word without dashes, or up to "--". Returns GOOD,
+ * or prints the error and returns WRONG_USE.
  */
 static enum status read_options(struct options *options, char **words, int *at)
 {
@@ -268,12 +275,14 @@ static enum status read_options(struct options *options, char **words, int *at)
 		else if (words[*at + 1] && read_option(options, name, words[*at + 1]))
 			(*at)++;
 		else
-			return misused("that is no option, or its value is bad:", name);
+			return misused("there is no such option, or its value is not valid:", name);
 	}
 	return GOOD;
 }
 
-/* Find the server's address: an option, a file, the environment, or the default. */
+/*
+ * Find the server's address: the option --redis, a file, the environment, or the library's default.
+ */
 static enum status find_redis(struct options *options)
 {
 	if (!options->redis) {
@@ -281,11 +290,10 @@ static enum status find_redis(struct options *options)
 		return GOOD;
 	}
 	if (options->redis[0] != '@')
-		return !has_password(options->redis)
-		               ? GOOD
-		               : misused("a password belongs into a file, or $REDIS_URL, not on "
-		                         "the command line",
-		                         NULL);
+		return !has_password(options->redis) ? GOOD
+		                                     : misused("--redis must not have a password: "
+		                                               "use @FILE or $REDIS_URL",
+		                                               NULL);
 	options->redis = read_file(options->redis + 1);
 	return options->redis ? GOOD : FAILED;
 }
@@ -300,7 +308,7 @@ static enum status run(char **words, int count)
 	status = read_options(&options, words, &at);
 	command = words[at];
 	if (status == GOOD && !command)
-		return misused("a command is wanted", NULL);
+		return misused("there is no COMMAND among the arguments", NULL);
 	at++;
 	if (status == GOOD)
 		status = read_options(&options, words, &at);
@@ -311,7 +319,7 @@ static enum status run(char **words, int count)
 	if (options.metrics || (strcmp(command, "run") != 0 && strcmp(command, "top") != 0))
 		return run_command(&options, command, words + at, count - at);
 	if (at == count)
-		return misused("queues are wanted by", command);
+		return misused("at least one QUEUE must follow", command);
 	return (command[0] == 'r' ? daemon_run : top_run)(&options, words + at, count - at);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the replies to stat as OpenMetrics text. The label "server" names the server of each
- * value. A metric family may appear only once in the text, so all servers are asked before anything
- * is printed.
+ * Prints the replies to the command stat as OpenMetrics text. The label "server" names the server
+ * of each value. A metric family may appear only once in the text. Therefore the tool asks all
+ * servers before it prints.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,10 +13,12 @@
 #include "tool.h"
 
 #define LABELS_BYTES 128
-/* A relay's name may have any characters, because its program chooses it. */
+/*
+ * size of a relay's labels in bytes; a program chooses the name of its relay, with any characters
+ */
 #define RELAY_LABELS_BYTES 512
 
-/* A number in the reply to stat, printed as number / 10^decimals. */
+/* A number in the reply to stat. The tool prints number / 10^decimals. */
 struct number {
 	struct metrics_family family;
 	const char *field;
@@ -25,22 +27,23 @@ struct number {
 
 static const struct number numbers[] = {
 	{ { "timerhub_relay_tasks", "gauge", NULL, "Live tasks." }, "tasks", 0 },
-	{ { "timerhub_relay_due", "gauge", NULL, "Tasks that wait for their time." }, "due", 0 },
+	{ { "timerhub_relay_due", "gauge", NULL, "Tasks that are not in the stream." }, "due", 0 },
 	{ { "timerhub_relay_ready", "gauge", NULL, "Tasks in the stream." }, "ready", 0 },
 	{ { "timerhub_relay_taken", "gauge", NULL, "Tasks of the stream that a consumer has." },
 	  "taken",
 	  0 },
 	{ { "timerhub_relay_lag_seconds", "gauge", "seconds",
-	    "For how long the first task that no consumer has taken has been due." },
+	    "Time since the first task that no consumer has taken was due." },
 	  "lag",
 	  6 },
 	{ { "timerhub_relay_overdue_seconds", "gauge", "seconds",
-	    "For how long the first waiting task has been due." },
+	    "Time since the first waiting task was due." },
 	  "overdue",
 	  6 },
 	{ { "timerhub_relay_dead", "gauge", NULL, "Entries of dead tasks." }, "dead", 0 },
-	{ { "timerhub_relay_relays", "gauge", NULL, "Relays with a seat." }, "relays", 0 },
-	{ { "timerhub_relay_tasks_max", "gauge", NULL, "Most tasks that the queue takes." },
+	{ { "timerhub_relay_relays", "gauge", NULL, "Relays with a rank." }, "relays", 0 },
+	{ { "timerhub_relay_tasks_max", "gauge", NULL,
+	    "Largest number of live tasks of the queue." },
 	  "tasks_max",
 	  0 },
 	{ { "timerhub_relay_promoted", "counter", NULL, "Tasks that became due." }, "promoted", 0 },
@@ -48,7 +51,7 @@ static const struct number numbers[] = {
 	    "Deliveries repeated because a lease was over." },
 	  "leases_over",
 	  0 },
-	{ { "timerhub_relay_buried", "counter", NULL, "Tasks that went to the dead." },
+	{ { "timerhub_relay_buried", "counter", NULL, "Tasks that went to the dead tasks." },
 	  "buried",
 	  0 },
 	{ { "timerhub_relay_orphans", "counter", NULL,
@@ -60,19 +63,22 @@ static const struct number numbers[] = {
 	  0 },
 };
 
-/* The words of a relay's value in stat: rank, time of its last note, looks, bells. */
+/*
+ * Indexes of the numbers in a relay's value in stat: rank, time at which the relay sent the value,
+ * polls (looks), and wake-up messages (bells).
+ */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 
 static const struct metrics_family looks_family = { "timerhub_relay_looks", "counter", NULL,
-	                                            "Looks of a relay." };
+	                                            "Polls of a relay." };
 static const struct metrics_family bells_family = { "timerhub_relay_bells", "counter", NULL,
-	                                            "Bells that a relay was rung by." };
+	                                            "Wake-up messages to a relay." };
 static const struct metrics_family lateness_family = {
 	"timerhub_relay_lateness_seconds", "histogram", "seconds",
 	"Time at which a task was promoted, minus the time at which it was due."
 };
 
-/* The servers of a queue and their replies. */
+/* The replies and the labels of the servers of a queue. */
 struct told {
 	uint32_t count;
 	struct reply *replies[KEYS_SHARDS_MAX];
@@ -82,8 +88,8 @@ struct told {
 /* ---- one server ---- */
 
 /*
- * Read the name and the value at index `at`, and advance `at`. The first name is at 1. Returns
- * false at the end.
+ * Read the name and the value at index `*at` of a reply to stat, and advance `*at`. The first name
+ * is at index 1. Returns false at the end of the reply.
  */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)
@@ -123,7 +129,7 @@ static void add_lateness(struct text *text, const struct reply *reply, const cha
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
 }
 
-/* Returns the word at this index of a relay's value. */
+/* Returns the number at this index of a relay's value. */
 static uint64_t relay_number(const char *value, unsigned index)
 {
 	uint64_t number = 0;
@@ -163,7 +169,7 @@ static void add_all_relays(struct text *text, const struct metrics_family *famil
 		add_relays(text, family, index, told->replies[i], told->labels[i]);
 }
 
-/* Returns the length of the whole text. */
+/* Write the metrics of all servers into `buffer`. Returns the length of the whole text in bytes. */
 static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 {
 	struct text text = { .buffer = buffer, .bytes = bytes };

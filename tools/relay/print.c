@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints replies as text, one line for each value, or as JSON. Both escape bytes that are not
- * printable.
+ * Prints the replies of Redis functions as text or as JSON. Text and JSON escape each byte that is
+ * not printable.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -25,8 +25,8 @@ void print_text(const char *text, size_t len, bool json)
 }
 
 /*
- * Print an integer as a number. Also print a text of digits as a number, because the functions
- * reply some numbers so.
+ * Print an integer as a number. The Redis functions return some numbers as texts of digits. JSON
+ * has these texts as numbers too.
  */
 static void print_value(const struct reply *reply, bool json)
 {
@@ -75,8 +75,8 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 			else if (j > 0)
 				(void)printf(" %s ", names[j]);
 			/*
-			 * The first element is an id, which stays a text even if it has only
-			 * digits.
+			 * The first element of a row is an id. An id is printed as a text even if
+			 * it has only digits.
 			 */
 			if (j == 0)
 				print_text(reply_text(value), reply_len(value), json);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the activity of queues, again and again. For each reading the tool sends one timerhub_stat
- * to each server, and no other command. The values of a relay are those that it sent with its last
- * looks. Rates and lateness count from the previous reading; the first reading counts from the
- * queue's beginning.
+ * The command top prints the activity of queues, again and again. For each reading the tool calls
+ * only timerhub_stat, once on each server. The values of a relay are the values that the relay sent
+ * with its last polls. Rates and lateness count from the previous reading. The lateness of the
+ * first reading counts from the queue's beginning.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,18 +27,18 @@ enum field { NOW, DUE, READY, TAKEN, LAG, DEAD, PROMOTED, LEASES_OVER, FIELDS };
 static const char *const field_names[FIELDS] = { "now", "due",  "ready",    "taken",
 	                                         "lag", "dead", "promoted", "leases_over" };
 
-/* The counters of a queue in one reading, added up over its servers. */
+/* The counters of a queue in one reading, added up over the queue's servers. */
 struct reading {
 	uint64_t fields[FIELDS];
 	uint64_t late[TIMERHUB_LATENESS_BUCKETS];
 };
 
-/* A queue that is watched. */
+/* A queue that top watches, with its last two readings. */
 struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	/* The servers' replies of this reading, with the values of the relays. */
+	/* the servers' replies in the reading `now`, which have the values of the relays */
 	struct reply *replies[KEYS_SHARDS_MAX];
 };
 
@@ -105,8 +105,8 @@ static int read_queue(struct watched *watched)
 /* ---- what follows from two readings ---- */
 
 /*
- * Returns the increase since the previous reading. If the queue was deleted in that time, returns
- * the new value.
+ * Returns the increase of a counter since the previous reading. If the queue was deleted since, the
+ * counter began again at 0, and the function returns `now`.
  */
 static uint64_t since(uint64_t now, uint64_t before)
 {
@@ -123,7 +123,8 @@ static double per_second(const struct watched *watched, enum field field)
 }
 
 /*
- * Returns the lateness that `thousandths` of the tasks did not exceed, or 0 if there were no tasks.
+ * Returns the lateness that `thousandths` / 1000 of the tasks did not exceed. If there were no
+ * tasks since the previous reading, returns 0.
  */
 static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 {
@@ -142,8 +143,8 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 /* ---- the relays ---- */
 
 /*
- * Print a relay's value in stat: its rank, the time at which it sent the value, its looks and
- * bells.
+ * Print a relay's value in stat. The value has the relay's rank, the time at which the relay sent
+ * the value, the number of its polls (looks), and the number of wake-up messages (bells).
  */
 static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
                         const char *value, bool json, bool first)
@@ -225,7 +226,8 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	enum status status = GOOD;
 
 	if (!options->json && isatty(STDOUT_FILENO))
-		(void)fputs("\033[H\033[J", stdout); /* cursor to the top, clear the screen */
+		(void)fputs("\033[H\033[J",
+		            stdout); /* Move the cursor to the top and clear the screen. */
 	for (int i = 0; i < count; i++) {
 		int result = read_queue(&all[i]);
 

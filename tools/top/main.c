@@ -48,21 +48,22 @@ static void stop(int number)
 }
 
 static const char usage[] = "usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
-			    "       timerhub-top --help tells the options\n";
+			    "       timerhub-top --help lists the options\n";
 
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
 	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
 	"\n"
-	"Watches the timerhub hubs of a process that opened them with\n"
-	"TIMERHUB_OBSERVABLE.\n"
+	"Shows the counters of the timerhub hubs of process PID. The process must have\n"
+	"opened the hubs with TIMERHUB_OBSERVABLE.\n"
 	"\n"
-	"  -1, --once              print one reading and end; with -i, two, for rates\n"
+	"  -1, --once              print one reading and end; with -i, print it after\n"
+	"                          the interval, with rates\n"
 	"  -j, --json              print JSON, one object on a line for each reading\n"
 	"  -m, --metrics           print one reading as OpenMetrics text, for Prometheus\n"
-	"  -i, --interval SECONDS  between readings, 0.05 to 3600; default 1\n"
-	"  -h, --help              this\n"
-	"  -V, --version           the version\n"
+	"  -i, --interval SECONDS  time between readings, 0.05 to 3600; default 1\n"
+	"  -h, --help              print this help\n"
+	"  -V, --version           print the version\n"
 	"\n"
 	"Exit status: 0 done; 1 there is no hub to watch; 2 wrong usage.\n";
 
@@ -87,7 +88,7 @@ static int parse_interval(const char *text, struct options *options)
 	/* If interval_s is NaN, both comparisons are false, and the interval is refused. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
-		return misused("the interval is 0.05 to 3600 seconds");
+		return misused("--interval must be 0.05 to 3600 seconds");
 	return 0;
 }
 
@@ -99,7 +100,7 @@ static int parse_pid(const char *text, struct options *options)
 	errno = 0;
 	pid = strtol(text, &end, 10);
 	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
-		return misused("PID must be the id of a process, a number");
+		return misused("PID must be a number, the id of a process");
 	options->pid = (pid_t)pid;
 	return 0;
 }
@@ -141,7 +142,7 @@ static int parse(int argc, char **argv, struct options *options)
 	if (options->json && options->metrics)
 		return misused("--json and --metrics exclude each other");
 	if (argc - optind != 1)
-		return misused("the PID of one process is wanted");
+		return misused("exactly one PID must be given");
 	return parse_pid(argv[optind], options);
 }
 
@@ -222,7 +223,8 @@ static int show(struct watch *watch, const struct options *options)
 	if (screen_run(watch, (uint64_t)(options->interval_s * 1e9), &stopped) == 0)
 		return 0;
 	if (watch->target.refusal[0] == 0)
-		return complain("this terminal is not known: see TERM; or use --once or --json");
+		return complain(
+			"the terminal in TERM is not known: use another TERM, --once or --json");
 	return -1;
 }
 

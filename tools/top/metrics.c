@@ -16,9 +16,9 @@
 #define LABELS_BYTES (2 * BOARD_TEXT_BYTES + 64)
 
 static const struct metrics_family extras[] = {
-	{ "timerhub_inbox", "gauge", NULL, "Submissions that the owner has not looked at yet." },
+	{ "timerhub_inbox", "gauge", NULL, "Entries in the inbox that the owner has not read." },
 	{ "timerhub_outbox", "gauge", NULL, "Expiries that no consumer has taken yet." },
-	{ "timerhub_timers_max", "gauge", NULL, "Most timers that may be live at once." },
+	{ "timerhub_timers_max", "gauge", NULL, "Largest number of live timers." },
 };
 
 #define EXTRAS (sizeof(extras) / sizeof(extras[0]))
