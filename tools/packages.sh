@@ -3,10 +3,12 @@
 # The scripts of this folder source this file to install the Debian packages that they need.
 # tests/tools/test_packages.py tests it.
 
-# A script's option --yes sets this to install without asking.
+# If this variable is yes, packages_need installs without asking. A script with the option --yes
+# sets it.
 packages_yes=no
 
-# Prints the arguments that are not installed. Asks only dpkg, so it is fast and needs no network.
+# packages_missing PACKAGE...: prints the packages that are not installed. The function asks only
+# dpkg. Therefore the function is fast and needs no network.
 packages_missing() {
 	local package
 	for package in "$@"; do
@@ -15,9 +17,9 @@ packages_missing() {
 	done
 }
 
-# For a system without dpkg, the sign that a package's content is installed: a program, a library
-# that pkg-config knows, a header, or a Python module. A package without a sign has a program of its
-# own name.
+# Package -> sign, for a system without dpkg. The sign shows that the content of the package is
+# installed. A sign is a program, a library that pkg-config knows, a header, or a Python module. If
+# a package is not listed, the sign is a program with the package's name.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -53,7 +55,8 @@ declare -A packages_signs=(
 	[util-linux]=program:setarch
 )
 
-# packages_sign_there SIGN: true if the sign is found.
+# packages_sign_there SIGN: returns 0 if this machine has the program, library, header or module of
+# the sign.
 packages_sign_there() {
 	local name=${1#*:}
 	case $1 in
@@ -64,8 +67,8 @@ packages_sign_there() {
 	esac
 }
 
-# Without dpkg, installs nothing. Prints the missing packages and ends the script, if any are
-# missing.
+# packages_need_signs PACKAGE...: does the work of packages_need on a system without dpkg. The
+# function installs nothing. If packages are missing, it prints them and ends the script.
 packages_need_signs() {
 	local package sign missing=()
 	for package in "$@"; do
@@ -79,8 +82,9 @@ packages_need_signs() {
 	fi
 }
 
-# Tries three times, because a mirror may fail for a moment and a new machine may still be
-# installing packages itself.
+# packages_install PACKAGE...: installs the packages, and tries at most three times. The first try
+# may fail, because a mirror fails for a moment, or because a new machine is still installing
+# packages.
 packages_install() {
 	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
 	export DEBIAN_FRONTEND=noninteractive
@@ -96,7 +100,8 @@ packages_install() {
 	return 1
 }
 
-# Asks the user. With --yes, or without a terminal, the answer is yes.
+# Asks the user whether the script may install the missing packages. Returns 0 if the answer is yes.
+# With --yes or without a terminal, returns 0 without asking.
 packages_may_install() {
 	local answer
 	if [[ $packages_yes == yes || ! -t 0 || ! -t 1 ]]; then
@@ -105,8 +110,8 @@ packages_may_install() {
 	read -r -p "Install them, and what they depend on? [y/N] " answer && [[ $answer == [yY]* ]]
 }
 
-# As root, installs the missing packages. As any other user, prints the command to run and ends the
-# script.
+# packages_need PACKAGE...: installs the missing packages if the user is root. For another user,
+# prints the command that installs them, and ends the script.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
@@ -134,8 +139,9 @@ packages_need() {
 	fi
 }
 
-# Prints the package with the runtime of clang's sanitizers. The package's name contains the version
-# of the installed clang, or of the clang that apt knows. If there is no clang, prints nothing.
+# Prints the name of the package with the runtime of clang's sanitizers. The name contains the
+# version of the installed clang, or of the clang that apt knows. If there is no clang, prints
+# nothing.
 packages_clang_runtime() {
 	local version
 	command -v dpkg-query >/dev/null || return 0
@@ -147,8 +153,9 @@ packages_clang_runtime() {
 	fi
 }
 
-# Calls packages_need, also for clang and its sanitizers. On a new machine, apt knows no packages
-# before the first call has updated its lists. In this case the second call installs the runtime.
+# packages_need_clang PACKAGE...: calls packages_need for the packages, clang and the runtime of its
+# sanitizers. On a new machine apt knows no packages before the first call of packages_need has
+# updated apt's lists. The second call then installs the runtime.
 packages_need_clang() {
 	local runtime
 	mapfile -t runtime < <(packages_clang_runtime)
@@ -161,26 +168,22 @@ packages_need_clang() {
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 
-# The event loops of examples/loops.
-# shellcheck disable=SC2034
+# The packages of the event loops in examples/loops. shellcheck disable=SC2034
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
 
-# The library of the relay, and the server that the relay's tests start. These packages start no
-# service.
-# shellcheck disable=SC2034
+# The packages that the relay needs: its library for Redis, and the server that the relay's tests
+# start. These packages start no service. shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
 
-# A parser of the OpenMetrics text that the tools print.
-# shellcheck disable=SC2034
+# The package with a parser of the OpenMetrics text that the tools print. shellcheck disable=SC2034
 packages_metrics=(python3-prometheus-client)
 
-# The programs with which the packaging suite builds and compares ABIs. rpm builds the packages of
-# Fedora.
-# shellcheck disable=SC2034
+# The packages with which the packaging suite builds the library and compares ABIs. rpm builds the
+# packages of Fedora. shellcheck disable=SC2034
 packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
 
-# The compiler for aarch64, and the emulator that runs its programs.
+# The packages with the compiler for aarch64 and the emulator that runs programs for aarch64.
 # shellcheck disable=SC2034
 packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
 

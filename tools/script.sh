@@ -1,6 +1,5 @@
-# SPDX-License-Identifier: MIT
-# shellcheck shell=bash
-# Sourced by the scripts beside it: answers the options that all scripts have. Tested by
+# SPDX-License-Identifier: MIT shellcheck shell=bash The scripts of this folder source this file. It
+# answers the options that all scripts have: --help and --version. Tested by
 # tests/tools/test_help_and_version.py.
 
 # Prints the version of the library.
@@ -9,7 +8,8 @@ script_version() {
 }
 
 # script_answer ARGUMENT...: answers the first --help, -h, --version or -V among the arguments, and
-# ends the script. Without such an argument it returns. The script's function usage prints the help.
+# ends the script. Without such an argument the function returns. The function usage of each script
+# prints the help.
 script_answer() {
 	local word
 	for word in "$@"; do
