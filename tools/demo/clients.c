@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The crowd has one thread and non-blocking sockets. The result relies on the following rule. If a
- * server has received a heartbeat sent at time t, its deadline for the client cannot be before t +
- * timeout.
+ * Implements the clients of the heartbeat server. See clients.h. The crowd of clients has one
+ * thread and non-blocking sockets. The judgement of a close relies on one rule: after a heartbeat
+ * sent at time t, the server's deadline for the client is not before t + timeout.
  */
 #include "clients.h"
 
@@ -20,7 +20,7 @@
 
 enum {
 	SILENT_ONE_IN = 10,
-	PORTS_PER_ADDRESS = 20000, /* fewer than the ephemeral ports of one source address */
+	PORTS_PER_ADDRESS = 20000, /* clients per source address; fewer than its ephemeral ports */
 	BEAT_BYTES = 8,
 };
 
@@ -32,7 +32,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* Returns a random number, uniform in [low, high). splitmix64 (Steele, Lea, Flood 2014). */
+/* Returns a uniform random number in [low, high), by splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t pick(struct crowd *crowd, uint64_t low, uint64_t high)
 {
 	uint64_t z = crowd->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -66,7 +66,8 @@ void crowd_close(struct crowd *crowd)
 }
 
 /*
- * The longest interval is half the timeout, so only a heartbeat with a large delay comes too late.
+ * Plan the client's next heartbeat. The longest interval is half the timeout. Therefore only a
+ * heartbeat with a large delay comes too late.
  */
 static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 {
@@ -76,8 +77,8 @@ static void plan_beat(struct crowd *crowd, uint32_t index, uint64_t now_ns)
 }
 
 /*
- * Returns a socket that connects to the server. Each group of 20,000 clients has a source address
- * of its own.
+ * Returns a socket that connects to the server, or a negative errno. Each group of 20,000 clients
+ * has a source address of its own.
  */
 static int connect_from(uint32_t index, uint16_t port, int epoll_fd)
 {
@@ -92,7 +93,10 @@ static int connect_from(uint32_t index, uint16_t port, int epoll_fd)
 
 	if (fd < 0)
 		return -errno;
-	/* Without this option bind() would use up a port of its own for every address. */
+	/*
+	 * Without this option bind() would reserve a port before connect(), and the ports would not
+	 * suffice for all clients.
+	 */
 	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes)) == 0 &&
 	    bind(fd, (const struct sockaddr *)&from, sizeof(from)) == 0 &&
 	    (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0 || errno == EINPROGRESS) &&
@@ -135,8 +139,8 @@ static bool wants_silence(const struct client *client, uint64_t now_ns)
 }
 
 /*
- * A heartbeat that cannot be sent does not count. If the connection is gone, crowd_hear() notices
- * it.
+ * Send a heartbeat of the client. A heartbeat that cannot be sent does not count. If the server has
+ * closed the connection, crowd_hear() notices the close.
  */
 static void client_beat(struct crowd *crowd, uint32_t index)
 {
@@ -160,8 +164,8 @@ static void client_beat(struct crowd *crowd, uint32_t index)
 }
 
 /*
- * Returns the number of clients that should have connected by now: a constant rate, slow enough for
- * the server's backlog.
+ * Returns the number of clients that should have connected at now_ns. Clients connect at a constant
+ * rate, which is slow enough for the server's backlog.
  */
 static uint32_t begun_by(const struct crowd_plan *plan, uint64_t now_ns)
 {
@@ -184,9 +188,9 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 
 /*
  * Returns whether the server closed the client rightly. The server's deadline must have passed. The
- * deadline must not be earlier than the timeout after the last heartbeat that was sent before it. A
- * heartbeat whose send had not returned at the deadline may have come too late to count, since this
- * process can stall just before the send.
+ * deadline must be at least the timeout after the last heartbeat that was sent before the deadline.
+ * This process can stall just before a send. Therefore, if the send of a heartbeat had not returned
+ * at the deadline, the heartbeat may have come too late and does not count.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
@@ -229,8 +233,9 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 	if (n > 0) {
 		text[n] = '\0';
 		/*
-		 * Over loopback the message comes in one piece. If the message came in several
-		 * pieces, the deadline would be missing, and the close would count as wrong.
+		 * Over loopback the server's last message comes in one piece. If the message came
+		 * in several pieces, the deadline would be missing, and the close would count as
+		 * wrong.
 		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;

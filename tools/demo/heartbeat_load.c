@@ -26,13 +26,13 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-/* Data of the epoll events that belong to no client. */
+/* the data of an epoll event of the server's pipe, in the place of a client's index */
 #define FROM_SERVER UINT64_MAX
 #define FROM_SIGNAL (UINT64_MAX - 1)
 
 enum {
 	BATCH = 512,
-	SPARE_FDS = 64, /* descriptors of a process in addition to its connections */
+	SPARE_FDS = 64, /* number of descriptors of a process in addition to its connections */
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
@@ -45,7 +45,7 @@ static struct {
 	uint64_t duration_ns;
 	uint64_t idle_ms;
 	uint64_t seed;
-	char **command; /* command line of the server */
+	char **command; /* command line that starts the server */
 	int command_count;
 
 	int epoll_fd;
@@ -54,7 +54,7 @@ static struct {
 	struct server_process server;
 	struct crowd crowd;
 
-	struct table_state shown; /* numbers of the last live line */
+	struct table_state shown; /* figures of the last line that a terminal shows */
 } demo = { .connections = 10000,
 	   .duration_ns = 20 * S,
 	   .idle_ms = 3000,
@@ -75,7 +75,10 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/* Each process has one end of each connection. The server inherits this limit. */
+/*
+ * Raise the limit of open files, because each process has one end of each connection. The server
+ * inherits the limit.
+ */
 static int raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -199,7 +202,10 @@ static void handle(const struct epoll_event *event)
 		crowd_hear(&demo.crowd, event->data.u64);
 }
 
-/* Returns the number of events handled, at most BATCH; -1 after an error. */
+/*
+ * Wait at most timeout_ms for epoll events, and handle at most BATCH events. Returns the number of
+ * handled events, or -1 after an error.
+ */
 static int hear(int timeout_ms)
 {
 	struct epoll_event events[BATCH];
@@ -212,7 +218,10 @@ static int hear(int timeout_ms)
 	return count;
 }
 
-/* Each wait is a millisecond at most, which is the resolution of the calendar. */
+/*
+ * Run the clients until the end of the plan. Each wait lasts at most a millisecond, the resolution
+ * of the calendar.
+ */
 static int run(void)
 {
 	uint64_t now_ns = clock_now();
@@ -226,8 +235,8 @@ static int run(void)
 		show_progress(now_ns);
 	}
 	/*
-	 * A connection that the server closes before its end was not missed, even if this process
-	 * has not read the close yet.
+	 * Read the closes that the server has sent before its end. A client whose close was sent in
+	 * time was not missed.
 	 */
 	do
 		heard = heard < 0 ? heard : hear(0);
@@ -236,7 +245,7 @@ static int run(void)
 	return heard < 0 ? heard : 0;
 }
 
-/* Returns 0 if the server made no mistake and the run was complete. */
+/* Print the result of the run. Returns 0 if the server made no mistake and the run was complete. */
 static int verdict(void)
 {
 	const struct crowd_tally *tally = &demo.crowd.tally;
@@ -262,7 +271,7 @@ static int run_demo(void)
 	const double ran_s = (double)(clock_now() - demo.crowd.plan.start_ns) / (double)S;
 	const bool ended_early = demo.server.ended;
 	const int r = server_stop(&demo.server);
-	/* The first newline ends the live line, or separates the table. */
+	/* The newline at the beginning ends the line that a terminal shows. */
 	printf("\n%s after %.1f s\n", demo.interrupted ? "interrupted" : "finished", ran_s);
 	table_print(&demo.crowd.tally, &demo.crowd.plan, &demo.server.last);
 	if (r == 0 && !ended_early)

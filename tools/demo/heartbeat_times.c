@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See heartbeat_times.h. The load generator's only thread calls these functions. Invariant: a
- * client is in at most one slot, and no slot before the cursor has a client.
+ * Implements the calendar of the next heartbeats. See heartbeat_times.h. The load generator's only
+ * thread calls these functions. Invariant: a client is in at most one slot, and no slot before the
+ * cursor has a client.
  */
 #include "heartbeat_times.h"
 
@@ -14,8 +15,8 @@
 int calendar_init(struct calendar *calendar, uint32_t clients, uint64_t reach_ns, uint64_t now_ns)
 {
 	/*
-	 * The calendar has room for a cursor that is behind the clock by at most this time. If the
-	 * cursor is further behind, a heartbeat is sent too early.
+	 * The cursor may be behind the clock by at most reach_ns. If the cursor is further behind,
+	 * a heartbeat is sent too early.
 	 */
 	calendar->slots = (uint32_t)(2 * reach_ns / MS + 2);
 	calendar->cursor_ms = now_ns / MS;

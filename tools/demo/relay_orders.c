@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a delay queue on several processes: "drop the order if it is not paid in time". A relay, a
- * worker and Redis itself are killed in between.
+ * Shows a delay queue with several processes. An order that is not paid in time must be dropped.
+ * The demo kills a relay, a worker and Redis.
  *
- * Three relays, four workers and a shop are processes that represent machines. The processes use a
- * Redis of their own that stores everything (appendfsync always). The processes record each answer
+ * Three relays, four workers and a shop are processes that represent machines. The demo starts a
+ * Redis server that loses nothing (appendfsync always). The processes record each result of a call
  * in shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
- * early, or dropped although it was paid. The exit status is 1 after such a fault, and 77 if Redis
- * is not installed.
+ * early, or dropped although it was paid. The exit status is 1 if an order breaks this rule, and 77
+ * if Redis is not installed.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */
@@ -33,9 +33,9 @@
 #define PUT_EVERY_NS (2 * MS)
 #define PAY_WITHIN_MIN_NS (100 * MS)
 #define PAY_WITHIN_MAX_NS (1500 * MS)
-#define REDIS_DIES_NS (700 * MS) /* time from the death of the relay to the death of Redis */
+#define REDIS_DIES_NS (700 * MS) /* time from the kill of the relay to the kill of Redis */
 #define LEASE "lease_us=2000000"
-#define ARRIVES_NS (120 * SEC) /* time limit for an order that must come */
+#define ARRIVES_NS (120 * SEC) /* time within which a due order must be delivered */
 
 enum {
 	RELAYS = 3,
@@ -46,11 +46,11 @@ enum {
 	WORKER_DIES_AT = 20
 };
 
-/* The answers that the processes got about an order. */
+/* The results of the calls about one order, from all processes. */
 struct order {
-	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: an answer was lost */
+	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: a call's reply was lost */
 	_Atomic uint32_t deliveries;
-	_Atomic uint64_t late_ns; /* lateness of the first delivery, plus one; 0: no delivery */
+	_Atomic uint64_t late_ns; /* lateness of the first delivery plus 1; 0: no delivery */
 };
 
 struct relay_page {
@@ -98,7 +98,7 @@ static void sleep_ns(uint64_t ns)
 		;
 }
 
-/* Fork a child that is killed if this process ends; returns 0 in the child. */
+/* Fork a child that the kernel kills if this process ends. Returns 0 in the child. */
 static pid_t start(void)
 {
 	pid_t parent = getpid(), child;
@@ -114,7 +114,10 @@ static pid_t start(void)
 	return child;
 }
 
-/* Wait for the child; returns its exit status, or 128 plus the signal that ended it. */
+/*
+ * Send the signal to the child and wait for the child's end. Returns the child's exit status, or
+ * 128 plus the signal that ended the child.
+ */
 static int end(pid_t *child, int signal_number)
 {
 	int status = 0;
@@ -129,7 +132,10 @@ static int end(pid_t *child, int signal_number)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Debian's redis-tools contains the server under the name redis-check-rdb. */
+/*
+ * Start the Redis server. Debian's package redis-tools contains the server under the name
+ * redis-check-rdb.
+ */
 static void start_redis(void)
 {
 	static const char *const names[] = { "redis-server", "redis-check-rdb" };
@@ -199,7 +205,7 @@ static void be_relay(struct relay_page *page)
 	timerhub_relay_close(relay);
 }
 
-/* Drop an order that was not paid in time. */
+/* Record the delivery of an order, which is dropped because it was not paid in time. */
 static void note_delivery(const struct timerhub_relay_task *task, struct order *order)
 {
 	uint64_t now = now_ns(CLOCK_REALTIME), none = 0;
@@ -229,7 +235,7 @@ static void be_worker(unsigned number)
 		order = &book->orders[strtoul(task.id, NULL, 10) % order_count];
 		note_delivery(&task, order);
 		if (number == 0 && ++taken == WORKER_DIES_AT)
-			(void)raise(SIGKILL); /* the worker dies while it holds an order */
+			(void)raise(SIGKILL); /* before the worker acknowledges the order */
 		do
 			result = timerhub_relay_done(relay, &task);
 		while (result < 0 && result != -ENOENT);
@@ -239,7 +245,9 @@ static void be_worker(unsigned number)
 	timerhub_relay_close(relay);
 }
 
-/* Customers pay a quarter of the orders, some of them too late. */
+/*
+ * Pay the order in the shop. Customers pay a quarter of the orders, and pay some of these too late.
+ */
 static void pay(struct timerhub_relay *relay, unsigned number)
 {
 	struct order *order = &book->orders[number];
@@ -284,7 +292,7 @@ static void be_shop(void)
 
 /* ---- the kills ---- */
 
-/* Waits until a relay is at work, and returns its number. */
+/* Wait until a relay moves tasks to the stream. Returns the relay's number. */
 static unsigned find_promoter(void)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC);
@@ -312,7 +320,10 @@ static unsigned count_ended(void)
 	return count;
 }
 
-/* Returns the number of the killed relay. */
+/*
+ * Start all processes, kill some of them, and wait for all orders. Returns the number of the killed
+ * relay.
+ */
 static unsigned run(void)
 {
 	uint64_t begin_ns = now_ns(CLOCK_MONOTONIC), relay_ns, down_ns;
@@ -398,7 +409,7 @@ static void print_table(unsigned killed)
 		             i == killed ? "  killed" : "");
 }
 
-/* Returns the exit status. */
+/* Print the table and check all orders. Returns the exit status of the program. */
 static int check(void)
 {
 	unsigned repeats = 0, promoters = 0, both = 0;
@@ -410,15 +421,16 @@ static int check(void)
 	for (unsigned i = 0; i < RELAYS; i++)
 		promoters += book->relays[i].promoted > 0;
 	if (count_ended() < order_count)
-		complain("%u orders came to no end", order_count - count_ended());
+		complain("%u orders are neither paid nor dropped", order_count - count_ended());
 	else if (both > 0 || book->wrong > 0)
-		complain("%u orders paid and dropped, %u answers wrong", both, book->wrong);
+		complain("%u orders are paid and dropped, %u calls returned a wrong result", both,
+		         book->wrong);
 	else if (book->early > 0)
 		complain("%u orders early", book->early);
 	else if (repeats == 0)
-		complain("the order of the worker that died did not come again");
+		complain("the order of the killed worker was not delivered again");
 	else if (promoters < 2)
-		complain("no relay has taken the place of the one that was killed");
+		complain("no relay has replaced the killed relay");
 	else
 		return 0;
 	return 1;
@@ -427,7 +439,7 @@ static int check(void)
 /* ---- beginning and end ---- */
 
 /*
- * Creates the queue as soon as Redis answers, by timerhub-relay. Returns the exit status of
+ * Create the queue with timerhub-relay, as soon as Redis answers. Returns the exit status of
  * timerhub-relay.
  */
 static int create_queue(const char *tool)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See server_under_load.h. The load generator's only thread calls these functions. The functions
- * read whole lines only. A server that prints any other line, or no line for a long time, counts as
- * broken.
+ * Runs the server under load as a child process. See server_under_load.h. The load generator's only
+ * thread calls these functions. The functions read whole lines only. If the server prints an
+ * unknown line, or no line for a long time, the server counts as broken.
  */
 #include "server_under_load.h"
 
@@ -20,8 +20,9 @@
 enum { PATIENCE_MS = 60000 };
 
 /*
- * The server gets a process group of its own. So Ctrl-C reaches only this process, which ends the
- * server. If this process is killed, the kernel ends the server.
+ * Run the server in the child process. The server gets a process group of its own. Therefore Ctrl-C
+ * reaches only the load generator, which then ends the server. If the load generator is killed, the
+ * kernel ends the server.
  */
 static void become_server(char **argv, int pipe_fd, pid_t parent)
 {
@@ -76,7 +77,7 @@ static void take_lines(struct server_process *server)
 		memmove(server->text, end + 1, server->text_bytes);
 	}
 	if (server->text_bytes == sizeof(server->text))
-		server->text_bytes = 0; /* a line of the server is never this long */
+		server->text_bytes = 0; /* the text is no line of the server, which are shorter */
 }
 
 void server_hear(struct server_process *server)
@@ -93,7 +94,8 @@ void server_hear(struct server_process *server)
 }
 
 /*
- * Returns 0 when the pipe is readable, or -ETIMEDOUT if the server prints nothing for a long time.
+ * Wait until the server's pipe is readable. Returns 0, or -ETIMEDOUT if the server prints nothing
+ * for a long time.
  */
 static int wait_for_word(const struct server_process *server)
 {
@@ -135,7 +137,7 @@ int server_start(struct server_process *server, char **argv)
 	return r;
 }
 
-/* Waits for the end of the server. Returns 0 if its exit status is 0. */
+/* Wait for the end of the server. Returns 0 if the server's exit status is 0. */
 static int reap(struct server_process *server)
 {
 	int status = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server under load: a child process that prints its figures on a pipe. */
+/* The server under load is a child process that prints its figures on a pipe. */
 #ifndef DEMO_SERVER_UNDER_LOAD_H
 #define DEMO_SERVER_UNDER_LOAD_H
 
@@ -9,38 +9,38 @@
 
 /* The server's figures; examples/heartbeat_process.h explains them. */
 struct server_figures {
-	uint64_t now_ns; /* time of these figures; 0: none yet */
+	uint64_t now_ns; /* time of the figures; 0: no figures */
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;
 	uint64_t closed_idle;
 	uint64_t closed_peer;
 	uint64_t wakes;
-	uint64_t loop_ns; /* time in timerhub_loop_turn(), without its callbacks */
+	uint64_t loop_ns; /* time in timerhub_loop_turn(), without the callbacks of timers */
 };
 
 struct server_process {
-	pid_t pid;                  /* 0: not started */
-	int pipe_fd;                /* the server's standard output; -1: none */
+	pid_t pid;                  /* process id of the server; 0: not started */
+	int pipe_fd;                /* pipe from the server's standard output; -1: no pipe */
 	uint16_t port;              /* port on which the server listens */
 	bool ended;                 /* the server has closed its end of the pipe */
 	struct server_figures last; /* figures of the newest line */
-	char text[1024];            /* the incomplete last line */
+	char text[1024];            /* incomplete last line of the server's output */
 	uint32_t text_bytes;
 };
 
 /*
- * Starts `argv` and waits until it listens. Returns 0 or -errno. -EPROTO means that the server
- * ended or printed any other line. In all cases call server_close() afterwards.
+ * Start the server `argv` and wait until it listens. Returns 0 or a negative errno. -EPROTO means
+ * that the server ended or printed an unknown line. Call server_close() also after an error.
  */
 int server_start(struct server_process *server, char **argv);
 
-/* Read the server's output. The caller calls this function when the pipe is readable. */
+/* Read the server's output. Call this function when the pipe is readable. */
 void server_hear(struct server_process *server);
 
 /*
- * Tell the server to end, and read up to its final report. Returns 0, or -EPROTO if the server
- * ended in any other way.
+ * Tell the server to end, and read its output up to the final report. Returns 0, or -EPROTO if the
+ * server ended without a final report or by an error.
  */
 int server_stop(struct server_process *server);
 

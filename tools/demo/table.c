@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See table.h. All output goes to standard output. Only a terminal gets a live line. */
+/*
+ * Prints the output of the first demo. See table.h. All output goes to standard output. Only a
+ * terminal gets the live line.
+ */
 #include "table.h"
 
 #include <inttypes.h>
@@ -13,7 +16,7 @@
 
 enum { GROUPED_BYTES = 32, GROUPED_AT_ONCE = 8 };
 
-/* Formats 1234567 as 1,234,567. The eighth later call overwrites the result. */
+/* Format 1234567 as 1,234,567. The eighth later call overwrites the result. */
 static const char *grouped(uint64_t value)
 {
 	static char texts[GROUPED_AT_ONCE][GROUPED_BYTES];
@@ -54,8 +57,8 @@ void table_live(const struct table_state *before, const struct table_state *now,
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
 	/*
-	 * The server's figures are a little older than the figures of this process, so they have
-	 * their own time.
+	 * The server's figures are a little older than the figures of this process. Therefore the
+	 * rates of the server's figures use the time of the server.
 	 */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns
@@ -77,7 +80,10 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* Returns the nearest-rank percentile, in us, of the sorted values, which are not empty. */
+/*
+ * Returns the nearest-rank percentile of the sorted latenesses, in us. There must be at least one
+ * lateness.
+ */
 static const char *percentile_us(const struct crowd_tally *tally, uint32_t percent)
 {
 	const uint64_t rank = ((uint64_t)tally->lateness_count * percent + 99) / 100;
@@ -95,7 +101,10 @@ static void print_lateness(struct crowd_tally *tally)
 	row("lateness max, us", percentile_us(tally, 100), "+ timeout");
 }
 
-/* Setting a timeout is a store in the server's own code, which cannot be timed separately. */
+/*
+ * Print the figures of the server's loop. Setting a timeout is one store in the server's code,
+ * whose time cannot be measured separately.
+ */
 static void print_loop(const struct server_figures *server)
 {
 	const double messages = server->messages > 0 ? (double)server->messages : 1;

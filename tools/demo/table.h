@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The demo's output: the live line and the table at the end. */
+/* The output of the first demo: a live line during the run, and a table at the end. */
 #ifndef DEMO_TABLE_H
 #define DEMO_TABLE_H
 
@@ -14,13 +14,16 @@ struct table_state {
 	uint64_t now_ns;
 	const struct crowd_tally *tally;
 	struct server_figures server;
-	uint64_t heartbeats; /* tally->heartbeats at now_ns */
+	uint64_t heartbeats; /* value of tally->heartbeats at now_ns */
 };
 
-/* Prints a line, which a terminal rewrites in place. The rates count from `before`. */
+/*
+ * Print the live line, which overwrites the last live line on a terminal. The rates are of the time
+ * from `before` to `now`.
+ */
 void table_live(const struct table_state *before, const struct table_state *now, uint64_t start_ns);
 
-/* Sorts tally->lateness_ns. */
+/* Print the table at the end. The function sorts tally->lateness_ns. */
 void table_print(struct crowd_tally *tally, const struct crowd_plan *plan,
                  const struct server_figures *server);
 
