@@ -168,19 +168,23 @@ packages_need_clang() {
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 
-# The packages of the event loops in examples/loops. shellcheck disable=SC2034
+# The packages of the event loops in examples/loops.
+# shellcheck disable=SC2034
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
 
 # The packages that the relay needs: its library for Redis, and the server that the relay's tests
-# start. These packages start no service. shellcheck disable=SC2034
+# start. These packages start no service.
+# shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
 
-# The package with a parser of the OpenMetrics text that the tools print. shellcheck disable=SC2034
+# The package with a parser of the OpenMetrics text that the tools print.
+# shellcheck disable=SC2034
 packages_metrics=(python3-prometheus-client)
 
 # The packages with which the packaging suite builds the library and compares ABIs. rpm builds the
-# packages of Fedora. shellcheck disable=SC2034
+# packages of Fedora.
+# shellcheck disable=SC2034
 packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
 
 # The packages with the compiler for aarch64 and the emulator that runs programs for aarch64.

@@ -1,6 +1,7 @@
-# SPDX-License-Identifier: MIT shellcheck shell=bash The scripts of this folder source this file. It
-# answers the options that all scripts have: --help and --version. Tested by
-# tests/tools/test_help_and_version.py.
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# The scripts of this folder source this file. It answers the options that all scripts have: --help
+# and --version. Tested by tests/tools/test_help_and_version.py.
 
 # Prints the version of the library.
 script_version() {

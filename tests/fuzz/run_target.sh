@@ -1,7 +1,8 @@
 #!/bin/sh
-# SPDX-License-Identifier: MIT run_target.sh TARGET CORPUS OPTION... runs a fuzz target on all
-# inputs of its corpus, and then on new inputs, by the options. New inputs are thrown away. If an
-# input fails, it is kept, and its file name is printed.
+# SPDX-License-Identifier: MIT
+# run_target.sh TARGET CORPUS OPTION... runs a fuzz target on all inputs of its corpus, and then on
+# new inputs, by the options. New inputs are thrown away. If an input fails, it is kept, and its
+# file name is printed.
 set -eu
 
 target=$1

@@ -1,8 +1,9 @@
 #!/bin/bash
-# SPDX-License-Identifier: MIT Builds the fuzz targets as OSS-Fuzz asks. Compilers and flags are in
-# the environment, and the programs and their first inputs go to $OUT. The programs run on a machine
-# without other packages, so all libraries are linked statically. The targets do not use io_uring,
-# so the library is built without io_uring.
+# SPDX-License-Identifier: MIT
+# Builds the fuzz targets as OSS-Fuzz asks. Compilers and flags are in the environment, and the
+# programs and their first inputs go to $OUT. The programs run on a machine without other packages,
+# so all libraries are linked statically. The targets do not use io_uring, so the library is built
+# without io_uring.
 set -eu
 
 cd "$SRC/timerhub"
