@@ -3,8 +3,8 @@
  * Declares every atomic access of the core, with the memory order in its name. Of the core, only
  * this file includes stdatomic.h.
  *
- * There are no free-standing fences: ThreadSanitizer does not see them. seq_cst is only for
- * store-then-load: two threads each publish one word and then read the word of the other thread.
+ * The core has no free-standing fences, because ThreadSanitizer does not see them. seq_cst is only
+ * for store-then-load: each of two threads publishes a word, then reads the other's word.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -17,7 +17,7 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* Runs before each atomic access. A simulation may define it to switch threads. */
+/* ATOMIC_STEP() runs before each atomic access. A simulation may define it to switch threads. */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -27,9 +27,9 @@ static inline void atomic_step(void)
 }
 
 /*
- * The accesses of words of 64 and 32 bits and of pointers. ATOMIC_LOAD(u64, uint64_t, acquire)
- * defines u64_load_acquire(). A compare-and-swap also has an order for its failure, and then stores
- * the word in `*expected`. A change returns the word before it.
+ * These macros define the accesses of 64-bit words, 32-bit words and pointers. For example,
+ * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A failed compare-and-swap has its
+ * own order, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
  */
 #define ATOMIC_LOAD(kind, type, order)                                                             \
 	static inline type kind##_load_##order(const atomic_##kind *word)                          \
@@ -98,7 +98,7 @@ ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
  * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
  * together by pair_cas_acq_rel(). The two loads may be of different changes, so the result is a
  * guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails proves
- * nothing about either word: on AArch64 without LSE it too may compare words of different changes.
+ * nothing: on AArch64 without LSE it may compare words of different changes.
  *
  * gcc and clang expand the __sync builtin in place, or on AArch64 by the outline atomics of libgcc.
  * The __atomic builtin of 16 bytes would call libatomic.
@@ -121,7 +121,7 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 
 /*
  * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A load or a change
- * of one word could then see half of the change. So this function hides the change from
+ * of one word could then see half of the change. So pair_cas_unseen() hides the change from
  * ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
@@ -146,7 +146,7 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* If the words are `low` and `high`, store `low_after` and `high_after`. Else returns false. */
+/* If the words are `low` and `high`, store `low_after` and `high_after`. If not, return false. */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {
@@ -157,13 +157,13 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Add to a counter with one writer. It needs no locked instruction; readers only want a number. */
+/* Add to a counter that has one writer. The addition needs no locked instruction. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/* Raise a word to at least this value. Relaxed: the caller says what carries it. */
+/* Raise a word to at least `least`. Relaxed: other accesses of the caller carry the value. */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);
@@ -172,7 +172,7 @@ static inline void u64_raise(atomic_u64 *word, uint64_t least)
 	}
 }
 
-/* Tell the processor that this is a spin loop. */
+/* Tell the processor that the thread is in a spin loop. */
 static inline void cpu_relax(void)
 {
 #if defined(CPU_RELAX)

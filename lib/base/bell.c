@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See bell.h. Of the core, only this file includes sys/eventfd.h. Tested through the notifier and
- * both sleepers. Model: tests/models/notifier.pml.
+ * Implements the eventfd of bell.h. Of the core, only this file includes sys/eventfd.h. Tested
+ * through the notifier and the two sleepers. Model: tests/models/notifier.pml.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -38,9 +38,9 @@ void bell_ring(int fd)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN: another writer has filled the counter. The fd is readable, but an edge-triggered
-	 * poller gets no edge from a failed write. So clear the counter and write again. If the
-	 * second write fails too, the other writer has made the edge.
+	 * EAGAIN means that another writer has filled the counter. The fd is readable, but an
+	 * edge-triggered poller gets no edge from a failed write. So clear the counter and write
+	 * again. If the second write fails too, the other writer has made the edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);
@@ -54,7 +54,7 @@ void bell_clear(int fd)
 	int saved_errno = errno;
 	uint64_t count;
 
-	/* EAGAIN means that it was not readable, as the caller wants. */
+	/* EAGAIN means that the eventfd was not readable, as the caller wants. */
 	(void)syscall(SYS_read, fd, &count, sizeof(count));
 	errno = saved_errno;
 }

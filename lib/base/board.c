@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See board.h. Only open and close call. Tested by tests/tools and through timerhub_stats().
+ * Opens and closes the board of board.h. Tested by tests/tools and through timerhub_stats().
  *
- * A forked child has the parent's boards mapped, and may be inside a call, since a signal handler
- * or a callback may fork. The child must not count on the parent's boards. So before fork() returns
+ * A forked child has the parent's boards mapped. It may be inside a call, because a signal handler
+ * or a callback may fork. The child must not change the parent's counters. So before fork() returns
  * in the child, board_forked() replaces each shared board by private memory. Invariant: `shown`
- * holds every board in shared memory, from before the first count on it until it is unmapped.
+ * holds every board in shared memory, from before its first count until it is unmapped.
  *
- * All accesses of `shown` are relaxed: no thread reads through the pointers, and the kernel's lock
+ * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock
  * of the address space orders mapping, unmapping and forking.
  */
 #define _GNU_SOURCE
@@ -92,9 +92,9 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Commit the board, except for the queues. If the kernel has no memory for a page of a memfd, a
- * later access raises SIGBUS. So open fails now, with -ENOSPC. The queues' pages are not committed,
- * because most of them are never touched.
+ * Commit the pages of the board, except for the queues. If the kernel has no memory for a page of a
+ * memfd, a later access raises SIGBUS. So let open fail now, with -ENOSPC. The queues' pages are
+ * not committed, because most of these pages are never touched.
  */
 static int board_commit(int fd)
 {
@@ -130,7 +130,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* Release carries the header; tools/top acquires. */
+	/* The release store carries the header. tools/top acquires it. */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

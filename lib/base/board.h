@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the board, which has the counters of a hub. The board of an observable hub is a memfd of
- * this layout, which tools/top finds through /proc and maps read-only. The two share only this
- * header.
+ * Declares the board, the memory with the counters of a hub. The board of an observable hub is a
+ * memfd of this layout. tools/top finds the memfd through /proc and maps it read-only. The library
+ * and tools/top share only this header.
  *
- * No decision of the hub depends on the board, so it may be in shared memory. Free stacks and
- * inbox, on which decisions do depend, are private, and write notes to the board. Any word may be
- * read at any time. Two words may be of different moments, so sums are exact only while no call
- * runs. A change of the layout must increase BOARD_VERSION.
+ * No decision of the hub depends on the board, so the board may be in shared memory. Decisions
+ * depend on the free stacks and the inbox, which are private. Threads copy their numbers to the
+ * board (notes). Any word may be read at any time. Two words may be of different moments, so sums
+ * are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
@@ -31,72 +31,72 @@
 
 enum board_state { BOARD_OPENING = 0, BOARD_OPEN = 1, BOARD_CLOSED = 2 };
 
-/* Written at open, except `state`. */
+/* The hub's description. timerhub_open() writes it, and timerhub_close() writes `state`. */
 struct board_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;                           /* of the process, in its own PID namespace */
-	uint32_t clock;                         /* enum timerhub_clock */
+	uint32_t pid;                           /* in the PID namespace of the process */
+	uint32_t clock;                         /* the hub's enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
-	uint64_t timers_max;                    /* most timers live at once */
-	uint64_t serial;                        /* how many hubs the process had opened before */
-	uint64_t opened_ns;                     /* CLOCK_MONOTONIC */
-	char thread_name[BOARD_TEXT_BYTES];     /* the owner's, ended by a zero */
-	char library_version[BOARD_TEXT_BYTES]; /* ended by a zero */
+	uint64_t timers_max;                    /* most timers that may be live */
+	uint64_t serial;                        /* hubs that the process had opened before */
+	uint64_t opened_ns;                     /* when it was opened, by CLOCK_MONOTONIC */
+	char thread_name[BOARD_TEXT_BYTES];     /* the name of the owner thread, ended by a zero */
+	char library_version[BOARD_TEXT_BYTES]; /* the library's version, ended by a zero */
 	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
 };
 
-/* Only the owner writes. */
+/* The counters that only the owner writes. */
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to a later time */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* schedule entries moved to a later time */
 	atomic_u64 expired;
-	atomic_u64 inbox_max; /* most submissions found in one pass */
+	atomic_u64 inbox_max; /* most inbox entries found in one pass */
 	atomic_u64 wakeups;   /* times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
-	atomic_u64 sleeper; /* enum timerhub_sleeper in use; AUTO: none */
-	/* Signal minus deadline, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
+	atomic_u64 sleeper; /* the enum timerhub_sleeper in use; AUTO: no sleeper */
+	/* Events by lateness, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* times that the kernel reported a set wall clock to the owner */
 };
 
-/* Callers write, each time beside a much slower operation. */
+/* The counters that callers write, each time beside a much slower operation. */
 struct board_callers {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's bell */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's eventfd */
 	atomic_u64 dropped; /* timers that ended with their queue; the closer writes */
 	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
-	/* All indexes from this on were never used by a queue, and their memory is untouched. */
+	/* No queue has used an index from this on, and the memory from it on is untouched. */
 	atomic_u64 queues_end;
 };
 
 /*
- * Notes of one free stack, in an observable hub only. The thread that has just changed the stack
- * writes them. A delayed thread may overwrite a newer note; the next change corrects it.
+ * Notes of one free stack, in an observable hub only. The thread that has changed the stack writes
+ * them. A delayed thread may overwrite a newer note, until the stack changes again.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */
-	atomic_u64 used;                             /* slots that were ever used; exact */
+	atomic_u64 used; /* slots of the shard that were ever used; exact */
 };
 
-/* Notes of one lane of the inbox, with the same rule. tail - head entries wait. */
+/* Notes of one lane of the inbox, perhaps delayed like board_shard. tail - head entries wait. */
 struct board_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position after a filled cell; callers */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells; callers write */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next to take; the owner writes */
 };
 
 /*
- * The counters of one queue, at the queue's index. They outlive the queue. put - delivered -
- * passed_over handles wait in the queue's outbox.
+ * The counters of one queue, at the queue's index. The counters outlive the queue. The queue's
+ * outbox holds put - delivered - passed_over handles.
  */
 struct board_queue {
-	/* Consumers write. */
+	/* Consumers write the first four counters. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;     /* events among these that ended their timer */
+	atomic_u64 retired;     /* delivered events that ended their timer */
 	atomic_u64 overruns;    /* periods counted in the event of an earlier period */
 	atomic_u64 passed_over; /* handles skipped because their expiry had been withdrawn */
-	/* The owner writes; at open, the thread that opens the queue. */
+	/* The owner writes the other two; at open, the opening thread writes them. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
 };
@@ -111,17 +111,17 @@ struct board {
 };
 
 /*
- * Open a zeroed board, whose header describes the hub; the config has no defaults left. If the hub
- * is observable, the board is a memfd and `*ret_fd` its descriptor; if not, `*ret_fd` is -1.
- * Returns 0 or -ENOMEM; if observable also -EMFILE, -ENOSPC (too many observable hubs), or the
- * errors of memfd_create(2).
+ * Open a zeroed board, whose header describes the hub. The config has no defaults left. If the hub
+ * is observable, the board is a memfd with the descriptor `*ret_fd`. If not, `*ret_fd` is -1.
+ * Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE, -ENOSPC (too many observable
+ * hubs), or an error of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Show readers that the hub is open, or (false) closed. Not in a forked child. */
+/* Show readers of the board whether the hub is open. Must not run in a forked child. */
 void board_announce(struct board *board, bool open);
 
-/* Close the board. (NULL, -1) is allowed. */
+/* Close the board. `board` may be NULL if `fd` is -1. */
 void board_close(struct board *board, int fd);
 
 #endif

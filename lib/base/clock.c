@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hub's clock. Of the core, only this file includes time.h. Any thread reads the clock; one
- * thread at a time moves a manual clock. Only the wall clock may go backwards, because other
- * programs can set it.
+ * Implements the clock of a hub. Of the core, only this file includes time.h. Any thread reads the
+ * clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
+ * because other programs can set it.
  *
- * The manual clock is stored and loaded relaxed, because its time carries nothing else. An expiry
- * carries the time at which it was found due, by the timer's pair.
+ * The manual clock is stored and loaded relaxed, because its time carries nothing else. The change
+ * of a timer's pair carries the time at which the owner found the timer due.
  */
 #include "base/clock.h"
 
@@ -16,7 +16,7 @@ static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* Cannot fail: every supported kernel has the clock, and the address is valid. */
+	/* The call cannot fail: every supported kernel has the clock, and the address is valid. */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -37,7 +37,7 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual)
 	clock->manual = manual;
 	clock->goes_back = !manual && kind == TIMERHUB_CLOCK_REALTIME;
 	clock->id = ids[kind];
-	u64_store_relaxed(&clock->manual_ns, 0); /* not yet shared */
+	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: not yet shared */
 }
 
 uint64_t clock_now_ns(const struct clock *clock)
@@ -54,7 +54,7 @@ bool clock_needs_deadline_fd(const struct clock *clock)
 
 bool clock_set(struct clock *clock, uint64_t now_ns)
 {
-	/* Relaxed: the caller is its only writer. */
+	/* Relaxed: only the caller writes the manual time. */
 	if (now_ns < u64_load_relaxed(&clock->manual_ns))
 		return false;
 	u64_store_relaxed(&clock->manual_ns, now_ns);

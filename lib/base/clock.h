@@ -6,7 +6,7 @@
 #include "base/atomic.h"
 
 struct clock {
-	bool manual;          /* moved only by clock_set(); fixed at open */
+	bool manual;          /* only clock_set() moves the clock; fixed at open */
 	bool goes_back;       /* the clock may go back; fixed at open */
 	int id;               /* the kernel's clockid_t; fixed at open */
 	atomic_u64 manual_ns; /* time of a manual clock; the thread that moves it writes */
@@ -15,7 +15,7 @@ struct clock {
 /* Returns the kernel's monotonic clock, in ns. */
 uint64_t clock_monotonic_ns(void);
 
-/* `kind` is an enum timerhub_clock. A manual clock has no kind. */
+/* Initialize the clock. `kind` is an enum timerhub_clock. A manual clock ignores `kind`. */
 void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
 uint64_t clock_now_ns(const struct clock *clock);
@@ -23,7 +23,7 @@ uint64_t clock_now_ns(const struct clock *clock);
 /* Returns whether a suspend or a set wall clock can make a relative sleep miss a time. */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/* Move a manual clock. Returns false if `now_ns` is before its time. One thread at a time. */
+/* Move a manual clock, one thread at a time. Returns false if `now_ns` is before its time. */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See cpu.h. Of the core, only this file and owner_thread.c include sched.h. */
+/* Implements cpu.h. Of the core, only this file and owner_thread.c include sched.h. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 

@@ -5,7 +5,7 @@
  *
  * Every arm and cancel reads the CPU once or twice. The kernel writes the CPU to the thread's area
  * for restartable sequences (Linux 4.18) when it moves the thread. If the C library has registered
- * that area and exports its address, cpu_current() reads it there.
+ * that area and exports its address, cpu_current() reads the CPU there.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H
@@ -38,14 +38,14 @@ static inline unsigned cpu_current(void)
 }
 
 /*
- * For a function that only prefetches. gcc treats such a function as one without effect, and drops
- * calls to it that are not inlined first.
+ * CPU_FETCHES marks a function that only prefetches. gcc treats such a function as a function
+ * without effect, and drops a call that is not inlined first.
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 
 /*
- * Returns into how many parts to divide `count` things among the CPUs: a power of two, at most
- * `parts_max`, so that each part has at least `least` things.
+ * Returns the number of parts into which to divide `count` things among the CPUs. The number is a
+ * power of two, at most `parts_max`, so that each part has at least `least` things.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

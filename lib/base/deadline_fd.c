@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See deadline_fd.h. The owner or the loop's thread makes all calls except open and close.
+ * Implements deadline_fd.h. The owner or the loop's thread makes all calls except open and close.
  *
  * The timerfd is set to an absolute time. The kernel computes the remaining time, also after a
- * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports it
- * and still sets the timerfd. So the fd never needs to be read.
+ * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports the
+ * change and still sets the timerfd. So no thread needs to read the timerfd.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"
@@ -62,6 +62,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* syscall(2) is not a cancellation point. If ppoll is refused, the fd is readable soon. */
+	/* syscall(2) is not a cancellation point. If ppoll is refused, the fd is soon readable. */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timerfd that ends a sleep at a time of its clock, even after a suspend, and when the wall clock
- * is set. A relative sleep would end at another time of CLOCK_BOOTTIME or CLOCK_REALTIME. The owner
- * has one if its clock is one of these two. An event loop without a hub has one when its descriptor
- * is asked for.
+ * Declares a timerfd that ends a sleep at a time of its clock, even after a suspend, and when the
+ * wall clock is set. A relative sleep would end at another time of CLOCK_BOOTTIME or
+ * CLOCK_REALTIME. If the owner uses one of these two clocks, it has a timerfd. An event loop
+ * without a hub creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -28,14 +28,14 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
  * Make the fd readable from this time on (UINT64_MAX: never), and when the clock is set, until the
- * next call. Returns 0, or a negative errno. -ECANCELED: the clock was set since the last call, so
- * the caller must read it again.
+ * next call. Returns 0, or a negative errno. -ECANCELED means that the clock was set since the last
+ * call, so the caller must read the clock again.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Wait until the fd is readable. The kernel makes it readable when it has handled the timer
- * interrupt. Call this after deadline_fd_set() with a time that has passed.
+ * Wait until the fd is readable. The kernel makes the fd readable when it has handled the timer
+ * interrupt. Call deadline_fd_settle() after deadline_fd_set() with a time that has passed.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

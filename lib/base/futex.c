@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See futex.h. Of the core, only this file includes linux/futex.h. Tested by all blocking calls. */
+/* Implements futex.h. Of the core, only this file includes linux/futex.h. */
 #include "base/futex.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's timespec for futex (not futex_time64): its seconds have the size of a long. */
+/* The kernel's timespec of SYS_futex (not SYS_futex_time64): tv_sec has the size of a long. */
 struct futex_timespec {
 	long tv_sec;
 	long tv_nsec;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Block on a 32-bit word until another thread reports a change of it: futex(2). Private to the
- * process. Any thread. Neither call changes errno, and neither is a cancellation point.
+ * Blocks threads on a 32-bit word until another thread reports a change of the word, by futex(2).
+ * The word is private to the process. The calls do not change errno, and are not cancellation
+ * points.
  */
 #ifndef TIMERHUB_FUTEX_H
 #define TIMERHUB_FUTEX_H
@@ -9,8 +10,8 @@
 #include "base/atomic.h"
 
 /*
- * Block while *word == value, for at most `timeout_ns` (UINT64_MAX: no limit). May return for no
- * reason, so the caller must check the word again.
+ * Block while *word == value, for at most `timeout_ns` (UINT64_MAX: no limit). The call may return
+ * for no reason, so the caller must check the word again.
  */
 void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns);
 

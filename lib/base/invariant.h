@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Abort if an invariant of the library is broken. Release builds check it too: a program that
- * aborts is better than a program that loses timers.
+ * Aborts the program if an invariant of the library is broken. Release builds check invariants too,
+ * because a program that aborts is better than a program that loses timers.
  */
 #ifndef TIMERHUB_INVARIANT_H
 #define TIMERHUB_INVARIANT_H

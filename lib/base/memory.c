@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See memory.h. Of the core, only this file includes sys/mman.h. Only open and close call. */
+/* Implements memory.h. Of the core, only this file includes sys/mman.h. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 
@@ -47,7 +47,7 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
 	return result;
 }
 
-/* Returns a memfd, or a negative errno. Linux 6.3 and later expect MFD_NOEXEC_SEAL on it. */
+/* Returns a memfd, or a negative errno. Linux 6.3 and later expect the flag MFD_NOEXEC_SEAL. */
 static int memory_open_shown(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -57,7 +57,7 @@ static int memory_open_shown(const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* RLIMIT_FSIZE holds for memfds too, and exceeding it raises SIGXFSZ. So check it first. */
+/* Set the memfd's size. Check RLIMIT_FSIZE first, because exceeding it raises SIGXFSZ. */
 static int memory_resize_shown(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -67,7 +67,7 @@ static int memory_resize_shown(int fd, size_t bytes)
 	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
 }
 
-/* Seal the memfd; the existing mapping stays writable. Returns 0, or a negative errno. */
+/* Seal the memfd. The existing mapping stays writable. Returns 0, or a negative errno. */
 static int memory_seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -94,7 +94,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* A failure is not reported: it only makes some numbers on the board wrong. */
+	/* A failure is not reported, because it only makes counters on the board wrong. */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserves zeroed memory at open. The kernel commits it page by page as it is touched, so a hub for
- * ten million timers costs little until they are armed.
+ * Reserves zeroed memory at open. The kernel commits a page when it is first touched, so a hub for
+ * ten million timers costs little until the timers are armed.
  */
 #ifndef TIMERHUB_MEMORY_H
 #define TIMERHUB_MEMORY_H
@@ -10,14 +10,14 @@
 #include <stddef.h>
 
 struct memory {
-	void *base; /* NULL: no memory */
+	void *base; /* start of the memory; NULL: no memory */
 	size_t bytes;
 };
 
 /* Reserve memory, page-aligned. Returns 0, or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
-/* Ask the kernel to back the memory with huge pages. It may refuse, which does no harm. */
+/* Ask the kernel to back the memory with huge pages. The kernel may refuse, which is harmless. */
 void memory_advise_huge(const struct memory *memory);
 
 /* Like memory_reserve(), but a forked child finds the memory zeroed. */
@@ -25,19 +25,19 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 
 /*
  * Like memory_reserve(), but the memory is a memfd of this name, close-on-exec, with its descriptor
- * in `*ret_fd`. Other processes may map it to read. Its size is fixed, and since Linux 5.1 other
- * processes cannot write to it. After a failure the caller releases the memory, if there is any,
- * and closes the descriptor unless it is negative.
+ * in `*ret_fd`. Other processes may map the memfd to read. Its size is fixed, and since Linux 5.1
+ * other processes cannot write to it. After a failure the caller releases the memory, if there is
+ * any, and closes `*ret_fd` unless it is negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /* In a forked child, replace the memory by zeroed private memory. Signal-safe. */
 void memory_unshare(const struct memory *memory);
 
-/* Allocate zeroed memory, aligned to a cache line; NULL: there is none. Release it by free(). */
+/* Allocate zeroed memory, aligned to a cache line. Returns NULL on failure. The caller frees it. */
 void *memory_allocate(size_t bytes);
 
-/* Release the memory; harmless if there is none. */
+/* Release the memory. If `memory->base` is NULL, do nothing. */
 void memory_release(struct memory *memory);
 
 #endif

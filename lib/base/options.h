@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies option structs of callers. A caller's struct begins with its size, so that a later version
- * can add members. Members that the caller's struct does not have are zero.
+ * can add members. Members that the caller's struct does not have keep their defaults.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -14,7 +14,7 @@
 /* The largest struct that a caller may pass. No later version's struct will be larger. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Check that the bytes that this version does not know are zero. Returns 0 or -E2BIG. */
+/* Check that all bytes after this version's members are zero. Returns 0 or -E2BIG. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -28,9 +28,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copy the caller's struct into `ours`, which holds the defaults. `least_bytes` is its size in the
- * first version. If `theirs` is NULL, `ours` stays unchanged. Returns 0; -EINVAL if the caller's
- * struct is smaller than `least_bytes`; or -E2BIG.
+ * Copy the caller's struct into `ours`, which holds the defaults. `least_bytes` is the size of the
+ * struct in the first version. If `theirs` is NULL, `ours` stays unchanged. Returns 0; -EINVAL if
+ * the caller's struct is smaller than `least_bytes`; or -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

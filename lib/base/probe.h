@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares static probes for bpftrace, perf, gdb and SystemTap. Only this file includes sys/sdt.h.
- * A probe is one nop, and a note in the ELF file that says where its arguments are. The table is in
- * timerhub-debugging(7). The program computes the arguments even if no tracer runs, so a probe has
- * only arguments that are in registers already. The fast path of timerhub_rearm() has no probe,
- * because one more register would cost time. Tested by tests/packaging.
+ * A probe is one nop, and a note in the ELF file that says where its arguments are.
+ * timerhub-debugging(7) lists the probes. The program computes the arguments even if no tracer
+ * runs, so a probe has only arguments that are in registers already. The fast path of
+ * timerhub_rearm() has no probe, because one more register would cost time. See tests/packaging.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Adds text piece by piece to a caller's buffer. As with snprintf(), the length counts all pieces,
- * even if they do not fit. Pure. Does not use stdio, because stdio depends on the locale, and a
- * signal handler must not call it.
+ * even if they do not fit. The functions do not use stdio, because stdio depends on the locale, and
+ * a signal handler must not call stdio.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H
@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 struct text {
-	char *buffer;  /* the caller's */
-	size_t bytes;  /* its size */
-	size_t length; /* of the whole text, even if the buffer is smaller */
+	char *buffer;  /* the caller's buffer */
+	size_t bytes;  /* size of the buffer */
+	size_t length; /* length of the whole text, even if the buffer is smaller */
 };
 
 static inline void text_add_char(struct text *text, char character)
@@ -32,7 +32,7 @@ static inline void text_add(struct text *text, const char *string)
 /* Add number / 10^decimals, exactly, with `decimals` digits after the point (at most 19). */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
-	char digits[24]; /* 2^64 - 1 has 20 */
+	char digits[24]; /* 2^64 - 1 has 20 digits */
 	unsigned count = 0;
 
 	do {
