@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. Pure.
- * The caller writes one family after the other, each with its samples, and then calls
- * metrics_end(). `labels` are pairs that metrics_add_label() has written, or "".
+ * Writes text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. The
+ * caller writes one family after the other, each with its samples, and then calls metrics_end().
+ * The argument `labels` is a text that metrics_add_label() has written, or "".
  */
 #ifndef TIMERHUB_OPENMETRICS_H
 #define TIMERHUB_OPENMETRICS_H
 
 #include "base/text.h"
 
-/* The text has the lateness buckets that end at 2^7 - 1 ns to 2^36 - 1 ns (69 s). */
+/* The text has only lateness buckets that end between 2^7 - 1 ns and 2^36 - 1 ns (69 s). */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
 #define METRICS_BUCKETS 64u
 
 struct metrics_family {
-	const char *name; /* without the suffix of its samples */
+	const char *name; /* the name, without the suffix of the samples */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
 	const char *unit; /* the unit that ends the name; NULL: no unit */
 	const char *help;
@@ -41,7 +41,7 @@ static inline void metrics_add_family(struct text *text, const struct metrics_fa
 	metrics_add_head(text, "HELP", family->name, family->help);
 }
 
-/* Add another label. Bytes that are not printable ASCII become question marks. */
+/* Add a label to the text `labels`. Bytes that are not printable ASCII become question marks. */
 static inline void metrics_add_label(struct text *labels, const char *name, const char *value)
 {
 	if (labels->length > 0)
@@ -61,7 +61,7 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
                                       const char *labels, uint64_t number, unsigned decimals)
 {
 	text_add(text, family->name);
-	if (*family->type == 'c') /* counter: the only type with this letter */
+	if (*family->type == 'c') /* only "counter" begins with this letter */
 		text_add(text, "_total");
 	if (*labels) {
 		text_add_char(text, '{');
@@ -90,8 +90,8 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Add a histogram whose bucket i counts 2^i to 2^(i+1) - 1 ns; the text has seconds. The sum is not
- * known, so the format has neither _sum nor _count. The bucket +Inf is the count.
+ * Add a histogram, in seconds. `buckets[i]` counts values from 2^i to 2^(i+1) - 1 ns. The sum is
+ * not known, so the text has neither _sum nor _count. The bucket +Inf is the count of all values.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)

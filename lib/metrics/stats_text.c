@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of hubs as text: a line "name value" for each number of one hub, or
- * OpenMetrics. Pure. timerhub-top is compiled with this file too, for the hubs that it watches.
- * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * Writes the statistics of hubs as text. Statistics of one hub are lines "name value", statistics
+ * of any number of hubs are OpenMetrics. timerhub-top is compiled with this file too, for the hubs
+ * that it watches. Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
  * tests/tools/test_top.py.
  */
 #include "metrics/stats_text.h"
@@ -11,7 +11,7 @@
 
 #define COUNTER "counter"
 #define GAUGE "gauge"
-#define PREFIX "timerhub_" /* of the names of metrics; lines have no prefix */
+#define PREFIX "timerhub_" /* prefix of metrics' names; lines have no prefix */
 
 /* A counter or gauge, and the offset of its value in struct timerhub_stats. */
 struct number_family {

@@ -10,10 +10,10 @@
 /* The statistics of a hub, and the labels that identify the hub. */
 struct labelled_stats {
 	struct timerhub_stats stats;
-	const char *labels; /* see openmetrics.h */
+	const char *labels; /* a text, see openmetrics.h */
 };
 
-/* Add all families. The caller may add further families, and must then call metrics_end(). */
+/* Add the families of all statistics. The caller may add families, then calls metrics_end(). */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 
 #endif
