@@ -11,16 +11,16 @@
  *
  * An earlier design used the least lateness of the last hundreds of sleeps as the margin. One sleep
  * on a processor that has not halted spoils this minimum for hundreds of sleeps. The minimum
- * lowered the median lateness by 20 us. The present margin lowers it by 24 us.
+ * lowered the median lateness by 20 us, the present margin by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H
 
 #include "base/bits.h"
 
-/* The longest margin. It limits how long the margin makes the owner spin. */
+/* The longest early-wake margin. It limits how long the margin makes the owner spin. */
 #define EARLY_WAKE_MAX_NS 16000
-/* A late sleep raises the margin by this step, and any other sleep lowers it by seven steps. */
+/* A late sleep raises the margin by this step. Any other sleep lowers the margin by seven. */
 #ifndef EARLY_WAKE_UP_NS
 #define EARLY_WAKE_UP_NS 64
 #endif

@@ -3,12 +3,12 @@
  * Implements the inbox of inbox.h. Any thread pushes slots, and the owner takes them.
  *
  * A cell holds {lap, filled, slot}. A lap is one round through the cells of a lane. Producers fill
- * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So a
- * stopped producer leaves no empty cell before a filled cell. The tail of a lane moves by whole
- * cache lines of cells. A producer starts at the tail and fills the first empty cell. If the cache
- * line is full, the producer advances the tail. It then continues at the present tail, because
- * other producers may have filled many lines while it was stopped. When the owner takes an entry,
- * it marks the cell as an empty cell of the next lap.
+ * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So no
+ * empty cell precedes a filled cell. The tail of a lane moves by whole cache lines of cells. A
+ * producer starts at the tail and fills the first empty cell. If the cache line is full, the
+ * producer advances the tail. The producer then continues at the present tail, because other
+ * producers may have filled many lines in between. When the owner takes an entry, it marks the cell
+ * as an empty cell of the next lap.
  *
  * The tail decides where the owner's drain ends. So wake-ups depend on the tail and the cells:
  *
@@ -17,10 +17,10 @@
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All accesses in this table are seq_cst. They make one outcome impossible: the producer reads an
- * older promise or pass and does not wake the owner, and the drain of the pass ends before the
- * cell, or finds it empty. A producer may also find a cell filled and fill the next. Its load of
- * the first cell is seq_cst, so a drain that reaches the second finds the first filled.
+ * All accesses in this table are seq_cst. Their order makes one outcome impossible: the producer
+ * reads an older promise or pass and does not wake the owner, and the drain of the pass ends before
+ * the cell, or finds it empty. A producer may also find a cell filled and fill the next cell. The
+ * load of the filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
  *
  * The order of entries does not matter, because an entry only names a slot to process. So the inbox
  * is split into lanes. Model: tests/models/inbox.pml.
@@ -47,15 +47,15 @@
 #endif
 /*
  * If INBOX_MANY entries wait, the owner must drain the inbox, even if no timer is due. The owner
- * schedules all waiting entries before it delivers a due timer. 8,192 entries delay that timer by
- * about 0.3 ms. A wake-up costs 14 us, or 2 ns for each of 8,192 pushes.
+ * schedules all waiting entries before it delivers a due timer. 8,192 waiting entries delay a timer
+ * by about 0.3 ms. A wake-up costs 14 us, 2 ns a push.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
 /* Producers count the entries after this many pushes into a lane, or after half a small lane. */
 #define INBOX_ASK_MIN 512
-/* The page size. If pages are larger, lane_expect() touches a page more often than needed. */
+/* The page size. lane_expect() touches one cell in each page of this size. */
 #define INBOX_TOUCH_BYTES 4096
 /* The most threads that may be stopped between a push claim and its push (see timer.c). */
 #ifndef INBOX_SPARE_CELLS
@@ -110,7 +110,7 @@ static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 
 /*
  * Returns whether a cell with the value `seen` still holds an entry of an earlier lap. `empty` is
- * the value of an empty cell of the present lap. The difference is signed: laps wrap around.
+ * the value of an empty cell of the present lap. The difference is signed: lap numbers wrap.
  */
 static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {
@@ -146,7 +146,7 @@ static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane
 		__builtin_prefetch(cell, 1);
 }
 
-/* Fill a cell with the slot, and store its position in `*ret_place`. False: the lane is full. */
+/* Put the slot into a cell, whose position is `*ret_place`. Returns false if the lane is full. */
 static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slot,
                       uint64_t *ret_place)
 {
@@ -188,8 +188,7 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 /*
  * Returns whether the owner must drain the inbox after a push at `place`, because at least
  * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
- * entries. These positions are so rare that reading all lanes costs little. They are frequent
- * enough that no lane hides many entries.
+ * entries. Such pushes are rare, because a count reads all lanes. Yet no lane hides many entries.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)
@@ -199,7 +198,7 @@ static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane 
 
 	if (((place + 1) & inbox->ask_mask) != 0)
 		return false;
-	/* Relaxed as in lane_count(). Signed, because the head may be past `place` by now. */
+	/* Relaxed as in lane_count(). The difference is signed: the head may be past `place`. */
 	if ((int64_t)(place + 1 - u64_load_relaxed(&lane->head)) >= (int64_t)half)
 		return true;
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
@@ -212,7 +211,7 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 	struct inbox_lane *lane = &inbox->lanes[cpu & inbox->lane_mask];
 	uint64_t place;
 
-	/* The inbox has more cells than slots, so if a lane is full, another has an empty cell. */
+	/* There are more cells than slots, so if a lane is full, another lane has an empty cell. */
 	while (!lane_push(inbox, lane, slot, &place))
 		lane = &inbox->lanes[++cpu & inbox->lane_mask];
 	return inbox_holds_many(inbox, lane, place);
@@ -223,7 +222,7 @@ void inbox_begin(struct inbox *inbox)
 	/*
 	 * Without an end of the drain, fast producers would keep the owner from expiring timers. An
 	 * entry that was pushed before this call is at most one cache line after the tail's line.
-	 * The tail's load is seq_cst: it comes after the store of the promise.
+	 * The load of the tail is seq_cst, after the store of the promise.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
 		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;
@@ -232,7 +231,7 @@ void inbox_begin(struct inbox *inbox)
 static unsigned lane_take(const struct inbox *inbox, struct inbox_lane *lane, uint32_t *slots,
                           unsigned max)
 {
-	uint64_t head = u64_load_relaxed(&lane->head); /* only the owner writes it */
+	uint64_t head = u64_load_relaxed(&lane->head); /* only the owner writes the head */
 	unsigned count = 0;
 
 	for (; count < max && head < lane->end; head++) {

@@ -15,8 +15,8 @@
 /* One lane: a ring buffer of cells for the threads on some of the CPUs. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* the lane's cells; fixed at open */
-	struct board_lane *notes; /* on the board; NULL: the hub is not observable */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* producers start here; multiple of a line */
+	struct board_lane *notes; /* notes on the board; NULL: the hub is not observable */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position where producers start */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner writes */
 	uint64_t end;                               /* end of the present drain; only the owner's */
 };
@@ -34,15 +34,15 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Add an entry for the slot. Any thread, signal-safe. While many entries wait or a lane is half
- * full, some calls return true. The owner must then drain the inbox soon, whatever the deadline.
+ * Add an entry for the slot. Any thread and any signal handler may call. While many entries wait or
+ * a lane is half full, some calls return true. The owner must then drain the inbox soon.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /* Owner: begin a drain. inbox_take() then returns all entries that were pushed before this call. */
 void inbox_begin(struct inbox *inbox);
 
-/* Owner: take up to `max` slots. Returns how many it took; 0 means that the drain has ended. */
+/* Owner: take up to `max` slots. Returns the number of slots; 0 means that the drain has ended. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /* Owner: returns whether the inbox is empty. */

@@ -89,8 +89,9 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Returns whether the handle stays in the outbox that the owner compacts. It stays if its timer has
- * an undelivered expiry and `old_place` is its latest position. If it stays, records `new_place`.
+ * Returns whether the handle stays in the outbox that the owner compacts. A handle stays if its
+ * timer has an undelivered expiry and `old_place` is its latest position. Records `new_place` if it
+ * stays.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -105,7 +106,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Remove stale handles from the full outbox. Consumers may have seen it empty, so signal them. */
+/* Remove stale handles from a full outbox. Consumers may have seen no handle: signal them. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
@@ -147,7 +148,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
-	/* The queue may be gone, but a consumer may have armed the timer by a stale handle. */
+	/* Schedule even if the queue is gone: a consumer may arm the timer by a stale handle. */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -235,10 +236,10 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat until
- * the earliest entry has been checked since the owner last slept. So the owner checks each slot at
- * most once between two sleeps, however quickly callers move timers. Returns false after OWNER_REST
- * checks. Another pass then drains the inbox first, so that no caller waits for further checks.
+ * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat the
+ * check until the earliest entry has been checked since the owner last slept. So the owner checks
+ * each slot at most once between two sleeps, however quickly callers move timers. Returns false
+ * after OWNER_REST checks. Another pass then drains the inbox first, so that no caller waits.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -275,10 +276,10 @@ static void owner_begin_pass(struct owner *owner)
 /*
  * Returns the time of the next pass. If many timers fall due within microseconds of each other,
  * waking the owner and a consumer for each timer costs more than all other work. So the owner
- * coalesces their events, as network drivers do with packets (J. Mogul and K. Ramakrishnan,
- * "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing delays a timer by
- * at most a quarter of a millisecond. The owner does not coalesce after a single burst, however
- * large. If spin_ns is set, the owner never coalesces.
+ * coalesces the events of such timers, as network drivers do with packets (J. Mogul and K.
+ * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
+ * delays a timer by at most a quarter of a millisecond. The owner does not coalesce after a single
+ * burst, however large. If spin_ns is set, the owner never coalesces.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -297,8 +298,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make one pass. Returns true if another pass must follow. Either schedule entries are left to
- * check, or the promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
+ * Make one pass. Returns true if another pass must follow: schedule entries are left to check, or
+ * the promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

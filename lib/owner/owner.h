@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the owner, the thread that keeps a hub's schedule. In a manual hub it is the thread that
- * calls timerhub_advance(). The owner works in rounds (passes, see owner.c), and sleeps in between.
+ * Declares the owner, the thread that keeps a hub's schedule. In a manual hub the owner is the
+ * thread that calls timerhub_advance(). The owner works in rounds (passes), and sleeps in between.
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -21,7 +21,7 @@
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 
-/* The parts of the hub that the owner shares with callers. The hub sets them up. */
+/* The parts of the hub that the owner shares with callers. hub/open.c sets the parts. */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
@@ -44,7 +44,7 @@ struct owner {
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* ends a sleep too, if the clock is not monotonic */
+	struct deadline_fd deadline_fd; /* ends sleeps too, if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
 	struct timerhub_config config;  /* the hub's; thread_name is valid only in owner_start() */
 	unsigned sleep_failures;        /* sleeps in a row that failed in io_uring */
@@ -55,9 +55,9 @@ struct owner {
 	int start_result;   /* 0, or the negative errno with which the start failed */
 	atomic_u32 stop;    /* 1: the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: begun passes; wraps */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
 	atomic_u32 pass_waiters; /* number of threads in owner_wait_pass() */
-	/* Only the owner uses the remaining members. */
+	/* Only the owner uses `swept` and `publisher`. */
 	uint64_t swept; /* handles read in the present compaction of an outbox */
 	struct publisher publisher;
 };
@@ -66,7 +66,9 @@ struct owner {
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/* Start the thread and wait until it has started its sleeper. Returns 0, or a negative errno. */
+/*
+ * Start the owner's thread, and wait for the start of its sleeper. Returns 0 or a negative errno.
+ */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
 /* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Any thread may call. */
@@ -77,7 +79,7 @@ void owner_stop(struct owner *owner, bool alive);
 
 /*
  * Make passes until owner_pass() returns false. Returns the promise, the time of the next drain.
- * The owner's thread calls it. In a manual hub, one thread at a time may call it.
+ * Only the owner's thread may call, or in a manual hub one thread at a time.
  */
 uint64_t owner_run_passes(struct owner *owner);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts and stops the owner's thread of owner.h, and lets it sleep and spin. owner.c makes its
- * passes. Tests: tests/unit/test_sleeper.c, tests/service/test_denied.c.
+ * Starts and stops the owner's thread, and lets it sleep and spin. owner.c makes the passes. Tests:
+ * tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -39,7 +39,7 @@ static void owner_use_poll(struct owner *owner)
 
 /*
  * Sleep in ppoll once, because io_uring has returned `error`. If the error is not transient or
- * repeats, the owner sleeps only in ppoll from now on. A new seccomp filter may be the reason.
+ * repeats, the owner sleeps only in ppoll from now on. A new seccomp filter may cause the error.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -74,7 +74,7 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 
 /*
  * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
- * clock was set since the last call. The owner then does not sleep, because a timer may be due.
+ * clock was set since the last call. The owner then makes a pass, because a timer may be due.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -109,7 +109,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t tim
 	return true;
 }
 
-/* Sleep. If the sleep lasts until `until_ns`, adjust the early-wake margin by its lateness. */
+/* Sleep. If the sleep lasts until `until_ns`, its lateness adjusts the early-wake margin. */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	uint64_t now_ns;

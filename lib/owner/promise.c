@@ -7,22 +7,22 @@
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All accesses in this table are seq_cst. They make one outcome impossible: the caller reads the
- * old, earlier promise and does not wake the owner, and the owner's second reading misses the
- * entry. If the owner lowers the promise, no second reading is needed. A caller that reads the old,
- * later promise wakes the owner, and the eventfd stays readable.
+ * All accesses in this table are seq_cst. Their order makes one outcome impossible: the caller
+ * reads the old, earlier promise and does not wake the owner, and the owner's second reading misses
+ * the entry. If the owner lowers the promise, no second reading is needed. A caller that reads the
+ * old, later promise wakes the owner, and the eventfd stays readable.
  *
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
  * push it. The other thread set PUSHED after it had filled the cell. So the cell was filled before
  * the caller's loads, in the order of seq_cst accesses too (in RC11 that order follows
  * happens-before).
  *
- * After a caller has woken the owner, the caller records the number of the pass. If it recorded the
- * number first and was then stopped, no other caller would wake the owner. If it lowered the
- * promise instead, it could affect a later sleep. If a caller finds the current pass recorded, a
- * wake was sent after this pass was numbered. So the owner makes another pass and drains the inbox.
- * The record is accessed relaxed. It names a pass that was read seq_cst, and a caller that reads an
- * older record only sends one more wake.
+ * After a caller has woken the owner, the caller records the number of the pass. If the caller
+ * recorded the number first and was then stopped, no other caller would wake the owner. If the
+ * caller lowered the promise, it could affect a later sleep. If a caller finds the current pass
+ * recorded, a wake was sent after this pass was numbered. So the owner makes another pass and
+ * drains the inbox. The record is relaxed, because it names a pass that was read seq_cst. A caller
+ * that reads an older record only sends one more wake.
  *
  * Model: tests/models/promise.pml.
  */
@@ -38,7 +38,7 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/* Relaxed load: only the owner writes it. seq_cst store: before the drain of the inbox. */
+	/* Only the owner writes `pass`. The seq_cst store comes before the drain of the inbox. */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 
@@ -59,7 +59,7 @@ bool promise_woken(const struct promise *promise)
 
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass)
 {
-	/* Load the pass first: a wake that is recorded for this pass was sent after it began. */
+	/* Load the pass first: a wake that is recorded for a pass was sent after the pass began. */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;
@@ -68,6 +68,6 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* Raise, not store: a caller that was stopped since an earlier pass must not lower it. */
+	/* Raise it: a caller that was stopped in an earlier pass must not lower `woken_pass`. */
 	u64_raise(&promise->woken_pass, pass);
 }

@@ -19,13 +19,13 @@ struct promise {
 /* Set the first promise: 0 if a pass follows, UINT64_MAX if the owner waits for a wake. */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: number a new pass. Call this before reading the clock and draining the inbox. */
+/* Owner: number a new pass, before the owner reads the clock and drains the inbox. */
 void promise_begin_pass(struct promise *promise);
 
 /* Owner: store the promise. Returns true if the owner must read the inbox once more. */
 bool promise_make(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: returns whether a caller has woken the owner in this pass. The result may be stale. */
+/* Owner: returns whether a caller has woken the owner in this pass (only a hint). */
 bool promise_woken(const struct promise *promise);
 
 /*
@@ -34,7 +34,7 @@ bool promise_woken(const struct promise *promise);
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 
-/* Caller: record that a caller has woken the owner in this pass. Other callers then need not. */
+/* Caller: record a wake in this pass, so that other callers need not wake the owner too. */
 void promise_record_wake(struct promise *promise, uint64_t pass);
 
 #endif

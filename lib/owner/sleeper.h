@@ -27,7 +27,7 @@ struct sleeper_ops {
 	 * which timers are due. Returns 0, or a negative errno if the owner could not sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
-	/* Close the sleeper. The owner may call, or any thread when the owner does not run. */
+	/* Close the sleeper, in the owner's thread, or elsewhere while the owner does not run. */
 	void (*close)(struct sleeper *sleeper);
 };
 
@@ -37,7 +37,7 @@ struct sleeper {
 	/*
 	 * The timerfd, which ends a sleep while it is readable, or -1. The sleeper neither closes
 	 * nor clears the timerfd. The owner may change this member between sleeps. sleeper_uring.c
-	 * ignores the change: it polls the timerfd of its open, edge-triggered.
+	 * ignores the change: it polls the timerfd that open got, edge-triggered.
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */
@@ -47,7 +47,7 @@ struct sleeper {
 /* Open the io_uring sleeper. Returns 0, or a negative errno. */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
-/* Open the ppoll sleeper. This cannot fail. */
+/* Open the ppoll sleeper, which always succeeds. */
 void sleeper_open_poll(struct sleeper *sleeper, int bell, int deadline_fd);
 
 #endif

@@ -6,7 +6,7 @@
  * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
  * with a timeout argument, so there is no timeout request to cancel. The timeout is relative,
  * because absolute timeouts are wrong inside time namespaces. Open creates the ring disabled, so
- * that it can report errors. The owner's thread enables it, and then owns it.
+ * that open can report errors. The owner's thread enables the ring, and is its only user.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,8 @@ struct sleeper_uring {
 
 /*
  * Returns whether the kernel has the needed features: a timeout in the wait call (Linux 5.11),
- * finer than a jiffy, and multishot poll. A kernel with CQE_SKIP (5.17) has the latter two.
+ * finer than a jiffy, and multishot poll. CQE_SKIP (5.17) implies the finer timeout and multishot
+ * poll.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {
@@ -142,7 +143,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Wait for a completion. An interrupted wait is a success, unless too many in a row are. */
+/* Wait for a completion. EINTR is a success, unless too many waits in a row return EINTR. */
 static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
 {
 	struct sleeper_uring *uring = sleeper->state;
