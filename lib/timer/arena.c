@@ -3,17 +3,17 @@
  * Implements the arena of arena.h. Any thread may call.
  *
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top counts the takes. The count detects a slot that was taken and put
- * back between a load and a CAS (the ABA problem), and gives the number of arms. The link of a free
- * slot also holds the number of slots below it.
+ * parallelism", 1986). The top of a stack counts the takes. The count detects a slot that was taken
+ * and put back between a load and a CAS (the ABA problem), and gives the number of arms. The link
+ * of a free slot also holds the number of slots below it.
  *
  * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, it uses the
- * stack of the slot's own shard. arena_take() tries in this order:
+ * stack of the slot's shard. arena_take() tries in this order:
  *
- *   1. the stack of the caller's CPU
- *   2. the stack of another CPU that holds many slots
- *   3. the slots of this shard that were never used
- *   4. all other stacks and never used slots
+ *   1. Take a slot from the stack of the caller's CPU.
+ *   2. Take a slot from the stack of another CPU, if that stack holds many slots.
+ *   3. Take a slot of this CPU's shard that was never used.
+ *   4. Search all other stacks and all slots that were never used.
  *
  * A thread takes one slot at a time, so a stopped thread holds at most one slot. Only
  * arena_take_list() takes many slots at once. arena_take() returns SLOT_NONE only if it found every
@@ -85,7 +85,7 @@ static uint64_t top_takes(uint64_t top)
 
 /*
  * A hub must reject the handles of other hubs, so each hub starts with another generation. The k-th
- * hub of the process starts at k with its 38 bits reversed, so any two starts are far apart.
+ * hub of a process starts at k with its 38 bits reversed, so any two starts are far apart.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -158,7 +158,7 @@ void arena_close(struct arena *arena)
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: for readers of the board. The next change corrects a stale number. */
+		/* Relaxed: for readers of the board. The stack's next change corrects the note. */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
@@ -174,7 +174,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 /*
  * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. While this thread reads the
  * link, another thread may take the slot and overwrite the link. The top has then changed, and the
- * CAS fails. The CAS only acquires, because a take publishes nothing itself. It continues the
+ * CAS fails. The CAS only acquires, because a take publishes nothing itself. The CAS continues the
  * release sequences of the puts.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
@@ -231,8 +231,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on the stack with this top. If the top slot was taken since, the
- * result is any number, even one chosen by a caller. A CAS of the top then fails.
+ * Returns how many slots are on the stack with this top. If the slot was taken since, the result is
+ * any number, and a CAS of the top fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -288,7 +288,7 @@ static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *
 		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
 			if (shard->notes)
 				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/* The slot is not scheduled. Relaxed: no other thread has the slot. */
+			/* A new slot is not scheduled. Relaxed: no other thread has the slot. */
 			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
 			                  TIMER_NEVER_NS);
 			return (uint32_t)fresh;
@@ -317,8 +317,8 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS changes nothing. It fails if the slot was taken, so that its link may be
-		 * overwritten. Its release half keeps the link's load before the CAS.
+		 * This CAS of the top to itself fails if the slot was taken: its link may be
+		 * overwritten. The CAS releases, so that the load of the link comes before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -340,7 +340,7 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 
 /*
  * Search all shards, because the usual places have no slot. Return SLOT_NONE only if no stack has
- * changed during the search. A take changes the count in a top, and a put changes the slot in it.
+ * changed during the search. A take changes a top's count, and a put changes its slot.
  *
  * The second loop swaps each top with itself, and so reads the newest top. A load could read an
  * older top. For example, one thread puts a slot back, then another thread takes the last slot that
@@ -428,7 +428,7 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* Not inline, because the division is slow, and arena_put() would then save registers. */
+/* Not inline, because the division is slow and would make arena_put() save registers. */
 static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
 {
 	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
@@ -466,7 +466,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* The take count and the depth of one stack belong together. All other counts are hints. */
+	/* The take count and the depth of one stack belong together. The other counts are hints. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

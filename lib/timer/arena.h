@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Allocates the slots of timers. Open reserves the arrays, and the kernel commits a page when it is
- * touched. Each stack of free slots serves some of the CPUs. Lock-free: any thread takes and puts.
+ * touched. Each stack of free slots serves some of the CPUs. Lock-free; any thread may call.
  */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
@@ -15,12 +15,12 @@ struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
 	atomic_u64 fresh;          /* slots of the shard never used: end << 32 | next */
 	uint32_t begin;            /* first slot of this shard; fixed at open */
-	struct board_shard *notes; /* on the board; NULL: the hub is not observable */
+	struct board_shard *notes; /* notes on the board; NULL: the hub is not observable */
 };
 
 struct arena {
 	struct timers timers;         /* a pair and a record for each slot */
-	struct timer_filing *filings; /* one for each slot; only the owner uses them */
+	struct timer_filing *filings; /* a filing for each slot; only the owner uses it */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
 	uint32_t shard_mask;          /* number of shards, a power of two, minus one */
 	uint32_t shard_slots;         /* slots of each shard; the last shard may have fewer */
@@ -44,7 +44,7 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/* Returns the slot after `slot` in a list. Call it before arming `slot` overwrites the link. */
+/* Returns the slot after `slot` in a list. Call arena_next() before an arm overwrites the link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /* Put back a slot that no other thread uses. */
@@ -66,7 +66,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* most slots in use at once */
 };
 
-/* Returns the counts of all stacks. They are exact while no thread takes or puts. */
+/* Returns the sums over all stacks. The counts are exact while no thread takes or puts. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

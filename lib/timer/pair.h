@@ -72,7 +72,7 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Returns whether a push is claimed. The thread that claimed it may not have pushed yet. */
+/* Returns whether a push is claimed. The claiming thread may not have pushed yet. */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
@@ -182,7 +182,7 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * FREE → ARMED: a new timer of this generation, with these flags. If the free pair covers the
+ * FREE → ARMED: arm a new timer of this generation, with these flags. If the free pair covers the
  * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
  * PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim without
  * PUSHED, the claiming thread may never run again. So the armer claims the push and makes it.
@@ -206,8 +206,6 @@ static inline struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	pair.deadline_ns = deadline_ns;
 	return pair_with_phase(pair, TIMER_ARMED);
 }
-
-/* Adds the caller's push claim to the pair. */
 static inline struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
@@ -234,7 +232,7 @@ static inline struct pair pair_delivered(struct pair pair)
 
 /*
  * Returns the number of periods due at `now_ns`. The first undelivered period is at `deadline_ns`,
- * and it is due. The count saturates at 2^64 - 1.
+ * and is due. The count saturates at 2^64 - 1.
  */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {

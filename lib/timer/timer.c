@@ -45,7 +45,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: [free] gave the slot to the caller. The swap below checks the pair. */
+	/* Relaxed: [free] gave the slot to the caller. The CAS below checks the pair. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -109,8 +109,6 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
-
-/* Cancel a timer in any phase. */
 static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
                                                       uint32_t queue)
 {
@@ -132,14 +130,14 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 
 /*
  * The frequent cancel, of an armed timer without slack. The deadline stays, so the compare-and-swap
- * covers only the state word. The generation in it shows that the slot still has this timer. That
- * costs less than a swap of the pair.
+ * covers only the state word. The generation in the state shows that the slot still has this timer.
+ * A swap of one word costs less than a swap of the pair.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: only a guess, which orders no other load. The change acquires. */
+	/* Relaxed: the state is only a guess, which orders no other load. The CAS acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* arena_put() will write it */
@@ -162,7 +160,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	 * clears PUSHED. If PUSHED were set without an entry, no armer would push the slot again.
 	 * The push serves any claim that the pair has now.
 	 *
-	 * The count has 18 bits. It misleads a thread only if, between the claim and this change:
+	 * The count of looks has 18 bits. It misleads a thread only in this case:
 	 *
 	 *   - The owner processes the slot a multiple of 262,144 times, each time for a push of
 	 *     another thread.
@@ -180,7 +178,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 		if (!states_share_look(claimed.state, pair->state))
 			return false;
 	}
-	/* Another thread set PUSHED, but may never run again. So this thread wakes too. */
+	/* Another thread set PUSHED, but may never run again: this thread wakes the owner too. */
 	*pair = timer_snapshot(timer);
 	return true;
 }
@@ -221,7 +219,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* In the other phases the timer has expired since the push, and its entry is right. */
+	/* If the phase is not FREE or ARMED, the timer has expired, and its entry is right. */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
@@ -286,12 +284,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		/*
 		 * The slack that was read may belong to a later timer than the pair. If the later
 		 * timer took over the schedule entry, its deadline is not earlier. So its instant
-		 * is not earlier than the result. If it did not take over the entry, the slot is in
-		 * the inbox.
+		 * is not earlier than the result. If not, the slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* the next period of a periodic timer */
+		return filed_ns; /* for a periodic timer, its next period */
 	}
 }
 
@@ -315,7 +312,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* If false, the owner has scheduled the timer no later than the new deadline. */
+	/* If `submit` is false, the owner has an entry no later than the new deadline. */
 	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
 
 	/*

@@ -27,9 +27,9 @@ struct timer {
 
 /*
  * The record of a slot: the arguments of the arming call. The armer writes the record while no
- * other thread uses the slot. The owner and consumers read it between loading the pair and changing
- * the pair. If the change succeeds, the record belongs to the changed timer. If the change fails, a
- * new armer may have written the record, so its members are relaxed atomics.
+ * other thread uses the slot. The owner and consumers read the record between loading the pair and
+ * changing the pair. If the change succeeds, the record belongs to the changed timer. If the change
+ * fails, a new armer may have written the record, so its members are relaxed atomics.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
@@ -44,7 +44,7 @@ struct timer_cold {
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
-	atomic_u64 *intervals_ns;  /* valid for periodic timers; written like the record */
+	atomic_u64 *intervals_ns;  /* intervals of periodic timers; written like the record */
 	uint64_t first_generation; /* a slot's first timer has the generation after it */
 };
 
@@ -147,8 +147,8 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 /* The checked arguments of an arming call, with the deadline computed. */
 struct timer_arming {
 	uint32_t queue;       /* the queue's index */
-	uint64_t deadline_ns; /* on the hub's clock; UINT64_MAX: never */
-	uint64_t interval_ns; /* 0: one-shot */
+	uint64_t deadline_ns; /* deadline on the hub's clock; UINT64_MAX: never */
+	uint64_t interval_ns; /* period of the timer; 0: one-shot */
 	uint64_t slack_ns;
 	uint64_t data;
 	uint64_t fn;
@@ -186,8 +186,8 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
 /*
  * The frequent re-arm: move an armed timer to the same or a later deadline. In every other case, or
- * if another thread has changed the pair, do nothing and return false. It has few outputs, which
- * take the physical registers that overlapping cache misses need.
+ * if another thread has changed the pair, do nothing and return false. The function has few
+ * outputs: outputs take registers that overlapping cache misses need.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
@@ -207,7 +207,7 @@ struct timer_view {
 	struct pair pair;  /* a guess until timer_change() succeeds */
 	struct pair after; /* the pair after a delivery that leaves work */
 	uint64_t handle;
-	uint64_t interval_ns; /* 0: the timer is not periodic */
+	uint64_t interval_ns; /* period; 0: the timer is not periodic */
 	uint64_t data;
 	uint64_t fn;
 };
@@ -270,9 +270,9 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Process the slot, which was taken out of the inbox. Later changes push the slot again. Returns
- * true if the slot must be scheduled at `*ret_at_ns`; UINT64_MAX: remove its entry. Returns false
- * if the slot's schedule entry is right.
+ * Process the slot, which was taken out of the inbox. Later changes of the pair push the slot
+ * again. Returns true if the slot must be scheduled at `*ret_at_ns` (UINT64_MAX: remove the entry).
+ * Returns false if the slot's schedule entry is right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
@@ -293,7 +293,7 @@ enum timer_turn {
 /*
  * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if the instant
  * is not later than `by_ns`. PENDING → OVERDUE; among pending timers only periodic timers have an
- * entry. FREE → FREE, with a deadline of never.
+ * entry. FREE → FREE, with the deadline never.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              struct timer_expiry *ret_expiry);
@@ -311,9 +311,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 
 /*
  * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
- * schedule entry. The result is never earlier, because a slot whose timer was moved to an earlier
- * time is in the inbox, or another thread is about to push it. With UINT64_MAX the slot needs no
- * entry, and its next timer comes through the inbox.
+ * schedule entry. The result is never earlier than `filed_ns`, because a slot whose timer was moved
+ * to an earlier time is in the inbox, or another thread is about to push it. With UINT64_MAX the
+ * slot needs no entry, and its next timer comes through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -343,7 +343,7 @@ enum timer_delivery {
 	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
 };
 
-/* PENDING, OVERDUE → ARMED, for the first period that is not due. Counts the due periods. */
+/* PENDING, OVERDUE → ARMED, for the first period that is not due. `*ret_count`: due periods. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, bool clock_goes_back,
                                             uint64_t *ret_count);
