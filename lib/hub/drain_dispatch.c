@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers expiries to their consumers: drain, wait and dispatch. Any thread may call.
+ * Delivers expiries to consumers: implements drain, wait and dispatch. Any thread may call.
  *
  * A handle from the outbox is a hint. timer_deliver() decides whether its timer is delivered. The
  * slot of a delivered one-shot goes straight to a free stack. A dispatching thread has a cell that
@@ -78,7 +78,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: only for the board. Only consumers write this cache line. */
+	/* Relaxed: the counts are only shown. Only consumers write their cache line. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -87,7 +87,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Free the slots last: a thread that sees them free also sees the counts. */
+	/* Free the slots last: a thread that sees a slot free also sees the counts. */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
@@ -159,7 +159,7 @@ static void queue_leave(struct timerhub_queue *queue)
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* one handle or more */
+		left = 1; /* one handle or more is left */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
@@ -194,7 +194,7 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return (int)queue_take(queue, events, max);
 }
 
-/* One call of timerhub_dispatch(). */
+/* The state of one call of timerhub_dispatch(). */
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* this thread's cell; NULL before the first event */
@@ -347,7 +347,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* `stopped` was read first, so outbox_exhausted() sees all earlier events. */
+		/* `stopped` was read first: outbox_exhausted() sees all events before the stop. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -366,7 +366,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Count this thread before it accesses the hub: a closer waits for threads inside. */
+	/* Count this thread before it accesses the hub: a closer waits for counted threads. */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);

@@ -21,7 +21,7 @@
 /* This memory is zero in a forked child. timerhub_open() writes it. */
 struct hub_living {
 	struct timer *pairs; /* the pairs of the arena */
-	uint32_t capacity;   /* slots in the arena; 0: the owner is not in this process */
+	uint32_t capacity;   /* slots in the arena; 0: the hub is of another process */
 };
 
 struct timerhub {
@@ -29,7 +29,7 @@ struct timerhub {
 	struct inbox inbox;
 	struct clock clock;
 	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
-	struct hub_living *living;  /* zeroed by the kernel in a forked child */
+	struct hub_living *living;  /* the kernel zeroes it in a forked child */
 	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
 	struct board *board;        /* the page with the hub's counters */
 	struct memory living_memory;
@@ -60,13 +60,13 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Wait for the end of the pass in progress. The owner then uses nothing that it read in it. */
+/* Wait for the end of the pass in progress. The owner then uses no pointer of that pass. */
 void hub_wait_pass(struct timerhub *hub);
 
 /* A closer sleeps this long before it checks again whether waiting or advancing threads left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
-/* Free all queues that are still open. Their waiters return -ESHUTDOWN. */
+/* Free all open queues. The waiters of the queues return -ESHUTDOWN. */
 void hub_close_queues(struct timerhub *hub);
 
 #endif

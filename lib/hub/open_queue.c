@@ -53,8 +53,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 
 /*
  * Recently closed queues of the process, whose structs are freed later. A worker that loops over
- * timerhub_wait() may be between two calls when its queue is closed. Its next call must still
- * return -ESHUTDOWN.
+ * timerhub_wait() may be between two calls during the close. The worker's next call must return
+ * -ESHUTDOWN.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
@@ -171,7 +171,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the first change of hub_wait_pass() carries GONE to the next pass. */
+		/* Relaxed: the first change of hub_wait_pass() carries QUEUE_GONE to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);

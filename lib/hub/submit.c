@@ -39,7 +39,7 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the time if the deadline is a delay. For an absolute deadline, returns 0. */
+/* Returns the time if the deadline is a delay, and 0 if the deadline is absolute. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -111,8 +111,6 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 			arming_from(queue, spec, now_if_relative(queue->hub, spec->flags), &arming);
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
-
-/* Arm a one-shot with this delay, data and callback. */
 static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                          timerhub_fn *fn, timerhub_timer *ret_timer)
 {
@@ -205,8 +203,6 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 }
 
 /* ---- re-arm ---- */
-
-/* Check the arguments of a re-arm, and work out the deadline. */
 static inline __attribute__((always_inline)) int rearm_check(const struct timerhub *hub,
                                                              uint64_t expires_ns, uint32_t flags,
                                                              uint64_t *ret_ns)
@@ -238,9 +234,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm moves an armed timer to a later point in time. It makes no call, and so no
- * store to the stack, because its locked instruction waits for every store before. All other
- * re-arms branch to hub_rearm().
+ * The frequent re-arm moves an armed timer to a later point in time. The re-arm makes no call, and
+ * so no store to the stack: its locked instruction waits for every store. All other re-arms branch
+ * to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -299,7 +295,7 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 /* timerhub_cancel_many() puts back the slots of this many timers in one step. */
 #define CANCEL_BATCH 32
 
-/* Cancel the first CANCEL_BATCH of `count` timers. Returns how many timers were live. */
+/* Cancel the first CANCEL_BATCH of `count` timers, or all. Returns how many timers were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -395,7 +391,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		 * pair.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* A change, not a load: the loads above must come before it. */
+		/* A change, not a load: the loads of timer_read() must come before it. */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;
