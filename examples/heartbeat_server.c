@@ -9,9 +9,10 @@
  * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two
  * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
  *
- * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS] PORT 0 (default): the kernel picks
- * a free port, which is printed. IDLE_MS (default 3000): the silence after which the server closes
- * a connection. STATUS_MS: the interval at which the server prints its counters.
+ * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
+ * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
+ * silence after which the server closes a connection. STATUS_MS: the interval at which the server
+ * prints its counters.
  */
 #include <errno.h>
 #include <inttypes.h>

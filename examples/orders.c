@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows a delay queue that survives crashes: "cancel the order if it is not paid in time", even if
- * the process died in between.
+ * the process dies before that time.
  *
- * Shops put orders, with a time by which they must be paid. Customers pay some of them by number,
- * including orders of an earlier run. Workers get the overdue orders and drop them. With --crash
- * the process kills itself at a random moment. The next run finds every order again and finishes
- * the work.
+ * Shops put orders, with a time by which they must be paid. Customers pay some of the orders by
+ * number, including orders of an earlier run. Workers get the overdue orders and drop them. With
+ * --crash the process kills itself after a random time. The next run finds every order again and
+ * finishes the work.
  *
- * Beside the journal the program keeps a book: each operation before it begins, and its result.
- * Every run that is not killed checks the book of all runs so far. No order may be lost, dropped
- * early, or dropped although it was paid. An order may be dropped twice only if it was not
- * acknowledged when the process died. Exit status 1 if the check fails.
+ * Beside the journal the program writes a file, the book. The book has an entry for each operation
+ * before the operation begins, and an entry for its result. Every run that is not killed checks the
+ * entries of all runs so far. No order may be lost, dropped early, or dropped although it was paid.
+ * An order may be dropped twice only if the process died before the order was acknowledged. If the
+ * check fails, the exit status is 1.
  *
  * Usage: orders [--crash] DIR [ORDERS]
  */
@@ -48,12 +49,14 @@ enum {
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
 /*
- * An entry of the book. Its size divides a page, since otherwise a kill could leave half an entry.
+ * An entry of the book. The size of an entry must divide the size of a page. Otherwise a kill could
+ * leave half an entry in the file.
  */
 struct entry {
 	uint32_t event;
 	uint32_t order;
-	uint64_t time_ns; /* PUTTING: time to pay by; DROPPED: present time */
+	/* PUTTING: the time by which the order must be paid; DROPPED: the present time */
+	uint64_t time_ns;
 	uint64_t unused[2];
 };
 
@@ -67,15 +70,15 @@ struct order {
 
 static struct {
 	struct timerhub_journal *journal;
-	int book;
+	int book;           /* descriptor of the book */
 	atomic_uint next;   /* number of the next order */
 	unsigned end;       /* first number after the last order */
-	atomic_bool closed; /* all shops have put their orders */
+	atomic_bool closed; /* true: all shops have put their orders */
 } market;
 
 /*
- * Ends the program if a call failed. The error has nothing to do with an order, and the following
- * checks would be wrong.
+ * Ends the program if `r` is an error. After an error of the program itself, the checks of the
+ * orders would be wrong.
  */
 static void must(const char *what, int r)
 {
@@ -94,8 +97,8 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * Returns a random number, uniform in [low, high). The generator is a xorshift, so every shop has a
- * sequence of its own.
+ * Returns a random number, uniform in [low, high). The generator is a xorshift. Each shop has a
+ * seed, and so its own sequence of numbers.
  */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
@@ -115,7 +118,10 @@ static void note(enum event event, uint32_t order, uint64_t time_ns)
 
 /* ---- the market ---- */
 
-/* The order's key is its number, as text. Any run finds the order by its key. */
+/*
+ * Writes the key of an order, which is the order's number as text. A later run finds the order by
+ * its key.
+ */
 static size_t key_of(uint32_t number, char key[KEY_BYTES])
 {
 	return (size_t)snprintf(key, KEY_BYTES, "order %" PRIu32, number);
@@ -134,7 +140,10 @@ static void put_order(uint32_t number, uint64_t *seed)
 	note(PUT, number, 0);
 }
 
-/* After 0 no worker gets this order, in this run or a later run. */
+/*
+ * Cancels the task of a paid order. If the cancel returns 0, no worker gets the order, in this run
+ * or in a later run.
+ */
 static void pay(uint32_t number)
 {
 	char key[KEY_BYTES];
@@ -146,7 +155,10 @@ static void pay(uint32_t number)
 	note(r == 0 ? PAID : TOO_LATE, number, 0);
 }
 
-/* Customers pay some of the latest orders. The first customers pay orders of the previous run. */
+/*
+ * Puts orders, and pays some of the latest orders. The first payments of a run are for orders of
+ * the previous run.
+ */
 static void *shop(void *argument)
 {
 	uint64_t seed = clock_ns(CLOCK_MONOTONIC) ^ ((uint64_t)(uintptr_t)argument << 56);
@@ -170,7 +182,10 @@ static bool all_done(void)
 	return atomic_load(&market.closed) && stats.tasks == 0;
 }
 
-/* Do the work, and then acknowledge. If the process is killed in between, the order comes again. */
+/*
+ * Drops the order, and then acknowledges the task. If the process is killed between the two steps,
+ * the next run gets the order again.
+ */
 static void drop(const struct timerhub_task *task)
 {
 	struct order order;
@@ -182,7 +197,8 @@ static void drop(const struct timerhub_task *task)
 }
 
 /*
- * The thread that ends the last order, or that closes the market after it, ends the workers' waits.
+ * Ends the workers' waits if no order is left. The worker that ends the last order calls this
+ * function, and the main thread calls it after closing the market.
  */
 static void stop_if_done(void)
 {
@@ -222,14 +238,14 @@ static void *crash(void *argument)
 
 struct fate {
 	uint64_t pay_by_ns;
-	unsigned events[ACKNOWLEDGED + 1]; /* number of entries of each kind */
+	unsigned events[ACKNOWLEDGED + 1]; /* number of the order's entries of each kind */
 	unsigned put_run;                  /* the run that put the order */
 	unsigned dropped_run;              /* the last run that dropped the order */
 };
 
 struct verdict {
 	unsigned lost, early, paid_and_dropped, twice_in_a_run, after_acknowledgement, again;
-	unsigned paid_later; /* orders paid in a later run than the run that put them */
+	unsigned paid_later; /* number of orders that were put in one run and paid in a later run */
 };
 
 static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_t now_ns,
@@ -242,7 +258,8 @@ static void judge_drop(struct verdict *verdict, const struct fate *fate, uint64_
 }
 
 /*
- * A process killed during a call did not get its result. Such orders may have ended in both ways.
+ * Judges how an order ended. If the process was killed during a call, the book has no result of the
+ * call. An order without a result may be paid or dropped.
  */
 static void judge_end(struct verdict *verdict, const struct fate *fate)
 {
@@ -304,7 +321,7 @@ static int check_book(void)
 	       0;
 }
 
-/* The orders' numbers continue from the last number in the book. */
+/* Opens the book. The numbers of new orders continue from the last number in the book. */
 static void open_book(unsigned orders)
 {
 	struct entry entry;

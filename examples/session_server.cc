@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub.hpp in a server on epoll (C++17): a session is an object, and its idle timeout is
- * a member that each message moves. The timeout's callback destroys a session that is silent for
- * too long, and the timeout with it.
+ * Shows timerhub.hpp in a server on epoll (C++17). A session is an object, and its idle timeout is
+ * a member that each message moves. If a session is silent for too long, the timeout's callback
+ * destroys the session and its timeout.
  *
  * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
- * its figures.
+ * its counters.
  *
  * Usage: session_server [-p PORT] [-t IDLE_MS]
- * PORT 0 (default): any, it is printed. IDLE_MS: 3000.
+ * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
+ * silence after which a session ends.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -37,7 +38,10 @@ using namespace std::chrono_literals;
 constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
 
-/* Ends the program. Use this for calls that fail only without memory or after a mistake. */
+/*
+ * Ends the program if `error` is set. The program uses must() for calls that fail only without
+ * memory or after a mistake.
+ */
 void must(const char *what, const std::error_code &error)
 {
 	if (!error)
@@ -46,7 +50,7 @@ void must(const char *what, const std::error_code &error)
 	std::exit(1);
 }
 
-/* Returns the result of a system call, or ends the program. */
+/* Returns the result of a system call. If the call failed, ends the program. */
 int must(const char *what, int result)
 {
 	if (result < 0)
@@ -94,8 +98,8 @@ struct figures {
 class server;
 
 /*
- * A session receives, or it sends the received bytes. A session's timeout refers to the session, so
- * a session cannot be moved.
+ * A session receives bytes, or sends the received bytes back. The session's timeout refers to the
+ * session. So a session cannot be moved.
  */
 class session
 {
@@ -111,8 +115,8 @@ class session
 	bool start();
 
 	/*
-	 * Continue as far as the socket permits. Returns false if the peer has ended, or after an
-	 * error.
+	 * Receives and sends as long as the socket permits. Returns false if the peer has closed
+	 * the connection, or after an error.
 	 */
 	bool go_on();
 
@@ -124,8 +128,9 @@ class session
 	server &owner_;
 	descriptor socket_;
 	std::array<char, 4096> bytes_{};
-	std::size_t length_ = 0; /* number of received bytes to send; 0: receiving */
-	std::size_t sent_ = 0;
+	/* number of received bytes to send back; 0: the session is receiving */
+	std::size_t length_ = 0;
+	std::size_t sent_ = 0; /* number of the received bytes that were sent back */
 	timerhub::timeout<> idle_;
 };
 
@@ -166,7 +171,8 @@ class server
 	descriptor epoll_, listener_, signals_;
 	bool stopping_ = false;
 	std::unordered_map<int, session> sessions_; /* the sessions by descriptor */
-	timerhub::timeout<> retry_;                 /* accepts again after EMFILE */
+	/* after this timeout the server accepts again, if accept4() found no free descriptor */
+	timerhub::timeout<> retry_;
 };
 
 /* ---- a session ---- */
@@ -194,7 +200,10 @@ bool session::go_on()
 	return true;
 }
 
-/* Cannot fail: the timeout stays added while the session lives, and the time is in range. */
+/*
+ * Moves the idle timeout. The call cannot fail, because the timeout stays added while the session
+ * exists, and the time is in range.
+ */
 void session::alive()
 {
 	must("idle timeout", idle_.set(owner_.idle));
@@ -205,7 +214,7 @@ bool session::receive()
 	const ssize_t count = recv(socket_.fd(), bytes_.data(), bytes_.size(), 0);
 
 	if (count <= 0) {
-		errno = count == 0 ? ECONNRESET : errno; /* the error must not be EAGAIN */
+		errno = count == 0 ? ECONNRESET : errno; /* go_on() must not see EAGAIN */
 		return false;
 	}
 	length_ = static_cast<std::size_t>(count);
@@ -288,12 +297,15 @@ void server::accept_all()
 			accept_one(std::move(socket));
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 		           errno == ENOMEM) {
-			/* The listener stays readable, so stop watching it for a while. */
+			/*
+			 * The listener stays readable. So stop watching the listener until the
+			 * retry timeout expires.
+			 */
 			watch(EPOLL_CTL_MOD, listener_.fd(), 0);
 			must("retry", retry_.set(accept_retry));
 			return;
 		} else {
-			return; /* wait until epoll reports another connection */
+			return; /* return to epoll, which reports the next connection */
 		}
 	}
 }
@@ -328,7 +340,8 @@ void server::run()
 
 	while (!stopping_) {
 		/*
-		 * After the batch: bytes that came in time move the timeout, and sessions may end.
+		 * The turn comes after the sockets of the batch. So bytes that came in time have
+		 * moved the timeout, and a callback may destroy its session.
 		 */
 		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);

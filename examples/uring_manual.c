@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a hub without a thread, in an io_uring loop. The loop gives the hub the time, gets the time
- * of the next advance, and sleeps in its ring until then. If another thread arms an earlier timer,
- * the hub's wake fd wakes the loop. Other arms make no system call.
+ * Shows a manual hub, which has no thread, in an io_uring loop. The loop calls timerhub_advance()
+ * with the present time, gets the time of the next call, and sleeps in its ring until that time. If
+ * another thread arms an earlier timer, the hub's wake fd wakes the loop. Any other arm makes no
+ * system call.
  *
- * Each FILE (standard input if there is none; a fifo is good) has lines "MS TEXT"; TEXT is printed
- * MS milliseconds after the line was read. The loop itself reads the files. With -t each file has a
- * thread, which arms the timers. The program ends when all files have ended and all lines are
- * printed.
+ * Each FILE has lines "MS TEXT". The program prints TEXT MS milliseconds after it has read the
+ * line. Without a FILE it reads standard input. A FILE may be a fifo. The loop itself reads the
+ * files. With -t each file has a thread, which reads the file and arms the timers. The program ends
+ * when all files have ended and all lines are printed.
  *
  * Usage: uring_manual [-t] [FILE...]
  */
@@ -28,7 +29,7 @@
 #define NS_PER_S 1000000000u
 #define NS_PER_MS 1000000u
 
-/* User data of the wake fd's poll. Other completions are reads, with the address of their file. */
+/* User data of the wake fd's poll. The user data of a read is the address of its struct file. */
 #define ON_WAKE 1
 
 enum { RING_ENTRIES = 64, BATCH = 16, LINE_BYTES = 4096 };
@@ -36,8 +37,8 @@ enum { RING_ENTRIES = 64, BATCH = 16, LINE_BYTES = 4096 };
 struct file {
 	const char *path;
 	int fd;
-	int64_t lines;          /* lines read so far */
-	unsigned length;        /* bytes of an incomplete line */
+	int64_t lines;          /* number of lines read so far */
+	unsigned length;        /* number of bytes of an incomplete line in `bytes` */
 	char bytes[LINE_BYTES]; /* buffer into which the loop reads */
 	pthread_t thread;
 };
@@ -47,7 +48,8 @@ static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
 	int files_open;
-	int64_t left; /* lines of ended files, minus printed lines; may be negative */
+	/* number of lines of files that have ended, minus printed lines; may be negative */
+	int64_t left;
 } loop;
 
 /* Ends the program after an error, because a line could be lost. */
@@ -63,7 +65,9 @@ static struct io_uring_sqe *request_new(void)
 {
 	struct io_uring_sqe *sqe;
 
-	/* The submission makes room, since the kernel takes the written entries. */
+	/*
+	 * A submission makes the kernel take all entries, so the queue has space for new entries.
+	 */
 	while ((sqe = io_uring_get_sqe(&loop.ring)) == NULL)
 		must("submit", io_uring_submit(&loop.ring));
 	return sqe;
@@ -78,8 +82,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Any thread may call. The deadline is absolute, because a delay would count from the hub's last
- * advance, which may have been long ago.
+ * Arms a timer. Any thread may call. A delay would count from the hub's last advance, which may be
+ * long ago. So the deadline is absolute.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -193,7 +197,10 @@ static void file_open(struct file *file, const char *path, bool by_thread)
 
 /* ---- the loop ---- */
 
-/* The poll stays in the ring, until a completion says that it has ended. */
+/*
+ * Polls the wake fd. The multishot poll stays in the ring until a completion says that the poll has
+ * ended.
+ */
 static void wake_poll(void)
 {
 	struct io_uring_sqe *sqe = request_new();
@@ -202,7 +209,7 @@ static void wake_poll(void)
 	io_uring_sqe_set_data64(sqe, ON_WAKE);
 }
 
-/* Submits, and sleeps until there is a completion or the time has come. */
+/* Submits the requests, and sleeps until a request completes or the time `until_ns` has come. */
 static void loop_sleep(uint64_t until_ns)
 {
 	uint64_t now_ns = clock_ns();
@@ -213,7 +220,10 @@ static void loop_sleep(uint64_t until_ns)
 	int result = io_uring_submit_and_wait_timeout(
 		&loop.ring, &cqe, 1, until_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
-	/* However the sleep ended, the clock decides which timers are due. */
+	/*
+	 * After a timeout or a signal the loop continues, and the clock decides which timers are
+	 * due.
+	 */
 	if (result != -ETIME && result != -EINTR)
 		must("io_uring", result);
 }
@@ -240,9 +250,15 @@ static void loop_run(void)
 	uint64_t next_ns;
 
 	while (loop.files_open > 0 || loop.left > 0) {
-		/* Clears the wake fd, and expires the timers due by this clock. */
+		/*
+		 * The advance clears the wake fd, and expires the timers that are due by
+		 * clock_ns().
+		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
-		/* If more timers are due, the loop serves other completions first. */
+		/*
+		 * If the batch was full, more timers may be due. The loop handles other completions
+		 * first.
+		 */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
 			next_ns = 0;
 		if (loop.files_open > 0 || loop.left > 0)
@@ -272,7 +288,10 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		file_open(&files[i], paths[i], by_thread);
 	loop_run();
-	/* A thread may still be inside the call that reported its end. */
+	/*
+	 * A thread may still be inside the timerhub_arm() that told the loop of the end of its
+	 * file.
+	 */
 	for (int i = 0; by_thread && i < count; i++)
 		pthread_join(files[i].thread, NULL);
 	timerhub_close(loop.hub);

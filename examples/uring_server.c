@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a program on io_uring: connections, bytes and expiries are all completions of
- * one ring. Instead of a kernel timeout for each request, each connection has one timer, which
- * every message moves. When the timer expires, the connection is shut down, and its request ends by
- * itself.
+ * Shows timerhub in a program on io_uring. Accepts, reads, writes and expiries are all completions
+ * of one ring. Instead of a kernel timeout for each request, each connection has one timer, which
+ * every message moves. When the timer expires, the server shuts the connection down, and so the
+ * connection's request in the ring completes.
  *
  * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
- * its figures.
+ * its counters.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
- * PORT 0 (default): any, it is printed. IDLE_MS: 3000. -P: a plain ring, even if the kernel has
- * deferred rings.
+ * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
+ * silence after which a connection ends. -P: use a plain ring, even if the kernel supports
+ * IORING_SETUP_DEFER_TASKRUN.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,21 +31,25 @@
 #define MS UINT64_C(1000000)
 #define ACCEPT_RETRY_NS (100 * MS)
 
-/* user data of the requests without a connection; a connection's request has its address */
+/*
+ * User data of the requests without a connection. The user data of a connection's request is the
+ * address of the connection.
+ */
 enum { ON_TIMERS, ON_ACCEPT, ON_SIGNAL };
 
 enum { RING_ENTRIES = 256, BATCH = 64, BUFFER_BYTES = 4096 };
 
 /*
- * A connection has one request in the ring at any time: it receives, or it sends the received
- * bytes.
+ * A connection has one request in the ring at any time. The request receives bytes, or sends the
+ * received bytes back.
  */
 struct connection {
-	struct connection *next, *previous; /* in a circle with server.connections */
-	timerhub_timer timer;               /* its data is the connection; expires after silence */
+	/* neighbours in the circular list that begins with server.connections */
+	struct connection *next, *previous;
+	timerhub_timer timer; /* idle timer, which has the connection as its data */
 	int fd;
-	unsigned length; /* number of received bytes to send; 0: receiving */
-	unsigned sent;
+	unsigned length; /* number of received bytes to send back; 0: the connection is receiving */
+	unsigned sent;   /* number of the received bytes that were sent back */
 	char bytes[BUFFER_BYTES];
 };
 
@@ -52,17 +57,21 @@ static struct {
 	struct io_uring ring;
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
-	struct connection connections; /* head of the circle, not a connection */
+	/* head of the circular list of connections, not itself a connection */
+	struct connection connections;
 	uint64_t idle_ns;
 	uint16_t port;
 	int listen_fd, signal_fd;
-	bool accepting; /* the ring has a request to accept */
-	bool stopping;  /* only requests in the ring are still waited for */
+	bool accepting; /* true: the ring has an accept request */
+	bool stopping;  /* true: the server ends when its requests in the ring have completed */
 	struct signalfd_siginfo signal;
 	uint64_t accepted, idle, echoed_bytes;
 } server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
 
-/* Ends the program. Calls checked by it fail only without memory or after a mistake. */
+/*
+ * Ends the program if `result` is an error. The program uses must() for calls that fail only
+ * without memory or after a mistake.
+ */
 static int must(const char *what, int result)
 {
 	if (result >= 0)
@@ -75,7 +84,9 @@ static struct io_uring_sqe *request_new(void)
 {
 	struct io_uring_sqe *sqe;
 
-	/* The submission makes room, since the kernel takes the written entries. */
+	/*
+	 * A submission makes the kernel take all entries, so the queue has space for new entries.
+	 */
 	while ((sqe = io_uring_get_sqe(&server.ring)) == NULL)
 		must("submit", io_uring_submit(&server.ring));
 	return sqe;
@@ -102,12 +113,13 @@ static void connection_send(struct connection *connection)
 	io_uring_sqe_set_data(sqe, connection);
 }
 
-/* The connection must have no request in the ring. */
+/* Closes and frees a connection, which must have no request in the ring. */
 static void connection_close(struct connection *connection)
 {
 	/*
-	 * 0: the timer will not expire. -ENOENT: it has expired, and all drained events are handled
-	 * before the next completion. In both cases no event with this address is left.
+	 * If the result is 0, the timer will not expire. If the result is -ENOENT, the timer has
+	 * expired. The program handles all drained events before the next completion. So no event
+	 * with the address of this connection is left.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->previous->next = connection->next;
@@ -142,7 +154,10 @@ static void connection_done(struct connection *connection, int result)
 		connection_close(connection);
 		return;
 	}
-	/* If the timer has expired already, the connection is shut down and ends soon. */
+	/*
+	 * If the timer has already expired, the connection is shut down, and its next request
+	 * fails.
+	 */
 	timerhub_rearm(server.hub, connection->timer, server.idle_ns, 0);
 	if (connection->length == 0) {
 		connection->length = (unsigned)result;
@@ -158,7 +173,10 @@ static void connection_done(struct connection *connection, int result)
 
 /* ---- other completions ---- */
 
-/* The poll stays in the ring until a completion says that it has ended. */
+/*
+ * Polls the queue's eventfd. The poll stays in the ring until a completion says that the poll has
+ * ended.
+ */
 static void timers_poll(void)
 {
 	struct io_uring_sqe *sqe = request_new();
@@ -183,7 +201,9 @@ static void accept_done(int result)
 		connection_open(result);
 	if (server.stopping)
 		return;
-	/* Without a spare descriptor, accept would fail again and again. */
+	/*
+	 * Without a free descriptor or memory, an immediate accept would fail again. So wait first.
+	 */
 	if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM)
 		must("after", timerhub_after(server.queue, ACCEPT_RETRY_NS, 0, NULL));
 	else
@@ -203,7 +223,8 @@ static void timer_due(const struct timerhub_event *event)
 }
 
 /*
- * Called once for each completion of the poll. If a drain stops at BATCH, the poll completes again.
+ * Handles the expired timers after a completion of the poll. If the drain stops at BATCH and leaves
+ * events, the poll completes again.
  */
 static void timers_due(void)
 {
@@ -225,7 +246,7 @@ static void stop(void)
 
 /* ---- the loop ---- */
 
-/* Returns whether there are expiries. */
+/* Handles a completion. Returns whether the completion says that timers have expired. */
 static bool completed(const struct io_uring_cqe *cqe)
 {
 	switch (cqe->user_data) {
@@ -262,7 +283,10 @@ static void run(void)
 			count++;
 		}
 		io_uring_cq_advance(&server.ring, count);
-		/* Dispatch last, so that bytes that came in time withdraw the expiry. */
+		/*
+		 * Bytes that came in time withdraw the expiry of their connection. So drain the
+		 * queue last.
+		 */
 		if (due)
 			timers_due();
 	}
@@ -278,7 +302,7 @@ static void open_ring(bool plain)
 		result = io_uring_queue_init(RING_ENTRIES, &server.ring,
 		                             IORING_SETUP_SINGLE_ISSUER |
 		                                     IORING_SETUP_DEFER_TASKRUN);
-	if (result == -EINVAL) /* no deferred ring: before Linux 6.1 */
+	if (result == -EINVAL) /* Linux before 6.1 has no IORING_SETUP_DEFER_TASKRUN */
 		result = io_uring_queue_init(RING_ENTRIES, &server.ring, 0);
 	must("io_uring", result);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a Boost.Asio loop (C++17): the job of reminders.h, here with timerhub.hpp. Usage:
- * asio [FILE...]
+ * Shows timerhub in a Boost.Asio loop (C++17). The program does the job of reminders.h, but uses
+ * timerhub.hpp. Usage: asio [FILE...]
  *
- * The program turns before each run_one(), and a wait for the loop's fd ends that.
+ * The program calls turn() before each run_one(). When the timerhub loop's fd is readable, the
+ * asynchronous wait on the fd ends run_one().
  */
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -43,7 +44,7 @@ void must(const std::string &what, bool good)
 	must(what, good ? std::error_code() : std::make_error_code(std::errc::io_error));
 }
 
-/* The readers are threads. The loop does all other work. */
+/* The reminders. Threads read the files, and the thread of the loop does all other work. */
 class reminders
 {
       public:
@@ -71,7 +72,7 @@ class reminders
 		return loop_;
 	}
 
-	/* Returns whether the loop must continue. */
+	/* Returns whether the event loop must continue. */
 	bool left() const
 	{
 		return running_ > 0 || left_ > 0;
@@ -80,9 +81,10 @@ class reminders
       private:
 	struct reader {
 		std::string path;
-		std::int64_t given = 0; /* the thread writes; the loop reads it after `over` */
+		/* lines read; the thread writes it, the loop reads it after `over` */
+		std::int64_t given = 0;
 		std::thread thread;
-		timerhub::timer over; /* the thread moves it when its file has ended */
+		timerhub::timer over; /* timer that the thread moves when its file has ended */
 	};
 
 	struct reminder {
@@ -113,11 +115,14 @@ class reminders
 		must(one.path, file.is_open());
 		for (; std::getline(file, line); one.given++)
 			remind(line);
-		/* Unlike an arm, a move cannot be refused, so the loop always learns of the end. */
+		/*
+		 * A move of a timer, unlike an arm, cannot be refused. So the loop always learns of
+		 * the end.
+		 */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}
 
-	/* A line "MS TEXT", on a reader's thread. The delay counts from here. */
+	/* Handles a line "MS TEXT" on a reader's thread. The delay MS counts from this call. */
 	void remind(const std::string &line)
 	{
 		auto made = std::make_unique<reminder>();
@@ -133,7 +138,10 @@ class reminders
 		static_cast<void>(made.release()); /* the loop owns the reminder now */
 	}
 
-	/* On the loop's thread. The reminder's timeout frees it. */
+	/*
+	 * Sets the reminder's timeout, on the loop's thread. The timeout's callable frees the
+	 * reminder.
+	 */
 	void set(reminder &given)
 	{
 		must("add", given.timeout.add(loop_, [at = &given] {
@@ -152,14 +160,15 @@ class reminders
 	}
 
 	timerhub::hub hub_;
-	timerhub::loop loop_;   /* destroyed before its hub */
-	int running_ = 0;       /* readers whose end the loop has not seen */
-	std::int64_t left_ = 0; /* given by ended readers, minus printed; temporarily negative */
+	timerhub::loop loop_;   /* declared after its hub, so destroyed before its hub */
+	int running_ = 0;       /* number of readers whose end the loop has not seen */
+	std::int64_t left_ = 0; /* lines of ended readers, minus printed lines; may be negative */
 	std::deque<reader> readers_;
 };
 
 /*
- * Uses the loop's fd without closing it: a stream_descriptor closes its fd unless it releases it.
+ * Waits for the loop's fd. The destructor of a stream_descriptor closes its fd. So the destructor
+ * of class watch calls release(), which leaves the loop's fd open.
  */
 class watch
 {
@@ -183,7 +192,7 @@ class watch
 	{
 		descriptor_.async_wait(stream_descriptor::wait_read, [this](const auto &error) {
 			if (error == boost::asio::error::operation_aborted)
-				return; /* by release() */
+				return; /* release() has cancelled the wait */
 			must("wait", error);
 			wait();
 		});

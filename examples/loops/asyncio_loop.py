@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""timerhub in Python's asyncio, through ctypes: reminders.
+"""Shows timerhub in Python's asyncio, through ctypes, with a program that prints reminders.
 
-Every FILE (standard input if there is none) is read by a thread of its own. The thread gives each
-line "MS TEXT" to the loop's thread, by a timer on the loop's queue that is due at once. The loop's
-thread sets a timeout of its own, and prints TEXT when it expires. Ends when all is printed.
+Each FILE has a thread that reads it. Without a FILE the thread reads standard input. The thread
+gives each line "MS TEXT" to the loop's thread, by a timer on the loop's queue that is due at once.
+The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires. The program
+ends when all lines are printed.
 Usage: asyncio_loop.py [FILE...]
 """
 import asyncio
@@ -32,14 +33,14 @@ TIMEOUT_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Timeout))
 
 
 def checked(result, function, _arguments):
-    """Makes OSError of a negative result."""
+    """Raises OSError if the result of a C function is negative."""
     if result < 0:
         raise OSError(-result, f"{function.__name__}: {os.strerror(-result)}")
     return result
 
 
 class Timeouts:
-    """A loop of timeouts on a hub. Its callbacks run in the asyncio loop of `selector()`."""
+    """A timerhub loop with a hub. class Selector runs its callbacks in the asyncio loop."""
 
     def __init__(self):
         library = self._library = ctypes.CDLL("libtimerhub.so.0.3")
@@ -53,7 +54,7 @@ class Timeouts:
         library.timerhub_loop_open(ctypes.byref(self._loop), self._hub, None)
         self._queue = ctypes.c_void_p(library.timerhub_loop_queue(self._loop))
         self._numbers, self._posted, self._set = itertools.count(1), {}, {}
-        self._event_fn = EVENT_FN(self._event)  # kept, because C calls it
+        self._event_fn = EVENT_FN(self._event)  # kept alive, because C calls it
         self._timeout_fn = TIMEOUT_FN(self._expire)
 
     def close(self):
@@ -61,28 +62,28 @@ class Timeouts:
         self._library.timerhub_close(self._hub)
 
     def now_ns(self):
-        """Any thread."""
+        """Returns the hub's time. Any thread may call."""
         return self._library.timerhub_now(self._hub)
 
     def fd(self):
         return self._library.timerhub_loop_fd(self._loop)
 
     def turn(self):
-        """Returns how many callbacks it called. They ask asyncio to call those in Python."""
+        """Returns how many callbacks ran. Each asks asyncio to call a Python function soon."""
         return self._library.timerhub_loop_turn(self._loop)
 
     def post(self, callback, *arguments):
-        """Any thread: calls back on the loop's thread."""
+        """Calls `callback` on the loop's thread. Any thread may call post()."""
         number = next(self._numbers)
-        self._posted[number] = callback, arguments  # first, because the event may come at once
+        self._posted[number] = callback, arguments  # before the call, as the event may come at once
         self._library.timerhub_call(self._queue, ctypes.c_uint64(0), self._event_fn,
                                     ctypes.c_void_p(number), None)
 
     def call_at(self, deadline_ns, callback, *arguments):
-        """The loop's thread. Returns a timeout that remove() takes."""
+        """Calls `callback` at the deadline. Returns a timeout. Only the loop's thread may call."""
         timeout = Timeout()
         self._library.timerhub_timeout_add(self._loop, ctypes.byref(timeout), self._timeout_fn)
-        self._set[ctypes.addressof(timeout)] = timeout, callback, arguments  # must not move
+        self._set[ctypes.addressof(timeout)] = timeout, callback, arguments  # keeps its address
         self._library.timerhub_timeout_set_at(self._loop, ctypes.byref(timeout),
                                               ctypes.c_uint64(deadline_ns))
         return timeout
@@ -102,19 +103,19 @@ class Timeouts:
 
 
 class Selector(selectors.DefaultSelector):
-    """Turns right before asyncio blocks."""
+    """Calls timerhub_loop_turn() right before asyncio blocks."""
 
     def __init__(self, timeouts):
         super().__init__()
         self._timeouts = timeouts
 
     def select(self, timeout=None):
-        # A callback has scheduled work, which asyncio has not noticed yet.
+        # If a callback ran, it has scheduled work that asyncio has not noticed. So do not block.
         return super().select(0 if self._timeouts.turn() > 0 else timeout)
 
 
 def read(path, timeouts, remind):
-    """In a thread. Returns how many reminders it gave to the loop."""
+    """Reads a file, in a thread. Returns how many reminders it gave to the loop."""
     count = 0
     with open(path, encoding="utf-8") as file:
         for count, line in enumerate(file, 1):
@@ -135,8 +136,8 @@ async def main(timeouts, paths):
     def remind(deadline_ns, text):
         timeouts.call_at(deadline_ns, due, text)
 
-    asyncio.get_running_loop().add_reader(timeouts.fd(), lambda: None)  # wakes the loop, and the
-                                                                        # turn does the rest
+    # A readable fd only wakes the asyncio loop, and the next turn does the work.
+    asyncio.get_running_loop().add_reader(timeouts.fd(), lambda: None)
     readers = [asyncio.to_thread(read, path, timeouts, remind) for path in paths or ["/dev/stdin"]]
     given = sum(await asyncio.gather(*readers))
     while printed < given:

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in an epoll loop: reminders, see reminders.h. Usage: epoll [--edge] [FILE...]
+ * Shows timerhub in an epoll loop. Prints reminders, see reminders.h.
+ * Usage: epoll [--edge] [FILE...]
  *
- * The turn comes after all sockets of the batch. So data that waits in a socket prevents its
- * timeout. A callback may free a connection, because no event of the batch is left that names it.
- * One turn is enough for level and edge: if more timers are due, the fd stays readable, and an
- * edge-triggered poller gets a new edge.
+ * The program calls timerhub_loop_turn() after it has handled all sockets of a batch. So data that
+ * waits in a socket prevents the timeout of its connection. A callback of the turn may free a
+ * connection, because the batch has no more event with the address of the connection. If a turn
+ * leaves timers that are due, the fd stays readable, and an edge-triggered poller gets a new edge.
+ * So one turn for each batch is enough.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +29,8 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		/*
-		 * A real server handles the sockets of the batch here. The loop's fd needs only the
-		 * turn.
+		 * A real server handles the sockets of the batch at this point. For an event of the
+		 * loop's fd, the next turn does the work.
 		 */
 	}
 }

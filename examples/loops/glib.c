@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a GLib main loop (and in GTK, GStreamer, …): reminders, see reminders.h.
- * Usage: glib [FILE...]
+ * Shows timerhub in a GLib main loop, which GTK and GStreamer use too. Prints reminders, see
+ * reminders.h. Usage: glib [FILE...]
  *
- * A GSource turns in its prepare function, immediately before GLib blocks. The loop's fd wakes
- * GLib.
+ * The prepare function of a GSource calls timerhub_loop_turn(), immediately before GLib blocks. The
+ * timerhub loop's fd wakes GLib.
  */
 #include <glib.h>
 
@@ -21,7 +21,7 @@ static gboolean before_blocking(GSource *argument, gint *timeout)
 	struct source *source = (struct source *)argument;
 
 	if (timerhub_loop_turn(source->timeouts) < 0 || !reminders_left())
-		g_main_loop_quit(source->loop); /* also wakes it */
+		g_main_loop_quit(source->loop); /* also wakes the GLib loop */
 	*timeout = -1;
 	return FALSE;
 }

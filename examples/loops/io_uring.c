@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in an io_uring loop: reminders, see reminders.h. Usage: io_uring [FILE...]
+ * Shows timerhub in an io_uring loop. Prints reminders, see reminders.h. Usage: io_uring [FILE...]
  *
- * A poll that stays in the ring watches the loop's fd. A loop without a hub, on whose queue no
- * thread arms, can do without it: then timerhub_loop_timeout() is the timeout.
+ * A multishot poll in the ring watches the timerhub loop's fd. If the timerhub loop has no hub, the
+ * program can wait with timerhub_loop_timeout() as the timeout instead of the poll.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -23,7 +23,10 @@ static int watch(struct io_uring *ring, int fd)
 	return 0;
 }
 
-/* A real program handles its completions here, before the turn. Returns 0 or a negative errno. */
+/*
+ * Handles the completions of the ring. A real program would handle its own completions in this
+ * function, before the turn. Returns 0 or a negative errno.
+ */
 static int complete(struct io_uring *ring, int fd)
 {
 	struct io_uring_cqe *cqe;

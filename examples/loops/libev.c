@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a libev loop: reminders, see reminders.h. Usage: libev [FILE...]
+ * Shows timerhub in a libev loop. Prints reminders, see reminders.h. Usage: libev [FILE...]
  *
- * An ev_prepare watcher makes a turn just before libev blocks. An ev_io watcher wakes libev.
+ * An ev_prepare watcher calls timerhub_loop_turn() just before libev blocks. An ev_io watcher on
+ * the timerhub loop's fd wakes libev.
  */
 #include <ev.h>
 #include <stdio.h>

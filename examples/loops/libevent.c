@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a libevent loop: reminders, see reminders.h. Usage: libevent [FILE...]
+ * Shows timerhub in a libevent loop. Prints reminders, see reminders.h. Usage: libevent [FILE...]
  *
- * EVLOOP_ONCE makes one turn of libevent's loop, and the program turns before it. From libevent 2.2
- * on evwatch_prepare_new() does that inside event_base_dispatch().
+ * With EVLOOP_ONCE event_base_loop() makes one turn of libevent's loop. The program calls
+ * timerhub_loop_turn() before each event_base_loop(). From libevent 2.2 on, a program can instead
+ * call timerhub_loop_turn() in a watcher of evwatch_prepare_new().
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -17,7 +18,10 @@ static void readable(evutil_socket_t fd, short what, void *argument)
 	(void)argument;
 }
 
-/* EV_PERSIST alone is level-triggered; with EV_ET it works as well. */
+/*
+ * Runs the loop. The event is level-triggered. With EV_ET it would be edge-triggered, and would
+ * work too.
+ */
 static int run(struct event_base *base, struct timerhub_loop *loop)
 {
 	struct event *event =
@@ -28,7 +32,7 @@ static int run(struct event_base *base, struct timerhub_loop *loop)
 	int r = 0;
 	while (r == 0 && timerhub_loop_turn(loop) >= 0 && reminders_left())
 		r = event_base_loop(base, EVLOOP_ONCE);
-	event_free(event); /* leaves the loop's fd open */
+	event_free(event); /* does not close the timerhub loop's fd */
 	return r;
 }
 

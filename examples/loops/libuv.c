@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a libuv loop: reminders, see reminders.h. Usage: libuv [FILE...]
+ * Shows timerhub in a libuv loop. Prints reminders, see reminders.h. Usage: libuv [FILE...]
  *
- * uv_prepare_t turns right before libuv blocks; uv_poll_t wakes it. libuv does not close the fd,
- * which is right: it is the loop's.
+ * A uv_prepare_t calls timerhub_loop_turn() right before libuv blocks. A uv_poll_t on the timerhub
+ * loop's fd wakes libuv. libuv never closes this fd, which belongs to the timerhub loop.
  */
 #include <stdio.h>
 #include <uv.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in a poll loop: reminders, see reminders.h. Usage: poll [FILE...]
+ * Shows timerhub in a poll loop. Prints reminders, see reminders.h. Usage: poll [FILE...]
  *
- * poll() needs no timeout: the loop's fd is the timeout. A loop without a hub, on whose queue no
- * thread arms, can do without the fd and pass timerhub_loop_timeout() to ppoll() instead.
+ * poll() needs no timeout, because the timerhub loop's fd becomes readable when a timeout is due.
+ * If the timerhub loop has no hub, the program can pass timerhub_loop_timeout() to ppoll() instead
+ * of polling the fd.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 int main(int argc, char **argv)
 {
 	struct timerhub_loop *loop = reminders_open(argc - 1, argv + 1);
-	struct pollfd fds[1]; /* and one for each other source */
+	struct pollfd fds[1]; /* a real program has more entries, for its sockets */
 
 	fds[0] = (struct pollfd){ .fd = timerhub_loop_fd(loop), .events = POLLIN };
 	while (timerhub_loop_turn(loop) >= 0 && reminders_left()) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common part of the loops, see reminders.h: threads that read, callbacks that print. The
- * callbacks run in timerhub_loop_turn(), on the loop's thread, and need no lock.
+ * Implements reminders.h, the common part of the examples in this folder: threads that read lines,
+ * and callbacks that print them. The callbacks run in timerhub_loop_turn(), on the loop's thread,
+ * and need no lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,13 +17,16 @@
 struct reader {
 	pthread_t thread;
 	const char *path;
-	timerhub_timer over; /* armed for NEVER; the reader re-arms it when its file has ended */
-	int64_t given;       /* the reader writes; the loop's thread reads it after `over` */
+	/* armed for NEVER; the reader re-arms `over` when its file has ended */
+	timerhub_timer over;
+	/* lines given to the loop; written by the reader, read by the loop after `over` */
+	int64_t given;
 };
 
 struct reminder {
-	struct timerhub_timeout timeout; /* of the loop's thread */
-	uint64_t due_ns;
+	/* timeout of the reminder; only the loop's thread uses it */
+	struct timerhub_timeout timeout;
+	uint64_t due_ns; /* time at which to print the text, on the hub's clock */
 	char text[];
 };
 
@@ -31,8 +35,8 @@ static struct {
 	struct timerhub_loop *loop;
 	struct reader *readers;
 	int reader_count;
-	int running;  /* readers whose end the loop has not seen */
-	int64_t left; /* given by ended readers, minus printed; temporarily negative */
+	int running;  /* number of readers whose end the loop has not seen */
+	int64_t left; /* lines of ended readers, minus printed lines; may be negative */
 } job;
 
 /*
@@ -79,7 +83,7 @@ static void reader_over(const struct timerhub_event *event)
 
 /* ---- on a reader's thread ---- */
 
-/* A line "MS TEXT". The delay counts from here. */
+/* Gives a line "MS TEXT" to the loop's thread. The delay MS counts from this call. */
 static void remind(const char *line)
 {
 	uint64_t delay_ms;
@@ -107,7 +111,9 @@ static void *reader_run(void *argument)
 		remind(line);
 	free(line);
 	fclose(file);
-	/* Unlike an arm, a re-arm is not refused, so the loop always learns of the end. */
+	/*
+	 * A re-arm, unlike an arm, cannot be refused. So the loop always learns of the file's end.
+	 */
 	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
 	return NULL;
 }
@@ -138,9 +144,9 @@ bool reminders_left(void)
 
 int reminders_close(void)
 {
-	if (reminders_left()) /* the loop ended early, and a thread may be in a read for ever */
+	if (reminders_left()) /* the loop ended early, and a reader may block for ever */
 		return 1;
-	/* The loop saw `over`, but the reader may still be inside the call that moved it. */
+	/* All `over` timers have expired, but a reader may still be inside timerhub_rearm(). */
 	for (int i = 0; i < job.reader_count; i++)
 		pthread_join(job.readers[i].thread, NULL);
 	timerhub_loop_close(job.loop);

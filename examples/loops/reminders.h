@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The job of the examples in this folder, each in the event loop of its name.
+ * Declares the common job of the examples in this folder. Each example does the job in the event
+ * loop of its name.
  *
- * Every FILE (standard input if there is none; a fifo is good) is read by a thread of its own. The
- * thread gives each line "MS TEXT" to the loop's thread, by a timer that is due at once. The loop's
- * thread sets a timeout of its own for the line, and prints TEXT when it expires. So one turn of
- * the loop handles timers of other threads and timeouts. The program ends when all files have ended
- * and all lines are printed. Only the loop's thread makes these calls, and prints.
+ * Each FILE has a thread that reads it. Without a FILE the thread reads standard input. A FILE may
+ * be a fifo. The thread gives each line "MS TEXT" to the loop's thread, by a timer that is due at
+ * once. The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires. So
+ * one turn of the loop handles both timers of other threads and timeouts of the loop. The program
+ * ends when all files have ended and all lines are printed. Only the loop's thread calls the
+ * functions of this file, and only it prints.
  */
 #ifndef REMINDERS_H
 #define REMINDERS_H
@@ -15,16 +17,19 @@
 #include <timerhub_loop.h>
 
 /*
- * Starts the threads. After an error, now or later, it prints the error and exits. The event loop
- * must call timerhub_loop_turn() immediately before it blocks, and poll timerhub_loop_fd() for
- * reading. If the descriptor is readable, only the next turn is needed.
+ * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error, even
+ * later, the program prints the error and exits. The event loop must call timerhub_loop_turn()
+ * immediately before it blocks, and poll timerhub_loop_fd() for reading. If the descriptor is
+ * readable, the next turn does the work.
  */
 struct timerhub_loop *reminders_open(int file_count, char **files);
 
-/* Returns whether the event loop must continue. The loop asks after each turn. */
+/*
+ * Returns whether the event loop must continue. The event loop calls this function after each turn.
+ */
 bool reminders_left(void);
 
-/* Returns the exit status: 1 if the event loop ended early and reminders are left. */
+/* Closes the loop and the hub. Returns the exit status, which is 1 if reminders are left. */
 int reminders_close(void);
 
 #endif

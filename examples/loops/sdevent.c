@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub in an sd-event loop: reminders, see reminders.h. Usage: sdevent [FILE...]
+ * Shows timerhub in an sd-event loop. Prints reminders, see reminders.h. Usage: sdevent [FILE...]
  *
- * The prepare function of the source turns immediately before sd-event blocks. The loop's fd wakes
- * sd-event.
+ * The prepare function of an event source calls timerhub_loop_turn() immediately before sd-event
+ * blocks. The timerhub loop's fd wakes sd-event.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,10 @@
 
 #include "reminders.h"
 
-/* Ends the event loop. If the prepare function did this itself, sd-event would still block. */
+/*
+ * Ends the event loop. If the prepare function itself called sd_event_exit(), sd-event would still
+ * block.
+ */
 static int over(sd_event_source *source, void *argument)
 {
 	(void)argument;

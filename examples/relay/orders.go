@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 
-// Delayed tasks in Redis from Go, without our library and without any other: the commands of
-// timerhub-relay(5), written to a socket. With go-redis, call(...) is rdb.FCall(ctx, name,
-// []string{queue}, ...).
+// Uses delayed tasks in Redis from Go, without any library. The program writes the commands that
+// timerhub-relay(5) documents to a socket. With go-redis, a program would write rdb.FCall(ctx,
+// name, []string{queue}, ...) instead of call(...).
 //
-// Usage: orders    the server is the socket $REDIS_SOCKET, or 127.0.0.1:6379; a relay must run:
+// Usage: orders
+// The server is the socket $REDIS_SOCKET, or 127.0.0.1:6379. A relay must run:
 //
 //	timerhub-relay run orders
 //
-// Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
+// Three orders must be cancelled if they are not paid. The first order is not paid. The second
+// order is paid in time. The third order is not paid, and its task is retried once.
 package main
 
 import (
@@ -27,7 +29,7 @@ import (
 const (
 	queue  = "{orders}"
 	second = 1000000
-	// Above BLOCK, so that a dead connection is noticed.
+	// Longer than BLOCK, so that the program detects a dead connection.
 	timeout = 35 * time.Second
 )
 
@@ -48,7 +50,7 @@ func open() *client {
 	return &client{conn, bufio.NewReader(conn)}
 }
 
-// Send a command, and read its reply: an int64, a string, nil, or a slice of them.
+// Sends a command, and reads its reply, which is an int64, a string, nil, or a slice of replies.
 func (c *client) do(words ...string) (any, error) {
 	var command strings.Builder
 	fmt.Fprintf(&command, "*%d\r\n", len(words))
@@ -96,7 +98,7 @@ func (c *client) read() (any, error) {
 	return elements, nil
 }
 
-// A function of the queue. Its answer begins with 0, or a negative errno.
+// Calls a function of the queue. The answer begins with 0 or a negative errno.
 func (c *client) call(name string, arguments ...string) int64 {
 	words := []string{"FCALL", "timerhub_" + name, "1", queue}
 	reply, err := c.do(append(words, arguments...)...)
@@ -106,7 +108,8 @@ func (c *client) call(name string, arguments ...string) int64 {
 	return reply.([]any)[0].(int64)
 }
 
-// Repeat it with the same id if you do not know whether it arrived: -17 says that it did.
+// Puts a task. If the connection was lost, repeat the put with the same id. The answer -17 (EEXIST)
+// means that the first put has arrived.
 func (c *client) put(order string, delayUs int, data string) {
 	result := c.call("put", order, strconv.Itoa(delayUs), "", data)
 	if result != 0 && result != -17 {
@@ -114,13 +117,13 @@ func (c *client) put(order string, delayUs int, data string) {
 	}
 }
 
-// Takes until so many orders are dealt with.
+// Takes tasks until `count` orders are finished.
 func (c *client) work(count int) {
 	for count > 0 {
 		reply, err := c.do("XREADGROUP", "GROUP", "timerhub", "worker-1", "COUNT", "1",
 			"BLOCK", "30000", "STREAMS", "timerhub:"+queue+":ready", ">")
 		if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
-			c.call("create") // Redis was wiped
+			c.call("create") // the data of Redis was deleted
 			continue
 		}
 		if err != nil {

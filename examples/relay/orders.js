@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: MIT
-// Delayed tasks in Redis from Node, without our library: node-redis, and timerhub-relay(5).
+// Uses delayed tasks in Redis from Node, with node-redis and without the library of timerhub. The
+// program calls the functions of the queue in Redis, which timerhub-relay(5) documents.
 //
-// Usage: orders.js    the server is $REDIS_URL, or the socket $REDIS_SOCKET; a relay must run:
+// Usage: orders.js
+// The server is $REDIS_URL, or the socket $REDIS_SOCKET. A relay must run:
 //                     timerhub-relay run orders
 //
-// Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
+// Three orders must be cancelled if they are not paid. The first order is not paid. The second
+// order is paid in time. The third order is not paid, and its task is retried once.
 'use strict';
 
 const redis = require('redis');
@@ -13,19 +16,20 @@ const redis = require('redis');
 const QUEUE = '{orders}';
 const SECOND = 1000000;
 
-// A function of the queue. Its answer begins with 0, or a negative errno.
+// Calls a function of the queue. The answer begins with 0 or a negative errno.
 function call(client, name, ...rest) {
 	return client.sendCommand(['FCALL', `timerhub_${name}`, '1', QUEUE, ...rest.map(String)]);
 }
 
-// Repeat it with the same id if you do not know whether it arrived: -17 says that it did.
+// Puts a task. If the connection was lost, repeat the put with the same id. The answer -17 (EEXIST)
+// means that the first put has arrived.
 async function put(client, order, delayUs, data) {
 	const answer = await call(client, 'put', order, delayUs, '', data);
 	if (answer[0] !== 0 && answer[0] !== -17)
 		throw new Error(`put ${order}: ${answer[0]}`);
 }
 
-// It blocks, so it has a connection of its own.
+// Reads one task. The read blocks its connection, so it needs a connection that no other call uses.
 async function read(client) {
 	try {
 		const reply = await client.sendCommand(['XREADGROUP', 'GROUP', 'timerhub', 'worker-1',
@@ -34,12 +38,12 @@ async function read(client) {
 	} catch (error) {
 		if (!error.message.startsWith('NOGROUP'))
 			throw error;
-		await call(client, 'create'); // Redis was wiped
+		await call(client, 'create'); // the data of Redis was deleted
 		return [];
 	}
 }
 
-// Takes until so many orders are dealt with.
+// Takes tasks until `count` orders are finished.
 async function work(client, reader, count) {
 	while (count > 0) {
 		for (const [entry, [, order, , , , attempt, , data]] of await read(reader)) {

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Delayed tasks in Redis from Python, without our library: redis-py, and timerhub-relay(5).
+"""Uses delayed tasks in Redis from Python, with redis-py and without the library of timerhub.
 
-Usage: orders.py    the server is $REDIS_URL; a relay must run: timerhub-relay run orders
+The program calls the functions of the queue in Redis, which timerhub-relay(5) documents.
 
-Three orders must be cancelled if they are not paid. One is paid in time, one fails at first.
+Usage: orders.py
+The server is $REDIS_URL. A relay must run: timerhub-relay run orders
+
+Three orders must be cancelled if they are not paid. The first order is not paid. The second order
+is paid in time. The third order is not paid, and its task is retried once.
 """
 
 import os
@@ -16,12 +20,13 @@ SECOND = 1_000_000
 
 
 def call(server, function, *arguments):
-    """A function of the queue. Its answer begins with 0, or a negative errno."""
+    """Calls a function of the queue. The answer begins with 0 or a negative errno."""
     return server.fcall("timerhub_" + function, 1, QUEUE, *arguments)
 
 
 def put(server, order, delay_us, data):
-    """Repeat it with the same id if you do not know whether it arrived: -17 says that it did."""
+    """Puts a task. If the connection was lost, repeat the put with the same id. The answer -17
+    (EEXIST) means that the first put has arrived."""
     answer = call(server, "put", order, delay_us, "", data)
     if answer[0] not in (0, -17):
         raise RuntimeError(f"put {order}: {answer[0]}")
@@ -36,7 +41,7 @@ def worker(server, count):
         except redis.ResponseError as error:
             if not str(error).startswith("NOGROUP"):
                 raise
-            call(server, "create")  # Redis was wiped
+            call(server, "create")  # the data of Redis was deleted
             continue
         for entry, task in reply[0][1] if reply else []:
             order, attempt = task[b"id"].decode(), int(task[b"n"])
@@ -49,7 +54,7 @@ def worker(server, count):
 
 
 def main():
-    # A socket timeout above BLOCK, so that a dead connection is noticed.
+    # The socket timeout is longer than BLOCK, so that the program detects a dead connection.
     server = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1"),
                                   socket_timeout=35)
     call(server, "create")
