@@ -139,16 +139,16 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* this clock stands still while the machine is suspended */
-	/* Counts the time of a suspend. A timer due during a suspend expires after the suspend. */
+	/* This clock runs during a suspend. A timer due during a suspend expires after it. */
 	TIMERHUB_CLOCK_BOOTTIME = 1,
 	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, in ns since 1970 */
 };
 
 /*
  * The ways in which the owner thread can sleep. If the config says AUTO, the environment variable
- * TIMERHUB_SLEEPER may choose one of them. Its value `poll` means TIMERHUB_SLEEPER_POLL, which
- * valgrind needs, and `uring` means TIMERHUB_SLEEPER_URING. The library ignores any other value of
- * the variable. In a set-user-ID program the library ignores the variable.
+ * TIMERHUB_SLEEPER may choose the way. The variable's value `poll` means TIMERHUB_SLEEPER_POLL,
+ * which valgrind needs. The value `uring` means TIMERHUB_SLEEPER_URING. The library ignores any
+ * other value of the variable. In a set-user-ID program the library ignores the variable.
  */
 enum timerhub_sleeper {
 	TIMERHUB_SLEEPER_AUTO = 0,  /* io_uring if the kernel permits io_uring, else ppoll(2) */
@@ -171,7 +171,7 @@ enum timerhub_sleeper {
 /* The flags of struct timerhub_config. */
 /* the hub has no owner thread; timerhub_advance() sets its time */
 #define TIMERHUB_MANUAL (1u << 0)
-/* The program timerhub-top can show the hub, see timerhub-top(1). */
+/* TIMERHUB_OBSERVABLE: timerhub-top(1) can show the counters of the hub. */
 #define TIMERHUB_OBSERVABLE (1u << 1)
 #define TIMERHUB_HUGE_PAGES (1u << 2) /* advise the kernel to back the timers with huge pages */
 
@@ -203,7 +203,7 @@ struct timerhub_event {
 	};
 	/* Handle of the timer; already stale if the timer is a one-shot and not kept. */
 	timerhub_timer timer;
-	uint64_t expires_ns; /* the deadline that was due, on the hub's clock */
+	uint64_t expires_ns; /* the deadline that this event reports, on the hub's clock */
 	/* Number of periods that this event stands for; 1 if the timer is not periodic. */
 	uint64_t count;
 	timerhub_fn *fn;              /* the callback from the timer's spec */
@@ -214,7 +214,7 @@ struct timerhub_event {
 struct timerhub_config {
 	uint32_t size;  /* sizeof(struct timerhub_config) */
 	uint32_t flags; /* flags of the hub: TIMERHUB_MANUAL, _OBSERVABLE, _HUGE_PAGES or 0 */
-	/* The most timers of the hub that may be live at once, up to 67,108,862; 0: 1,048,576. */
+	/* The most timers that may be live at once, up to 67,108,862; 0 means 1,048,576. */
 	uint32_t timers_max;
 	uint32_t clock;        /* clock of the hub: a value of enum timerhub_clock */
 	uint32_t sleeper;      /* how the owner sleeps: a value of enum timerhub_sleeper */
@@ -238,8 +238,8 @@ struct timerhub_queue_config {
 
 /*
  * The counters of a hub, since the hub was opened. timerhub_stats() reads the counters one by one
- * while other threads run. So a counter may miss a change that another thread makes during the
- * call.
+ * while other threads run. So timerhub_stats() may miss a change that another thread makes while it
+ * runs.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* number of timers that were armed */
@@ -249,7 +249,7 @@ struct timerhub_stats {
 	uint64_t delivered; /* number of events that a call returned or passed to a callback */
 	uint64_t overruns;  /* number of periods counted in the event of an earlier period */
 	uint64_t live;      /* number of live timers, including idle kept timers */
-	/* Most timers that were live at once. It may be too high by up to 32 for each CPU. */
+	/* Most timers that were live at once. This number may be up to 32 too high for each CPU. */
 	uint64_t live_max;
 	/* Most submissions of callers that the owner found waiting in one round of its loop. */
 	uint64_t inbox_max;
@@ -292,7 +292,7 @@ TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_
  * Stop the owner, close all open queues, and free the hub. Threads inside timerhub_wait() return
  * -ESHUTDOWN before the hub is freed. `hub` may be NULL. No other call on the hub may run or begin
  * during timerhub_close(), except that threads may be blocked in timerhub_wait(). In a forked
- * child, the call frees the child's copy and does not change the parent's hub.
+ * child, timerhub_close() frees the child's copy and does not change the parent's hub.
  */
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
@@ -323,33 +323,35 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
  * until these threads have returned. Any thread may call, except in a callback of this queue. No
  * other call on the queue may run or begin during timerhub_queue_close(), except that threads may
  * be blocked in timerhub_wait(). To end worker threads, stop the queue, join the threads, and close
- * the queue. The call visits every slot of the hub that was ever used. So the call is slow if the
- * hub ever had many timers. `queue` may be NULL.
+ * the queue. timerhub_queue_close() visits every slot of the hub that was ever used. So closing a
+ * queue is slow if the hub ever had many timers. `queue` may be NULL.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
 /*
  * Stop a queue: from now on timerhub_wait() never blocks on the queue. Threads blocked in
- * timerhub_wait() return, and later calls of timerhub_wait() return at once. Expired events are
- * still delivered. When no event is left, timerhub_wait() returns -ESHUTDOWN. A stop cannot be
- * undone. All other calls on the queue work as before. Any thread may call; lock-free. `queue` may
- * be NULL.
+ * timerhub_wait() return, and later calls of timerhub_wait() return at once. Events of expired
+ * timers are still delivered. When no event is left, timerhub_wait() returns -ESHUTDOWN. A stop
+ * cannot be undone. All other calls on the queue work as before. Any thread may call; lock-free.
+ * `queue` may be NULL.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
 
 /*
- * Returns the queue's eventfd, which is readable when events wait. The program may poll the
- * eventfd, and must not close the eventfd. Any thread may call; lock-free. -EINVAL: `queue` is
+ * Returns the queue's eventfd, which is readable when the queue has events. The program may poll
+ * the eventfd, and must not close the eventfd. Any thread may call; lock-free. -EINVAL: `queue` is
  * NULL.
  */
 TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 
-/* Returns the hub that the queue was opened on; NULL for NULL. Any thread may call; lock-free. */
+/*
+ * Returns the hub of the queue. If `queue` is NULL, returns NULL. Any thread may call; lock-free.
+ */
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arm a timer. Any thread may call; lock-free. The call writes the handle to `*ret_timer` before
- * the timer can expire. `ret_timer` may be NULL.
+ * Arm a timer. Any thread may call; lock-free. timerhub_arm() writes the handle to `*ret_timer`
+ * before the timer can expire. `ret_timer` may be NULL.
  *
  *   -EAGAIN  timers_max timers are live, or a concurrent timerhub_arm_many() has taken the free
  *            slots
@@ -361,22 +363,27 @@ TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *qu
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
                               timerhub_timer *ret_timer);
 
-/* Arm a one-shot that is due `delay_ns` from now. Otherwise the call is like timerhub_arm(). */
+/*
+ * Arm a one-shot that is due `delay_ns` from now. Any thread may call; lock-free. The errors are
+ * those of timerhub_arm().
+ */
 TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                                 timerhub_timer *ret_timer);
 
 /*
  * Arm a one-shot that is due `delay_ns` from now, with the callback `fn`. The timer's event has
- * `ptr`. If `fn` is NULL, the call returns -EINVAL. Otherwise the call is like timerhub_arm().
+ * `ptr`. The errors are those of timerhub_arm(), and -EINVAL if `fn` is NULL. Any thread may call;
+ * lock-free.
  */
 TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn,
                                void *ptr, timerhub_timer *ret_timer);
 
 /*
- * Give a timer a new deadline. `expires_ns` is a delay from now. With TIMERHUB_ABSOLUTE it is a
- * point in time. UINT64_MAX means never. An expiry that is not yet delivered is withdrawn. The
- * periods of a periodic timer start again at the new deadline. Any thread may call; lock-free. A
- * move of an armed timer to a later deadline is one compare-and-swap.
+ * Give a timer a new deadline. `expires_ns` is a delay from now. With TIMERHUB_ABSOLUTE
+ * `expires_ns` is a point in time. The value UINT64_MAX means never. If the timer has an expiry
+ * that is not yet delivered, the expiry is withdrawn. The periods of a periodic timer start again
+ * at the new deadline. Any thread may call; lock-free. A move of an armed timer to a later deadline
+ * is one compare-and-swap.
  *
  *   0        the old deadline will not be delivered
  *   1        the timer was an idle kept timer: its last expiry had been delivered
@@ -388,9 +395,9 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
                                 uint32_t flags);
 
 /*
- * Give `count` timers the same deadline. The call reads the clock at most once. The call skips
- * timers that are not live. Returns how many of the timers were live, including idle kept timers.
- * Any thread may call; lock-free. -ERANGE: the deadline is above 2^63 - 128 ns. -EINVAL: an
+ * Give `count` timers the same deadline. timerhub_rearm_many() reads the clock at most once, and
+ * skips timers that are not live. Returns how many of the timers were live, including idle kept
+ * timers. Any thread may call; lock-free. -ERANGE: the deadline is above 2^63 - 128 ns. -EINVAL: an
  * argument is NULL, a flag is unknown, or `count` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
@@ -410,9 +417,10 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
 /*
  * Cancel a timer, and wait until no other thread runs the timer's callback inside
- * timerhub_dispatch(). After the call, the caller sees everything that these callbacks wrote to
- * memory. Any thread may call. A signal handler must not call. The call waits on a futex. If no
- * callback of the timer runs or is about to begin, the call is lock-free.
+ * timerhub_dispatch(). After timerhub_cancel_sync() the caller sees everything that the timer's
+ * callbacks wrote to memory. Any thread may call, but no signal handler. timerhub_cancel_sync()
+ * waits on a futex. If no callback of the timer runs or is about to begin, timerhub_cancel_sync()
+ * is lock-free.
  *
  * If the caller is outside this timer's callbacks, 0 and -ENOENT mean the same as for
  * timerhub_cancel(). After either result the timer's callback does not run, and will not run again.
@@ -425,16 +433,16 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  *            waited for no callback. Do not free the memory that the timer's data points at.
  *
  * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock. The
- * library cannot see when a thread has handled an event that a drain or wait has returned. So the
- * call does not wait for such events.
+ * library cannot see when a thread has handled an event that a drain or wait has returned. So
+ * timerhub_cancel_sync() does not wait for such events.
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 
 /*
- * Arm `count` timers, or none if the call fails. Returns `count`. All specs must have the same
- * `size`. The `size` of the specs is the stride of the array and must be a multiple of 8.
- * `ret_timers` may be NULL. Any thread may call; lock-free. The errors are those of timerhub_arm().
- * If the call returns an error, no timer is armed.
+ * Arm `count` timers. Returns `count`. All specs must have the same `size`. The `size` of the specs
+ * is the stride of the array and must be a multiple of 8. `ret_timers` may be NULL. Any thread may
+ * call; lock-free. The errors are those of timerhub_arm(). If timerhub_arm_many() returns an error,
+ * no timer is armed.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
@@ -455,34 +463,34 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
- * A callback that timerhub_each() calls for each live timer. The event has the timer's data, fn,
- * queue and handle. `expires_ns` of the event is the timer's deadline. UINT64_MAX means that the
- * timer has no deadline, or is an idle kept timer. `count` is 1 if the timer has an undelivered
- * expiry, else 0. If the callback returns a result other than 0, timerhub_each() visits no further
- * timer.
+ * A callback that timerhub_each() calls for each live timer. The event `timer` has the timer's
+ * data, fn, queue and handle. `expires_ns` of the event is the timer's deadline. UINT64_MAX means
+ * that the timer has no deadline, or is an idle kept timer. `count` is 1 if the timer has an
+ * undelivered expiry, else 0. If the callback returns a result other than 0, timerhub_each() visits
+ * no further timer.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
  * Call `fn` for every live timer of the hub, in no particular order. If another thread arms, moves
- * or delivers a timer during the call, the call may miss the timer or show its earlier state. While
- * `fn` runs, another thread may cancel the timer and free the memory that the timer's data points
- * at. `fn` must not follow the pointer unless the program makes sure that the pointer is valid.
- * `fn` may make any call that a callback of timerhub_dispatch() may make. Any thread may call;
- * lock-free if `fn` is lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL: an
- * argument is NULL.
+ * or delivers a timer at the same time, timerhub_each() may miss the timer or show its earlier
+ * state. While `fn` runs, another thread may cancel the timer and free the memory that the timer's
+ * data points at. `fn` must not follow the pointer unless the program makes sure that the pointer
+ * is valid. `fn` may make any call that a callback of timerhub_dispatch() may make. Any thread may
+ * call; lock-free if `fn` is lock-free. Returns 0, or the first result of `fn` that is not 0.
+ * -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Take up to `max` events, in the order in which their timers expired. With slack, a timer with an
- * earlier deadline may expire later. The call never blocks. Any thread may call; lock-free. Returns
- * the number of events. If the call finds the queue empty, the fd is no longer readable. If a drain
- * stops at `max`, the fd stays readable, and an edge-triggered poller gets a new edge. Every event
- * in the array counts as delivered. The table at the top of this header says when the program may
- * free the memory that an event's data points at. -EINVAL: an argument is NULL, or `max` is above
- * INT_MAX.
+ * Take up to `max` events, in the order in which their timers expired. If timers have slack, a
+ * timer with an earlier deadline may expire after a timer with a later deadline. timerhub_drain()
+ * never blocks. Any thread may call; lock-free. Returns the number of events. If a drain leaves no
+ * event, the queue's eventfd is no longer readable. If a drain stops at `max`, the eventfd stays
+ * readable, and an edge-triggered poller gets a new edge. Every event in the array counts as
+ * delivered. The table at the top of this header says when the program may free the memory that an
+ * event's data points at. -EINVAL: an argument is NULL, or `max` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
@@ -503,10 +511,10 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 /*
  * Take up to `max` events one by one, and call each event's fn on this thread before taking the
  * next event. An event whose fn is NULL only counts as delivered. A callback may arm, re-arm and
- * cancel any timer, even a timer whose event is next in the queue. Any thread may call. The call is
- * async-signal-safe if its callbacks are async-signal-safe. At most 16,384 dispatch calls of one
- * hub run callbacks at once, and a further dispatch call blocks. Returns the number of events.
- * -EINVAL means the same as for timerhub_drain().
+ * cancel any timer, even a timer whose event is next in the queue. Any thread may call.
+ * timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most 16,384
+ * dispatch calls of one hub run callbacks at once, and a further dispatch call blocks. Returns the
+ * number of events. -EINVAL means the same as for timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
@@ -518,11 +526,12 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
 /*
- * Set the clock of a manual hub to `now_ns`, and expire the timers that are due. The call stores in
- * `*ret_next_ns` the time at which the program must call timerhub_advance() next. UINT64_MAX means
- * that no call is needed until a timer is armed or re-armed. `ret_next_ns` may be NULL. An earlier
- * call is harmless. Only one thread at a time may call. -EINVAL: the hub is not manual, or `now_ns`
- * is before the hub's time. -EBUSY: another thread is inside timerhub_advance().
+ * Set the clock of a manual hub to `now_ns`, and expire the timers that are due. `*ret_next_ns`
+ * becomes the time at which the program must call timerhub_advance() next. UINT64_MAX means that
+ * the program need not call timerhub_advance() until a timer is armed or re-armed. `ret_next_ns`
+ * may be NULL. A call before `*ret_next_ns` is harmless. Only one thread at a time may call.
+ * -EINVAL: the hub is not manual, or `now_ns` is before the hub's time. -EBUSY: another thread is
+ * inside timerhub_advance().
  */
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
@@ -536,7 +545,8 @@ TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* the function has the name of the struct */
+/* the function timerhub_stats() has the name of the struct */
+#pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
 /* Read the counters of the hub. Any thread may call; lock-free. -EINVAL: an argument is NULL. */

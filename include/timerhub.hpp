@@ -8,12 +8,12 @@
  * calls without a method, native() and handle() return the C object.
  *
  * Errors. A call that can fail returns a std::error_code. The std::error_code is empty, or has the
- * errno of the C call in std::system_category(). So the program can compare it with std::errc
- * (std::errc::result_out_of_range for ERANGE). A call that fails writes no output. The header
- * itself throws nothing, and compiles with -fno-exceptions and -fno-rtti. If a callable throws, the
- * exception leaves dispatch(). If the constructor of a callable throws, the exception leaves the
- * arm call that copies the callable, and the timer does not change. In a program built with
- * -fno-exceptions, and in a program with musl, a callable must not end its thread
+ * errno of the C call in std::system_category(). So the program can compare the std::error_code
+ * with std::errc (std::errc::result_out_of_range for ERANGE). A call that fails writes no output.
+ * The header itself throws nothing, and compiles with -fno-exceptions and -fno-rtti. If a callable
+ * throws, the exception leaves dispatch(). If the constructor of a callable throws, the exception
+ * leaves the arm call that copies the callable, and the timer does not change. In a program built
+ * with -fno-exceptions, and in a program with musl, a callable must not end its thread
  * (pthread_exit(3)).
  *
  * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
@@ -27,9 +27,9 @@
  * one block of the heap, and the address of the callable does not change.
  *
  * Threads. Any number of threads at once may make const calls on an object. Calls that are not
- * const change the object. While a thread makes such a call, no other thread may make any call on
- * the object. As an exception, a callback may move its own timer while another thread cancels or
- * destroys the timer.
+ * const change the object. While a thread makes a call that is not const, no other thread may make
+ * any call on the object. As an exception, a callback may move its own timer while another thread
+ * cancels or destroys the timer.
  *
  * Who may free when. When a timer has been destroyed, or cancel() has returned, the timer's
  * callable runs on no other thread and will not run again. The program may then free the data that
@@ -37,15 +37,15 @@
  * callable stays valid until the callback returns, but the callback must not touch the freed data.
  *
  *   - A timer's callback may run on another thread until the timer's destructor has returned. So
- *     declare the timer as the last member of its class, or call cancel() first in the destructor.
+ *     declare a timer as the last member of its class, or call cancel() first in the destructor.
  *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
  *     callback locks, and do not destroy two timers in each other's callbacks.
  *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
  *     of a timer that is moved in its callback can overlap too. If callbacks destroy the timer, the
  *     program must make sure that only one callback destroys it.
- *   - A hub outlives its queues and timers. A timer may outlive its queue. Such a timer never
- *     expires, and expires_after() returns ENOENT. If a class declares its members in the order
- *     hub, queue, timers, they are destroyed in the right order.
+ *   - A hub outlives its queues and timers. A timer may outlive its queue. A timer whose queue is
+ *     closed never expires, and its expires_after() returns ENOENT. If a class declares its members
+ *     in the order hub, queue, timers, they are destroyed in the right order.
  *   - Only dispatch() calls callables. drain() and wait() return events without calling them. The
  *     destructor of a timer does not wait until a returned event is handled. So the program must
  *     never call the fn of a returned event.
@@ -53,10 +53,10 @@
  * A timeout belongs to one thread. When a timeout has been destroyed or removed, its callable will
  * not run again, and the program may free the data that the callable refers to.
  *
- * Lifetime. Timers and timeouts keep their callable after an expiry, because they may expire again.
- * Do not let the callable capture a shared_ptr to the object that has the timer or timeout as a
- * member (in asio `[self = shared_from_this()]` is usual). The object would own the callable, and
- * the callable would own the object. So the two would not be freed before cancel() or remove().
+ * Lifetime. After an expiry, timers and timeouts keep their callable, because they may expire
+ * again. Do not let the callable capture a shared_ptr to the object that has the timer or timeout
+ * as a member (in asio `[self = shared_from_this()]` is usual). The object would own the callable,
+ * and the callable would own the object. So the two would not be freed before cancel() or remove().
  * Capture `this` instead. The destructor of the timer or timeout withdraws the callable before the
  * object is gone. If the callback may release the last reference to the object, the callback must
  * begin with `const auto self = shared_from_this();`.
@@ -185,7 +185,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 
 		/*
 		 * A hub rejects every deadline above half of the range of 64 bits, so this function
-		 * treats a larger count as out of range. For NaN the comparison is false too.
+		 * treats a larger count as out of range. If `count` is NaN, the comparison is false
+		 * too.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -252,7 +253,9 @@ class deadline
 
 /* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
-	/* the timer's deadline; the first of them if the call stands for several periods */
+	/*
+	 * the timer's deadline; if the call stands for several periods, the deadline of the first
+	 */
 	time_point due;
 	/*
 	 * Number of periods that this call of the callable stands for; 1 if the timer is not
@@ -263,8 +266,8 @@ struct expiry {
 
 /*
  * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
- * Each call of such a callable runs a new copy of it. So a callable that changes its own state,
- * such as a mutable lambda, is stored in a block of the heap instead.
+ * Each call of a small callable runs a new copy of the callable. So a callable that changes its own
+ * state, such as a mutable lambda, is not small and is stored in a block of the heap.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -461,7 +464,7 @@ class hub
 
 	/*
 	 * Calls timerhub_close(). The program must close the hub's queues and timers before the
-	 * hub. If the object is not open, the call does nothing.
+	 * hub. If the hub is not open, close() does nothing.
 	 */
 	void close() noexcept
 	{
@@ -558,7 +561,7 @@ class queue
 	/*
 	 * Calls timerhub_queue_close(). A callback of this queue must not close the queue. No other
 	 * thread may be inside a call on the queue. To end worker threads, call stop(), and join
-	 * the threads before close(). If the queue is not open, the call does nothing.
+	 * the threads before close(). If the queue is not open, close() does nothing.
 	 */
 	void close() noexcept
 	{
@@ -793,8 +796,8 @@ class timer
 	}
 
 	/*
-	 * Like expires_after(), but removes the timer's deadline. The timer stays armed. The call
-	 * does not wait for a callback that runs now.
+	 * Like expires_after(), but removes the timer's deadline. The timer stays armed.
+	 * expires_never() does not wait for a callback that runs now.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -803,8 +806,8 @@ class timer
 
 	/*
 	 * Calls timerhub_remaining(), which stores the time until the deadline in `ret_remaining`.
-	 * clock::duration::max() means that the timer has no deadline or is idle. The call returns
-	 * ENOENT if the timer is not armed or the queue is closed.
+	 * clock::duration::max() means that the timer has no deadline or is idle. If the timer is
+	 * not armed or the queue is closed, remaining() returns ENOENT.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -817,10 +820,10 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). After the call, whatever its result, the callable runs on
+	 * Calls timerhub_cancel_sync(). After cancel(), whatever its result, the callable runs on
 	 * no other thread and will not run again. The callable is destroyed before cancel()
 	 * returns. Inside the timer's own callback, the callable is destroyed when the callback
-	 * returns. The call blocks while the callback runs on another thread. Errors: ENOENT if the
+	 * returns. cancel() blocks while the callback runs on another thread. Errors: ENOENT if the
 	 * timer is not armed or the queue is closed, or EOWNERDEAD.
 	 */
 	std::error_code cancel() noexcept
@@ -828,7 +831,8 @@ class timer
 		if (!handle_)
 			return error(-ENOENT);
 		/*
-		 * The callback on another thread may read `handle_`. So change it after the wait.
+		 * The callback on another thread may read `handle_`. So change `handle_` after the
+		 * wait.
 		 */
 		const int result = timerhub_cancel_sync(hub_, handle_);
 
@@ -843,8 +847,8 @@ class timer
 
 	/*
 	 * Returns the handle for timerhub_rearm_many() and similar calls, or 0 if the timer is not
-	 * armed. The object does not notice if another call cancels the timer. So only cancel() may
-	 * cancel it.
+	 * armed. The timer object does not notice if a call of timerhub.h cancels the timer. So
+	 * only cancel() may cancel the timer.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -983,8 +987,8 @@ class loop
 
 	/*
 	 * Calls timerhub_loop_close(). Close the loop before its hub. A callback may close its
-	 * loop. Closing removes the loop's timeouts. The timeout objects may be destroyed later. If
-	 * the loop is not open, the call does nothing.
+	 * loop. close() removes the loop's timeouts. The timeout objects may be destroyed after
+	 * close(). If the loop is not open, close() does nothing.
 	 */
 	void close() noexcept
 	{

@@ -29,8 +29,8 @@ extern "C" {
 #endif
 
 /*
- * A journal is a directory that holds durable delayed tasks. The process that has the journal open
- * holds the file lock of the directory.
+ * A journal is a directory that holds durable delayed tasks. Only one process at a time can have a
+ * journal open, and it holds a file lock in the directory.
  */
 struct timerhub_journal;
 
@@ -40,7 +40,7 @@ struct timerhub_journal;
 
 /*
  * One delivery of a task to a worker. Data and key stay valid until done, retry or park of this
- * delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery. Until then,
+ * delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery. Before that,
  * data and key stay valid even if the task ends or another worker takes the task.
  */
 struct timerhub_task {
@@ -67,11 +67,12 @@ struct timerhub_journal_config {
 	uint32_t flags; /* flags of the journal; must be 0, because no flag exists yet */
 	/* Time after which a taken task is delivered again (the lease); 0: only after a restart. */
 	uint64_t lease_ns;
-	uint64_t segment_bytes; /* size of a file of the log, 4 KiB to 4 GiB; 0: 16 MiB */
-	/* the most live tasks; a put of one more task fails; 0: 1,048,576 */
+	uint64_t segment_bytes; /* size of a file of the log, 4 KiB to 4 GiB; 0 means 16 MiB */
+	/* the most live tasks; a put of one more task fails; 0 means 1,048,576 */
 	uint32_t tasks_max;
-	uint32_t data_max;       /* the most bytes of one task's data, up to 16 MiB; 0: 64 KiB */
-	uint64_t data_bytes_max; /* the most bytes of the data and keys of all tasks; 0: 1 GiB */
+	/* the most bytes of one task's data, up to 16 MiB; 0 means 64 KiB */
+	uint32_t data_max;
+	uint64_t data_bytes_max; /* the most bytes of data and keys of all tasks; 0 means 1 GiB */
 	/* the most deliveries of a task, after which a retry parks the task; 0: no limit */
 	uint32_t attempts_max;
 	uint32_t reserved;
@@ -103,11 +104,12 @@ struct timerhub_journal_stats {
 	uint64_t data_bytes; /* number of bytes of data and keys in memory */
 	/* Number of bytes on disk for live tasks: the record of each task and of its later end. */
 	uint64_t live_bytes;
-	uint64_t disk_bytes;   /* size of all segments, including zeros written ahead */
-	uint64_t segments;     /* number of files of the log */
-	uint64_t recovered;    /* number of tasks that open found */
-	uint64_t recovery_ns;  /* time that open took to recover the tasks */
-	uint64_t cut_bytes;    /* number of torn bytes that open cut off the end of the log */
+	uint64_t disk_bytes;  /* size of all segments, including zeros written ahead */
+	uint64_t segments;    /* number of files of the log */
+	uint64_t recovered;   /* number of tasks that timerhub_journal_open() found */
+	uint64_t recovery_ns; /* time that timerhub_journal_open() took to recover the tasks */
+	/* number of torn bytes that timerhub_journal_open() cut off the log */
+	uint64_t cut_bytes;
 	uint64_t put;          /* number of tasks that were put */
 	uint64_t cancelled;    /* number of tasks that were cancelled */
 	uint64_t moved;        /* number of moves of a task to a new time */
@@ -157,9 +159,10 @@ struct timerhub_journal_report {
 };
 
 /*
- * Open the journal in `dir`, an existing directory. An empty directory becomes a new journal. The
- * call recovers every change whose call returned 0, and cuts off a torn tail of the log. `config`
- * may be NULL. If the program creates the directory, the program must sync the parent directory.
+ * Open the journal in `dir`, an existing directory. An empty directory becomes a new journal.
+ * timerhub_journal_open() recovers every change whose call returned 0, and cuts off a torn tail of
+ * the log. `config` may be NULL. If the program creates the directory, the program must sync the
+ * parent directory.
  *
  *   -EBUSY                                      this or another process has the journal open
  *   -EBADMSG                                    a file is corrupt before its end.
@@ -176,16 +179,16 @@ TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, co
 /*
  * Close the journal. Threads blocked in take return -ESHUTDOWN before the journal is freed. No
  * other call on the journal may run or begin during timerhub_journal_close(). To end worker
- * threads, call timerhub_journal_stop() and join the threads before this call. Taken tasks that are
- * not done are delivered again after the next open. `journal` may be NULL.
+ * threads, call timerhub_journal_stop() and join the threads before timerhub_journal_close(). Taken
+ * tasks that are not done are delivered again after the next open. `journal` may be NULL.
  */
 TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
 
 /*
- * Stop a journal: from now on no take blocks. Tasks that are due when the call is made are still
- * delivered. When no such task is left, the current take and every later take return -ESHUTDOWN. A
- * stop cannot be undone. All other calls on the journal work as before. `journal` may be NULL. In a
- * forked child the call does nothing.
+ * Stop a journal: from now on no take blocks. Tasks that are due when the journal is stopped are
+ * still delivered. When no such task is left, the current take and every later take return
+ * -ESHUTDOWN. A stop cannot be undone. All other calls on the journal work as before. `journal` may
+ * be NULL. In a forked child timerhub_journal_stop() does nothing.
  */
 TIMERHUB_API void timerhub_journal_stop(struct timerhub_journal *journal);
 
@@ -221,8 +224,8 @@ TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t
 /*
  * Put a task under a key of 1 to TIMERHUB_JOURNAL_KEY_MAX bytes. No other live task may have the
  * same key. The key is durable, like the task. -EEXIST: a live task has the key, and `*ret_id` is
- * the id of the live task. With any other error the call writes no output. Everything else is as
- * for timerhub_journal_put().
+ * the id of the live task. With any other error timerhub_journal_put_key() writes no output.
+ * Everything else is as for timerhub_journal_put().
  */
 TIMERHUB_API int timerhub_journal_put_key(struct timerhub_journal *journal, const void *key,
                                           size_t key_len, uint64_t when_ns, uint32_t flags,
@@ -251,10 +254,10 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
 
 /*
  * Take the earliest task that is due. If no task is due, wait up to `timeout_ns`. If `timeout_ns`
- * is 0, the call does not wait. If `timeout_ns` is UINT64_MAX, the wait has no limit. A signal does
- * not end the wait, and the call is not a cancellation point. The journal writes the number of
- * attempts to disk some milliseconds after the delivery. So `attempts` may miss the last delivery
- * before a crash.
+ * is 0, timerhub_journal_take() does not wait. If `timeout_ns` is UINT64_MAX, the wait has no
+ * limit. A signal does not end the wait, and the wait is not a cancellation point. The journal
+ * writes the number of attempts to disk some milliseconds after the delivery. So `attempts` may
+ * miss the last delivery before a crash.
  *
  *   1           a task was taken
  *   0           the timeout has passed, and no task was taken
@@ -265,9 +268,10 @@ TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Take up to `max` tasks, like timerhub_journal_take(). The call waits for the first task, and adds
- * further tasks that are due when the wait ends. Returns the number of tasks, or 0 after a timeout.
- * The errors are those of timerhub_journal_take(), and -EINVAL if `max` is 0 or above INT_MAX.
+ * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits for the
+ * first task, and adds further tasks that are due when the wait ends. Returns the number of tasks,
+ * or 0 after a timeout. The errors are those of timerhub_journal_take(), and -EINVAL if `max` is 0
+ * or above INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
                                             struct timerhub_task *ret_tasks, unsigned max,
@@ -275,9 +279,10 @@ TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
 
 /*
  * Acknowledge a delivery. If the task is not periodic, the task ends. If the task is periodic, it
- * waits for its next period. The call succeeds after the end of the lease too, unless the task was
- * delivered again. If the disk is full, the call still ends a task that is not periodic. For a
- * periodic task a full disk makes the call return -ENOSPC, and the worker keeps the delivery.
+ * waits for its next period. timerhub_journal_done() succeeds after the end of the lease too,
+ * unless the task was delivered again. On a full disk, timerhub_journal_done() still ends a task
+ * that is not periodic. For a periodic task on a full disk it returns -ENOSPC, and the worker keeps
+ * the delivery.
  *
  *   -ESTALE  the task was delivered again, to another worker
  *   -ENOENT  the task was done or cancelled, or this delivery already ended by done, retry or park
@@ -314,9 +319,9 @@ TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint6
 /*
  * Prolong the lease of a delivery: the lease ends `lease_ns` from now. The value 0 means lease_ns
  * of the config. If the lease has expired and no other worker has the task, this worker takes the
- * task again. The call writes nothing to disk. In a journal without leases the call changes
- * nothing. -ESTALE and -ENOENT mean the same as for timerhub_journal_done(). Another error is
- * -EINVAL.
+ * task again. timerhub_journal_touch() writes nothing to disk. In a journal without leases it
+ * changes nothing. -ESTALE and -ENOENT mean the same as for timerhub_journal_done(). Another error
+ * is -EINVAL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
@@ -349,8 +354,8 @@ struct timerhub_journal_change {
 	uint32_t op;    /* enum timerhub_journal_op */
 	uint32_t flags; /* put, move, revive: 0 or TIMERHUB_ABSOLUTE */
 	/*
-	 * Cancel, move, revive: the id of the task, if key_len is 0. Put: output, the id of the new
-	 * task.
+	 * Cancel, move, revive: the id of the task, if key_len is 0. Put: the call stores the id of
+	 * the new task here.
 	 */
 	uint64_t id;
 	const void *key;
@@ -369,7 +374,7 @@ struct timerhub_journal_change {
  * Make `count` changes of different tasks, at most TIMERHUB_JOURNAL_CHANGES_MAX changes. Either all
  * changes are made or none, even if the process or the machine crashes. So a program can end the
  * task of one step and put the task of the next step in one call. A put may use the key of a task
- * that an earlier change in the call ends.
+ * that an earlier change in `changes` ends.
  *
  *   -E2BIG     `count` is above TIMERHUB_JOURNAL_CHANGES_MAX
  *   -EMSGSIZE  the changes together are larger than one write to the log may be
@@ -384,7 +389,7 @@ TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
 
 /* ---- without waiting ---- */
 
-/* The outcome of a timerhub_journal_submit(). */
+/* The completion of a timerhub_journal_submit(). */
 struct timerhub_journal_completion {
 	uint64_t tag;   /* the tag of the submit */
 	uint64_t id;    /* id of the task of the first change; for a put, the id of the new task */
@@ -395,7 +400,8 @@ struct timerhub_journal_completion {
 /*
  * Make changes like timerhub_journal_commit(), but do not wait for the disk. A later completion
  * with the tag `tag` reports whether the changes were made. Any number of submits may be in flight.
- * After the call the caller may free `changes` and the memory that the changes point at.
+ * When timerhub_journal_submit() has returned, the caller may free `changes` and the memory that
+ * the changes point at.
  *
  *   0        the submit will have one completion, unless the journal is closed first
  *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(). Or the call
@@ -410,16 +416,17 @@ TIMERHUB_API int timerhub_journal_submit(struct timerhub_journal *journal,
                                          uint64_t tag);
 
 /*
- * Store up to `max` completions, in the order in which they happened. The call never waits. Returns
- * the number of completions. If the number is 0, the call also makes
- * timerhub_journal_completion_fd() unreadable. Errors: -EINVAL, -EOWNERDEAD.
+ * Store up to `max` completions, in the order in which they happened.
+ * timerhub_journal_completions() never waits. Returns the number of completions. If the number is
+ * 0, the descriptor of timerhub_journal_completion_fd() becomes unreadable. Errors: -EINVAL,
+ * -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
                                               struct timerhub_journal_completion *completions,
                                               unsigned max);
 
 /*
- * Returns a descriptor that is readable when there are completions. The program may poll the
+ * Returns a descriptor that is readable when completions of submits wait. The program may poll the
  * descriptor, and must not read or close it. The descriptor may be readable without a completion.
  * In this case timerhub_journal_completions() returns 0 and makes the descriptor unreadable.
  * Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
@@ -474,10 +481,10 @@ TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, con
                                            void *data, size_t data_size);
 
 /*
- * Call `visit` for every task that is live when the call is made, in order of time, then of id. The
- * call skips a task that ends before `visit` is called for the task. No lock is held while `visit`
- * runs, so `visit` may make any call except timerhub_journal_close(). Returns 0, or the first
- * result of `visit` that is not 0. Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
+ * Call `visit` for every task that is live when the call is made, in order of time, then of id.
+ * timerhub_journal_each() skips a task that ends before `visit` is called for the task. No lock is
+ * held while `visit` runs, so `visit` may make any call except timerhub_journal_close(). Returns 0,
+ * or the first result of `visit` that is not 0. Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_each(struct timerhub_journal *journal,
                                        timerhub_journal_visit *visit, void *context);
@@ -488,22 +495,22 @@ TIMERHUB_API int timerhub_journal_stats(struct timerhub_journal *journal,
 
 /*
  * Check the journal in `dir`: read the journal as timerhub_journal_open() would, but change nothing
- * and take no lock. Another process may have the journal open. If a file changes during the call,
- * the call reads the file again.
+ * and take no lock. Another process may have the journal open. If a file changes during the check,
+ * timerhub_journal_check() reads the file again.
  *
  *   0                      timerhub_journal_open() would succeed
  *   -EBADMSG, -EOPNOTSUPP  timerhub_journal_open() would fail. Although the check has failed,
  *                          `*ret_report` is written and gives the reason.
  *
- * Other errors are from the kernel.
+ * Any other error comes from the kernel.
  */
 TIMERHUB_API int timerhub_journal_check(const char *dir,
                                         struct timerhub_journal_report *ret_report);
 
 /*
  * Copy the journal into `to`, an existing empty directory, while other calls go on. The copy is a
- * journal with all changes that were acknowledged before the call. During the copy the journal
- * removes no file of its log. timerhub_journal_open() refuses an incomplete copy.
+ * journal with all changes whose calls returned 0 before the backup began. During the copy the
+ * journal removes no file of its log. timerhub_journal_open() refuses an incomplete copy.
  *
  *   -ENOTEMPTY                `to` is not empty
  *   -EBADMSG                  the journal on disk is damaged

@@ -15,11 +15,11 @@
  * timeouts of one length share scheduled times, and the loop reads them together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
- * sets the timeout, but this call reads no clock. At first the delay counts from the loop's last
- * reading of the clock. The next reading of the clock moves the deadline on by the time between the
- * two readings. The loop reads its clock in each turn, and before the 65th timeout that is set by
- * delay since the last reading. So a timeout never expires before its delay has passed. A timeout
- * is late by at most the length of the turn in which it was set.
+ * sets the timeout, although the call does not read the clock. At first the delay counts from the
+ * loop's last reading of the clock. The next reading of the clock moves the deadline on by the time
+ * between the two readings. The loop reads its clock in each turn, and before the 65th timeout that
+ * is set by delay since the last reading. So a timeout never expires before its delay has passed. A
+ * timeout is late by at most the length of the turn in which it was set.
  *
  * Threads. A loop belongs to the thread that opened it. Only the loop's thread may make calls, and
  * other threads get -EPERM. No call is async-signal-safe. No call is a cancellation point of
@@ -83,18 +83,18 @@ typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_tim
 struct timerhub_loop_config {
 	uint32_t size;  /* sizeof(struct timerhub_loop_config) */
 	uint32_t flags; /* flags of the loop; must be 0, because no flag exists yet */
-	/* The most timeouts that may be added at one time, up to 67,108,862; 0: 1,048,576. */
+	/* The most timeouts that may be added at one time, up to 67,108,862; 0 means 1,048,576. */
 	uint32_t timeouts_max;
 	uint32_t clock; /* enum timerhub_clock; ignored with a hub, whose clock is used instead */
 };
 
 /*
- * Open a loop of the calling thread. The call reserves memory for timeouts_max timeouts, and the
- * kernel commits a page when the page is first touched. `config` may be NULL. With a hub the loop
- * opens a queue of that hub, and arms one kept timer on the queue. Other threads may arm timers on
- * this queue, which timerhub_loop_queue() returns. timerhub_loop_turn() calls the callbacks of
- * these timers too. With a hub, the loop's clock is the hub's clock, so with a manual hub the loop
- * runs in virtual time.
+ * Open a loop of the calling thread. timerhub_loop_open() reserves memory for timeouts_max
+ * timeouts, and the kernel commits a page when the page is first touched. `config` may be NULL.
+ * With a hub the loop opens a queue of that hub, and arms one kept timer on the queue. Other
+ * threads may arm timers on this queue, which timerhub_loop_queue() returns. timerhub_loop_turn()
+ * calls the callbacks of these timers too. With a hub, the loop's clock is the hub's clock, so with
+ * a manual hub the loop runs in virtual time.
  *
  *   -EINVAL      ret_loop is NULL, a flag or the clock is unknown, timeouts_max is too large, or
  *                size is too small
@@ -119,9 +119,9 @@ TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
  * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. The program
  * may poll the descriptor for reading, and must not read or close it. With a hub the descriptor is
  * the eventfd of the loop's queue. Without a hub the descriptor is a timerfd, which the first call
- * of timerhub_loop_fd() creates. Before this call, the turns of a loop without a hub make no system
- * call. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD, and -EMFILE, -ENFILE or -ENOMEM from the
- * kernel.
+ * of timerhub_loop_fd() creates. Before the timerfd is created, the turns of a loop without a hub
+ * make no system call. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD, and -EMFILE, -ENFILE or
+ * -ENOMEM from the kernel.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
@@ -129,8 +129,8 @@ TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
  * Returns for how many ns the program may block, counted from the end of the last turn. If the
  * result is 0, the program must not block. If the result is UINT64_MAX, the program may block until
  * a descriptor is ready. Before the first turn, and for NULL, the result is UINT64_MAX. The program
- * rounds the result up to the unit of its system call. A program that polls timerhub_loop_fd() may
- * ignore this result.
+ * rounds the result up to the unit of its system call. A program that polls timerhub_loop_fd() need
+ * not call timerhub_loop_timeout().
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
 
@@ -183,9 +183,9 @@ TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhu
                                       uint64_t delay_ns);
 
 /*
- * Set or move a timeout to exactly `deadline_ns` on the loop's clock. If this time has passed, the
- * timeout is due in the next turn. Returns 0, -EINVAL, -EPERM, or -ERANGE for UINT64_MAX, which is
- * not a time.
+ * Set or move a timeout to exactly `deadline_ns` on the loop's clock. If `deadline_ns` has passed,
+ * the timeout is due in the next turn. Returns 0, -EINVAL, -EPERM, or -ERANGE for UINT64_MAX, which
+ * is not a time.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
@@ -229,7 +229,7 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
-	/* Number of entries in `fresh`. If it is 64, a set by delay first reads the clock. */
+	/* Number of entries in `fresh`. At 64, the next set by delay first reads the clock. */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/* The timeouts set by delay since base_ns was read. */

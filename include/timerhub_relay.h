@@ -4,10 +4,10 @@
  *
  * A queue of tasks is stored in a server of Redis (7.0 or later) or Valkey (8 or later).
  * timerhub-relay(5) documents the keys and functions of the queue in Redis. A task is an id, a time
- * and some bytes. Any process puts, cancels and moves tasks. Each due task goes to one taker, which
- * is a thread or program that takes tasks. At least one process must serve the queue. A serving
- * process moves due tasks into the stream of Redis that takers read. A process serves the queue if
- * it runs `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
+ * and some bytes. Any process may put, cancel and move tasks. Each due task goes to one taker,
+ * which is a thread or program that takes tasks. At least one process must serve the queue. A
+ * serving process moves due tasks into the stream of Redis that takers read. A process serves the
+ * queue if it runs `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
  *
  * When put, cancel, move, done or retry returns 0, Redis holds the change. Whether the change
  * survives a failure of Redis depends on the persistence of Redis, see timerhub-relay(7). Delivery
@@ -60,24 +60,25 @@ struct timerhub_relay;
 
 /*
  * A task that a taker has taken. The task's data stays valid until done or retry of the task
- * returns 0, -ESTALE or -ENOENT, or until the taker releases the task. Until then, the data stays
+ * returns 0, -ESTALE or -ENOENT, or until the taker releases the task. Before that, the data stays
  * valid even if the task ends or another taker takes the task.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES]; /* identifies this delivery of the task */
-	uint64_t due_ns;                              /* due time, on CLOCK_REALTIME */
+	/* time at which the task is due, on CLOCK_REALTIME */
+	uint64_t due_ns;
 	/* Number of deliveries of the task so far, including this delivery. */
 	uint64_t attempts;
 	const void *data;
 	size_t data_len;
 };
 
-/* Flag of timerhub_relay_config. */
+/* The flag of struct timerhub_relay_config. */
 /* This process serves the queue: it moves due tasks into the stream that takers read. */
 #define TIMERHUB_RELAY_SERVE (1u << 0)
 
-/* Flag of timerhub_relay_put(), in addition to TIMERHUB_ABSOLUTE. */
+/* A flag of timerhub_relay_put(), which also has the flag TIMERHUB_ABSOLUTE. */
 /* if a task with the id still waits, it gets the new time and data */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
@@ -108,8 +109,8 @@ struct timerhub_relay_config {
 /* The state of the queue and the counters of all relays, then the counters of this process. */
 struct timerhub_relay_stats {
 	uint64_t due;         /* number of the queue's tasks that wait for their time */
-	uint64_t ready;       /* number of tasks that are due, including taken tasks */
-	uint64_t taken;       /* number of tasks that a consumer has taken */
+	uint64_t ready;       /* number of the queue's tasks that are due, including taken tasks */
+	uint64_t taken;       /* number of the queue's tasks that a consumer has taken */
 	uint64_t dead;        /* number of stored tasks that have used up their attempts */
 	uint64_t past;        /* number of ids of finished tasks that a put may not use yet */
 	uint64_t relays;      /* number of processes that serve the queue */
@@ -161,7 +162,7 @@ struct timerhub_relay_report {
 	uint32_t replicas_min;
 	/* 1: the server's maxmemory-policy is not noeviction, so Redis may drop tasks. */
 	uint32_t evicts;
-	uint64_t tasks; /* number of records of tasks */
+	uint64_t tasks; /* number of records of tasks in Redis */
 	/*
 	 * Number of ids that wait for their time, plus number of stream entries. If the queue has
 	 * no fault, this number equals `tasks`.
@@ -178,8 +179,8 @@ struct timerhub_relay_report {
 
 /*
  * Open a queue. The first open of a queue creates it. `queue`, the name of the queue, is 1 to 64
- * characters of A-Z, a-z, 0-9, '_', '.' and '-'. `config` may be NULL. The call tries for
- * timeout_ns to find each server.
+ * characters of A-Z, a-z, 0-9, '_', '.' and '-'. `config` may be NULL. timerhub_relay_open() tries
+ * for timeout_ns of the config to find each server.
  *
  *   -EINVAL, -E2BIG  the config or the name of the queue is wrong
  *   -EEXIST          the queue is spread over other servers, or over the same servers in another
@@ -187,7 +188,7 @@ struct timerhub_relay_report {
  *   -EOPNOTSUPP      the address begins with rediss://, the server is older than Redis 7.0 or is a
  *                    node of a cluster, or a later version of the library created the queue
  *
- * The call may also return the network errors at the top of this header.
+ * Other errors are the network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
@@ -203,9 +204,9 @@ TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 /*
  * Close the relay. Threads blocked in take return -ESHUTDOWN before the relay is freed. No other
  * call on the relay may run or begin during timerhub_relay_close(). To end worker threads, call
- * timerhub_relay_stop() and join the threads before this call. Tasks that are taken and not done
- * are delivered again after their lease. If this process serves the queue, the serving process of
- * the next rank takes over without delay. `relay` may be NULL.
+ * timerhub_relay_stop() and join the threads before timerhub_relay_close(). Tasks that are taken
+ * and not done are delivered again after their lease. If this process serves the queue, the serving
+ * process of the next rank takes over without delay. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
@@ -242,8 +243,8 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
  * Cancel a task. Returns 0 if the task will never be delivered, even if it was due. -EBUSY: a taker
  * has taken the task, and decides how the task ends. -ENOENT: the task is done or cancelled, or was
  * never put. Other errors are the network errors at the top of this header. If the library had to
- * repeat the request, and the repeated request found no task or a taken task, the call returns
- * -ETIMEDOUT.
+ * repeat the request, and the repeated request found no task or a taken task,
+ * timerhub_relay_cancel() returns -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
@@ -256,22 +257,23 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
 
 /*
  * Take the earliest task that is due. If no task is due, wait up to `timeout_ns`. If `timeout_ns`
- * is 0, the call waits only for one reply of Redis. If `timeout_ns` is UINT64_MAX, the wait has no
- * limit.
+ * is 0, timerhub_relay_take() waits only for one reply of Redis. If `timeout_ns` is UINT64_MAX, the
+ * wait has no limit.
  *
  *   1           a task was taken
  *   0           the timeout has passed, and no task was taken
  *   -ESHUTDOWN  the relay was stopped and has no task left, or the relay is being closed
  *
- * If `timeout_ns` is 0, the call may also return the network errors at the top of this header.
+ * If `timeout_ns` is 0, timerhub_relay_take() may also return the network errors at the top of this
+ * header.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Acknowledge a task. An acknowledged task is never delivered again. The call also works after the
- * end of the lease. -ENOENT: another taker has acknowledged the task, or the task was cancelled.
- * Other errors are the network errors at the top of this header.
+ * Acknowledge a task. An acknowledged task is never delivered again. timerhub_relay_done() also
+ * works after the end of the lease. -ENOENT: another taker has acknowledged the task, or the task
+ * was cancelled. Other errors are the network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
@@ -309,10 +311,11 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 
 /*
  * Check the queue `queue` on the servers at `redis`, whose form is that of
- * timerhub_relay_config.redis. The call checks the persistence of the servers, whether relays serve
- * the queue, and whether the queue's keys are consistent. The call changes nothing. If the call
- * returns 0, `*ret_report` is written, and may report a fault. -ENOENT: the queue does not exist.
- * Other errors are -EINVAL, -EOPNOTSUPP, and the network errors at the top of this header.
+ * timerhub_relay_config.redis. timerhub_relay_check() checks the persistence of the servers,
+ * whether relays serve the queue, and whether the queue's keys are consistent. The check changes
+ * nothing. If the result is 0, `*ret_report` is written, and may report a fault. -ENOENT: the queue
+ * does not exist. Other errors are -EINVAL, -EOPNOTSUPP, and the network errors at the top of this
+ * header.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);
