@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal inject
- * faults with strace. In these tests every system call of this file fails once, and the process is
- * killed once after every system call.
+ * faults with strace. In the tests with strace, every system call of this file fails once, and the
+ * process is killed once after every system call.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -91,10 +91,10 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 }
 
 /*
- * Returns the number of names of a file, or -1 if the number is unknown. The function uses statx(),
- * because fstat() would also read the file's times. After a read of the times, the kernel records
- * the time of the next write exactly, and a file system without a journal writes the inode at the
- * next sync.
+ * Returns the number of names of a file, or -1 if the number is unknown. The number is read by
+ * statx(), because fstat() would also read the file's times. After a read of the times, the kernel
+ * records the time of the next write exactly, and a file system without a journal writes the inode
+ * at the next sync.
  */
 static int64_t disk_real_links(int file)
 {

@@ -28,7 +28,7 @@ void eventcount_wake(struct eventcount *eventcount, unsigned count);
 
 /*
  * Block while the eventcount's number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit).
- * The function may return early, so the caller must check the number again.
+ * eventcount_wait() may return early, so the caller must check the number again.
  */
 void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns);
 

@@ -34,7 +34,10 @@
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-/* The locked files of this process. An element is a descriptor plus 1, or 0 if it is free. */
+/*
+ * The locked files of this process. An element of file_lock_places is a descriptor plus 1, or 0 if
+ * the element is free.
+ */
 static atomic_int file_lock_places[HOLDS_MAX];
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;

@@ -22,7 +22,10 @@ struct file_lock {
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name);
 
-/* Release the lock, if it is held. In a forked child, the function only forgets the lock. */
+/*
+ * Release the lock, if this process holds the lock. In a forked child, the function only forgets
+ * the lock.
+ */
 void file_lock_give(struct file_lock *lock);
 
 #endif

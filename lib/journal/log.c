@@ -51,7 +51,7 @@ bool log_is_full(int result)
 }
 
 /*
- * Returns `result` if it is 0, or if it means a lack of room, memory or descriptors, or a read-only
+ * Returns `result` if `result` is 0, or means a lack of room, memory or descriptors, or a read-only
  * file system. After any other error of the disk, returns -EIO, and the log has failed.
  */
 static int log_answer(struct log *log, int result)

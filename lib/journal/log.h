@@ -18,7 +18,7 @@
 #include "journal/disk.h"
 #include "journal/disk_reserve.h"
 
-/* The name of a new segment until its header is stable and the file is renamed. */
+/* The name of a new segment's file, until the header is stable and the file is renamed. */
 #define LOG_NEW_NAME "segment.new"
 
 struct segment {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that change nothing: find, peek, each, stats and check. Any thread may make
- * these calls. The calls copy their results under the journal's lock, and run callbacks without the
+ * Implements the calls that change nothing: find, peek, each, stats and check. Any thread may query
+ * a journal. The calls copy their results under the journal's lock, and run callbacks without the
  * lock.
  */
 #include <errno.h>

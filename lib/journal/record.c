@@ -135,7 +135,7 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 }
 
 /*
- * Returns whether record_encode() could have written a header with these fields. The function
+ * Returns whether record_encode() could have written a header with these fields. record_may_be()
  * checks no checksum.
  */
 static bool record_may_be(const uint8_t *from, const struct record *record)

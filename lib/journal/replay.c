@@ -254,9 +254,9 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Judge a place that has no record of the expected sequence. Returns 0 if the place can be a torn
- * tail of the last segment; the segment then ends at the place. Returns -EBADMSG if the journal is
- * damaged.
+ * Decide whether a place in a segment without a record of the expected sequence is a torn tail or
+ * damage. Returns 0 if the place can be a torn tail of the last segment; the segment then ends at
+ * the place. Returns -EBADMSG if the journal is damaged.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {

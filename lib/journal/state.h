@@ -77,7 +77,7 @@ struct timerhub_journal {
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
-	/* Tasks due after this time are not delivered; UINT64_MAX: not stopped. */
+	/* Time of the stop; tasks that are due later are not delivered. UINT64_MAX: not stopped. */
 	uint64_t stopped_ns;
 	/* Every take returns -ESHUTDOWN, after a close, or after a stop and the last due task. */
 	bool shut;

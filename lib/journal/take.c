@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
- * thread may make these calls. One thread that waits in take sleeps on the timer, until a task is
- * due or the first lease ends. The other waiting threads sleep on an eventcount. If no thread
- * sleeps on the timer, a thread that returns from take wakes one waiting thread, which then sleeps
- * on the timer.
+ * thread may take tasks. One thread that waits in take sleeps on the timer, until a task is due or
+ * the first lease ends. The other waiting threads sleep on an eventcount. If no thread sleeps on
+ * the timer, a thread that returns from take wakes one waiting thread, which then sleeps on the
+ * timer.
  */
 #include <errno.h>
 #include <limits.h>

@@ -158,8 +158,9 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 		return NULL;
 	/*
 	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
-	 * batch, before a caller waits for the next batch on the eventcount. Otherwise a wake-up
-	 * for one batch could go to a caller of the other batch.
+	 * batch, before a caller waits for the next batch on the eventcount. If callers of both
+	 * batches waited on one eventcount, a wake-up for one batch could go to a caller of the
+	 * other batch.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
