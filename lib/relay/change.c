@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the calls that change a task or its delivery: put, cancel, move, done, retry, touch,
- * release. Any thread may make these calls. Each call sends a request to the shard of the task, and
+ * release. Any thread may change tasks. Each call sends a request to the shard of the task, and
  * request.c reads the reply.
  */
 #include <errno.h>

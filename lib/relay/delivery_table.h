@@ -41,8 +41,8 @@ struct deliveries {
 /*
  * Add the entries of the reply to an XREADGROUP to the prefetched deliveries, except entries that
  * are prefetched or held already. Returns the number of added entries, or -ENOMEM. After -ENOMEM,
- * Redis delivers the missing entries again when their leases end. The function ignores entries that
- * another program has added to the stream, which the sweep in timerhub.lua removes.
+ * Redis delivers the missing entries again when their leases end. deliveries_read() ignores entries
+ * that another program has added to the stream. The sweep in timerhub.lua removes such entries.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);

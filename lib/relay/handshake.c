@@ -80,7 +80,7 @@ static const char *field(const struct reply *reply, const char *name)
 
 /*
  * Check the version, mode and role of the server by HELLO. If the server forbids HELLO to this
- * user, the function checks nothing.
+ * user, ask_kind() checks nothing.
  */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {

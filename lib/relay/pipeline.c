@@ -179,8 +179,8 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 }
 
 /*
- * Send all gathered requests. All puts are sent together, after the other requests. This order is
- * correct, because the calls are concurrent and have no order.
+ * Send all gathered requests. All puts are sent together, after the other requests. Puts may be
+ * sent later than other requests, because the calls are concurrent and have no order.
  */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {

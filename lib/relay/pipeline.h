@@ -2,9 +2,9 @@
 /*
  * Declares the command connection of a shard. The shard's thread sends the requests of callers in
  * order on the command connection, and finishes the requests as the replies come. If the command
- * connection is lost, the sent requests go back to the mailbox. These requests are in doubt,
- * because the server may have carried out some of them. Only the shard's thread calls the functions
- * of pipeline.h.
+ * connection is lost, the sent requests go back to the mailbox. The sent requests are then in
+ * doubt, because the server may have carried out some of them. Only the shard's thread calls the
+ * functions of pipeline.h.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H

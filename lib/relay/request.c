@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements request.h: encodes the command of each kind of request, and reads the replies. Only
- * the shard's thread calls these functions. The thread holds the relay's lock when a reply changes
- * deliveries or counters. Requests are tested by tests/relay/test_calls.c, and by wire_test.py,
- * which loses each reply once.
+ * the shard's thread encodes requests and reads replies. The thread holds the relay's lock when a
+ * reply changes deliveries or counters. Requests are tested by tests/relay/test_calls.c, and by
+ * wire_test.py, which loses each reply once.
  */
 #include "relay/request.h"
 
@@ -145,7 +145,7 @@ static void encode_look(const struct client *client, struct bytes *bytes)
 }
 
 /*
- * Encode a WAIT, or the XCLAIM of a touch. These commands are plain Redis commands and not Redis
+ * Encode a WAIT, or the XCLAIM of a touch. WAIT and XCLAIM are plain Redis commands and not Redis
  * functions.
  */
 static void encode_plain(const struct client *client, const struct request *request,

@@ -81,8 +81,9 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no more tasks. If the server is the same, keep the takers' connection open. If it
- * were closed, a task that is on its way to this relay would be lost until its lease ends.
+ * old server gets no more tasks. If the server is the same, keep the takers' connection open. If
+ * the takers' connection were closed, a task that is on its way to this relay would be lost until
+ * the task's lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -192,7 +193,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 		lose(shard, link, result, now_ns);
 	/*
 	 * If the takers' connection fails with -EROFS, the consumer group was deleted or the server
-	 * was demoted. In these cases close the other connections too, and connect again.
+	 * was demoted. After -EROFS, close the other connections too, and connect again.
 	 */
 	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);

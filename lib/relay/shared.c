@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements shared.h: wakes takers and calls the watcher. The test tests/relay/test_calls.c tests
- * these functions.
+ * the functions of shared.c.
  */
 #include "relay/shared.h"
 

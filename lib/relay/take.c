@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the calls that deliver tasks: take, stop, and fd. The shards' threads prefetch a task
- * for each waiting taker, or one task if a caller has the fd. Any thread may make these calls.
+ * for each waiting taker, or one task if a caller has the fd. Any thread may take tasks.
  */
 #include <errno.h>
 #include <string.h>

@@ -57,14 +57,14 @@ local function now_us()
     return time[1] * 1000000 + time[2] -- arithmetic converts text faster than tonumber()
 end
 
--- Returns a whole number as text. Lua's tostring() and the operator .. lose digits of large
+-- Returns a whole number as text. Lua's tostring() and Lua's operator `..` lose digits of large
 -- numbers. If an argument of redis.call is a number, Redis prints it as a double, which keeps the
 -- digits but takes twice as long.
 local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as the text of a sorted set's score. The function converts infinity itself,
+-- Returns a due time as the text of a sorted set's score. score_of() converts infinity itself,
 -- because text() converts only whole numbers.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
@@ -597,8 +597,8 @@ end
 
 -- Remove an id from the key `due` that has no record of a waiting task. Another program has added
 -- such an id, and the id would block the ids behind it. If the id's task is in the stream, the
--- task's record stays. Otherwise the id's record goes to the key `dead`. If Redis refuses the entry
--- in `dead`, the record stays and is never due.
+-- task's record stays. If the id's task is not in the stream, the id's record goes to the key
+-- `dead`. If Redis refuses the entry in `dead`, the record stays and is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -726,9 +726,9 @@ local function end_lease(q, conf, now, sum, entry)
 end
 
 -- End the leases of pending entries whose time has passed, beginning with the entry at which the
--- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. The
--- function checks every entry, because a consumer may extend a lease, and then the lease of a later
--- entry ends before the lease of an earlier entry.
+-- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. Every
+-- pending entry is checked, because a consumer may extend the lease of an entry. Then the lease of
+-- a later entry may end before the lease of an earlier entry.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -893,8 +893,8 @@ local function set_sweep(q, was, sweep_at)
     end
 end
 
--- Move due tasks into the stream, and sweep the stream if it is time. Returns when to sweep next,
--- and whether there may be more due tasks.
+-- Move due tasks into the stream, and sweep the stream if the time of the next sweep has come.
+-- Returns when to sweep next, and whether there may be more due tasks.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
     local more = promote(q, conf, now, batch, sum)
     local next_at = sweep_at
