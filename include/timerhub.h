@@ -50,19 +50,20 @@
  *   cancel: -ENOENT       do not free: the thread   do not free [2]
  *                         that has the event does
  *
- *   [1] Inside the timer's own callback too; that callback must not touch
- *       the data afterwards.
- *   [2] This -ENOENT comes from an earlier cancel: the row of that cancel
- *       applies, to its caller. So it does for a one-shot that was
- *       cancelled.
+ *   [1] Inside the timer's own callback too. After that the callback must
+ *       not use the data.
+ *   [2] An earlier cancel ended the timer. Only the caller of the earlier
+ *       cancel may free the data, by the row of the earlier cancel. A
+ *       one-shot that was cancelled earlier has the same rule.
  *   [3] Inside the timer's own callback cancel_sync waits for nothing. If
- *       another caller of cancel_sync is to free, the callback must not.
- *   [4] The batch: all events that a thread has taken and has not yet
- *       handled.
- *   [5] The library cannot see their end. Use dispatch and cancel_sync; or
- *       give a number as data, and look it up under a lock. Counting
- *       references does not help: a thread that has the event may be too
- *       late to take one.
+ *       another caller of cancel_sync will free the data, the callback must
+ *       not free it.
+ *   [4] The batch is the set of all events that a thread has taken and has
+ *       not yet handled.
+ *   [5] The library cannot see the end of these batches. Use dispatch and
+ *       cancel_sync. Or give a number as data, and look up the number in a
+ *       table under a lock. Reference counts do not help, because a thread
+ *       that has the event may be too late to take a reference.
  *
  * In the table "free" means that the program may free the memory at once, as far as the timer's
  * events are concerned. If an array that epoll_wait(2) has filled may still point at the memory,
