@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the notifier of notifier.h. The owner signals, consumers clear and wait.
+ * Implements the notifier of notifier.h. The owner signals consumers, which wait and clear.
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0
@@ -12,10 +12,10 @@
  *
  * The consumer clears the eventfd before the flag `signalled`. The other order loses a signal, as
  * the model has found. A consumer that has already taken the event of a late signal clears the
- * flag, and then clears the eventfd while the flag is 1 again. The owner would never write again.
- * If the owner writes between the two clearings, the eventfd is readable without an event, and
- * `rings` shows the next consumer that it must clear. The owner also advances `rings` before the
- * write, because the woken consumer may preempt the owner, and must see the new value.
+ * flag, and then clears the eventfd while the flag is 1 again. The owner would then never write
+ * again. If the owner writes between the two clearings, the eventfd is readable without an event,
+ * and `rings` shows the next consumer that it must clear. The owner also advances `rings` before
+ * the write, because the woken consumer may preempt the owner, and must see the new value.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -58,7 +58,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * The exchange is relaxed, because a consumer that clears the flag after the load sees the
-	 * published events. If a consumer set the flag since the load, its write serves both.
+	 * published events. If a consumer set the flag since the load, its write serves this call.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -87,7 +87,7 @@ void notifier_clear(struct notifier *notifier)
 		/*
 		 * Store `rings_cleared` after the clearing. If this thread stops in between,
 		 * another consumer clears the eventfd. A write in progress may come after the
-		 * clearing, so a later consumer must clear it.
+		 * clearing, so a later consumer must clear again.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
@@ -105,6 +105,6 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed: an owner that reads the old count wakes in vain. No waiter is hidden. */
+	/* Relaxed: an owner that reads the old count of waiters wakes a thread in vain. */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }

@@ -30,13 +30,13 @@ void notifier_clear(struct notifier *notifier);
 
 /*
  * A consumer blocks in four steps: notifier_wait_enter(), read the outbox, futex_wait() while the
- * ticket has the returned value, notifier_wait_leave(). An event published after the first step
- * ends the wait.
+ * ticket has the returned value, notifier_wait_leave(). An event published after
+ * notifier_wait_enter() ends the wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);
 
-/* Make `count` waiting threads check again (UINT32_MAX: all). Any thread, signal-safe. */
+/* Make `count` waiting threads read the outbox again (UINT32_MAX: all threads). Signal-safe. */
 void notifier_wake(struct notifier *notifier, unsigned count);
 
 #endif

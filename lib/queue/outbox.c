@@ -8,9 +8,9 @@
  * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
  * a few cache lines. Model: tests/models/notifier.pml.
  *
- * During compaction the outbox looks empty, but handles may come back. A flag in the tail says so.
- * The owner sets the flag before it moves the head, and clears it when it publishes the handles
- * that it has put back.
+ * During compaction the outbox looks empty, but handles may come back. A flag in the tail says
+ * that. The owner sets the flag before it moves the head, and clears it when it publishes the
+ * handles that it has put back.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.
@@ -67,7 +67,7 @@ static void outbox_restart(struct outbox *outbox)
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	uint64_t used = outbox->put - outbox->head_seen; /* at most this many by now */
+	uint64_t used = outbox->put - outbox->head_seen; /* the number of handles, or more */
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;

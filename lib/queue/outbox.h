@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries from the owner to consumers the handles of expired timers, in the order in which the
- * timers expired. It has one producer and many consumers, and is lock-free.
+ * timers expired. The outbox has one producer and many consumers, and is lock-free.
  *
  * A handle in the outbox is only a hint: the timer's pair decides. A withdrawn expiry leaves a
  * stale handle. When the outbox is full, the owner removes stale handles. The outbox has twice the
@@ -25,7 +25,7 @@ struct outbox {
 	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
 };
 
-/* Returns 0 or -ENOMEM. The struct must be zeroed. At most `capacity` timers are pending. */
+/* Returns 0 or -ENOMEM. `outbox` must be zeroed. At most `capacity` timers are pending at once. */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
 void outbox_close(struct outbox *outbox);
 
@@ -35,7 +35,7 @@ bool outbox_has_room(struct outbox *outbox);
 /* Owner: put a handle into a free cell, to be published later. Returns the cell's position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
-/* Owner: make the handles that were put visible to consumers. */
+/* Owner: publish the handles that were put, so that consumers see the handles. */
 void outbox_publish(struct outbox *outbox);
 
 /*
@@ -47,7 +47,7 @@ void outbox_publish(struct outbox *outbox);
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
-/* Any thread: take up to `max` handles, the oldest first. Returns how many it took. */
+/* Any thread: take up to `max` handles, the oldest first. Returns the number of handles. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
 /* Any thread: returns about how many handles wait in the outbox; 0 only if none waits. */

@@ -17,8 +17,8 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 }
 
 /*
- * Count the queue's unpublished events and their lateness. The counting comes first, so that every
- * event that a consumer has is counted.
+ * Count the queue's unpublished events and their lateness. Counting comes before publishing, so
+ * that every event that a consumer has is counted.
  */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {

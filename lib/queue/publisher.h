@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts how late events are, publishes them soon (law 13 of tests/README.md), and signals their
- * consumers. Queues come in the order of their first events. Only the owner uses the publisher.
+ * consumers. Publishes queues in the order of their first events. Only the owner uses the
+ * publisher.
  */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H

@@ -22,14 +22,15 @@ struct timerhub;
 
 struct timerhub_queue {
 	struct timerhub *hub;       /* fixed at open, like counts and index */
-	struct board_queue *counts; /* on the board, which outlives the queue */
+	struct board_queue *counts; /* counters on the board, which outlives the queue */
 	uint32_t index; /* the queue's index in the hub's table, and in timer_cold.queue_slack */
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* Only the owner uses the following fields. */
-	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished; /* in the list */
-	unsigned unpublished; /* events put since the last publish; 0: not in the list */
+	/* Only the owner uses the next three fields. */
+	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue
+		*next_unpublished; /* in the publisher's list */
+	unsigned unpublished;      /* events put since the last publish; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */

@@ -29,7 +29,7 @@
 #define CALLBACK_NAP_NS 50000
 
 #ifndef THREAD_SELF
-/* The address of this_thread identifies the thread. Its TLS model needs no allocation. */
+/* The address of this variable identifies the thread. The TLS model needs no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
 #define THREAD_SELF() ((void *)&this_thread)
 #endif
@@ -123,7 +123,7 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* this thread's cells are below it */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* this thread's cells are below `end` */
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
