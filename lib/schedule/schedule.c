@@ -168,7 +168,7 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Take the first slot of the wheel, if it is due. Run and heap are empty. Not inline, because a
+ * Take the first slot of the wheel, if it is due. Run and heap must be empty. Not inline, because a
  * take from the run would then save the registers of this function too.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the times at which slots are due, and returns the due slots in order. The run holds the
- * slots of the wheel's current finest bucket. The heap holds slots that were scheduled into this
- * bucket afterwards. The wheel holds all later slots. Single-threaded and pure: no atomics, time is
- * an argument.
+ * slots of the wheel's current finest bucket. The heap holds slots that were scheduled later into
+ * the current finest bucket. The wheel holds all later slots. Single-threaded, without atomics or
+ * clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -15,9 +15,9 @@
 #include "schedule/wheel.h"
 
 struct schedule {
-	struct wheel wheel;           /* slots due after the current finest bucket */
-	struct run run;               /* slots of that bucket when it became the current one */
-	struct heap heap;             /* slots scheduled into that bucket later, or before it */
+	struct wheel wheel; /* slots due after the current finest bucket */
+	struct run run;     /* slots of the current bucket when its turn came */
+	struct heap heap;   /* slots scheduled later into the current bucket, or before it */
 	struct timer_filing *filings; /* one for each slot; zero: the slot is not scheduled */
 	uint64_t taken_ns;            /* the time at which the last taken slot was scheduled */
 	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
@@ -31,7 +31,7 @@ void schedule_close(struct schedule *schedule);
 /* Schedule the slot at this time, in place of its old entry. UINT64_MAX: remove the entry. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
-/* Fetch the memory that is touched when the slot is scheduled at another time. Only a hint. */
+/* Fetch the memory that is touched when the slot is scheduled at another time. */
 CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 {
 	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)
@@ -49,9 +49,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
                         unsigned max);
 
 /*
- * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is.
- * Slots are taken in order of time. If a take must first sort a long bucket, it is as much work as
- * thousands of other takes. With `cheaply` it then does nothing and returns SLOT_DEAR.
+ * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is
+ * due. Slots are taken in order of time. If a take must first sort a long bucket, it is as much
+ * work as thousands of other takes. With `cheaply`, such a take does nothing and returns SLOT_DEAR.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)

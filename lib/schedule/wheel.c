@@ -11,7 +11,7 @@
  * Each bucket has a lower bound of its times, so the base moves straight to the next time, not to
  * the bucket's edge. A single distant timer costs one wake-up, not one for each level.
  *
- * tests/unit/test_wheel.c tests it against a sorted array, at every level's edges up to 2^63.
+ * tests/unit/test_wheel.c compares the wheel with a sorted array, at each level's edges up to 2^63.
  */
 #include "schedule/wheel.h"
 
@@ -142,7 +142,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* Forget the slot as the slot at the bound, because it leaves its time in the bucket. */
+/* If the slot is a bound_slot, forget it, because the slot leaves its time in the bucket. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {

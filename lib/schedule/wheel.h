@@ -77,7 +77,7 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 
-/* Make an empty wheel. `levels` and `chunks` must be zeroed. The call does not touch them. */
+/* Make an empty wheel. `levels` and `chunks` must be zeroed; the call does not touch them. */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings);
 
@@ -115,7 +115,7 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
 /*
  * If the slot's time and `at_ns` are in one bucket, write the new time into the entry and return
- * true. If they are not, do nothing and return false.
+ * true. If the two times are in different buckets, do nothing and return false.
  */
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
@@ -135,14 +135,14 @@ struct wheel_first {
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* Fetch the memory of a take of the first slot. Returns this slot; SLOT_NONE: it is not known. */
+/* Fetch the memory for taking the first slot. Returns that slot; SLOT_NONE: it is not known. */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. They are the
- * first slot of the wheel or, if the first slot is not known, some slots of its bucket. The caller
- * removes each slot or schedules it again, perhaps at its old time. Returns the number of slots.
- * The result is 0 if no slot comes before `before_ns`, or if the first slot of a long bucket has
+ * Store up to `max` slots whose entries may be stale and come before `before_ns`. These slots are
+ * the first slot of the wheel or, if the first slot is not known, some slots of its bucket. The
+ * caller removes each slot or schedules it again, perhaps at its old time. Returns the number of
+ * slots. It is 0 if no slot comes before `before_ns`, or if the first slot of a long bucket has
  * left since the bucket was swept. Then perhaps no slot is due at wheel_bound_ns().
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
@@ -150,9 +150,9 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
 /*
  * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. While the wheel is
  * empty, the base may also move back, after the wall clock was set back. If the base enters a
- * bucket, the bucket is emptied. The call then returns its first chunk, and wheel_leave_chunk() the
- * further chunks. The caller schedules their slots again, whose .where is unchanged. In all other
- * cases returns CHUNK_NONE.
+ * bucket, the bucket is emptied. The call then returns the bucket's first chunk, and
+ * wheel_leave_chunk() the further chunks. The caller schedules the chunks' slots again, whose
+ * .where is unchanged. In all other cases returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
