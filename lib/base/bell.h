@@ -10,7 +10,7 @@
 int bell_open(void);
 void bell_close(int fd);
 
-/* Make the bell readable. Any thread, signal-safe. */
+/* Make the bell readable. Any thread and any signal handler may call. */
 void bell_ring(int fd);
 
 /* Make the bell unreadable. */

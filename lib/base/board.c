@@ -2,10 +2,10 @@
 /*
  * Opens and closes the board of board.h. Tested by tests/tools and through timerhub_stats().
  *
- * A forked child has the parent's boards mapped. It may be inside a call, because a signal handler
- * or a callback may fork. The child must not change the parent's counters. So before fork() returns
- * in the child, board_forked() replaces each shared board by private memory. Invariant: `shown`
- * holds every board in shared memory, from before its first count until it is unmapped.
+ * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
+ * handler or a callback may fork. The child must not change the parent's counters. So before fork()
+ * returns in the child, board_forked() replaces each shared board by private memory. Invariant:
+ * `shown` holds every board in shared memory, from its first count until it is unmapped.
  *
  * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock
  * of the address space orders mapping, unmapping and forking.
@@ -93,8 +93,8 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 
 /*
  * Commit the pages of the board, except for the queues. If the kernel has no memory for a page of a
- * memfd, a later access raises SIGBUS. So let open fail now, with -ENOSPC. The queues' pages are
- * not committed, because most of these pages are never touched.
+ * memfd, a later access raises SIGBUS. So let board_open() fail now, with -ENOSPC. The queues'
+ * pages are not committed, because most of these pages are never touched.
  */
 static int board_commit(int fd)
 {

@@ -37,12 +37,12 @@ struct board_header {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;                           /* in the PID namespace of the process */
+	uint32_t pid;                           /* process ID, in the process's PID namespace */
 	uint32_t clock;                         /* the hub's enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
 	uint64_t timers_max;                    /* most timers that may be live */
 	uint64_t serial;                        /* hubs that the process had opened before */
-	uint64_t opened_ns;                     /* when it was opened, by CLOCK_MONOTONIC */
+	uint64_t opened_ns;                     /* time of the hub's open, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES];     /* the name of the owner thread, ended by a zero */
 	char library_version[BOARD_TEXT_BYTES]; /* the library's version, ended by a zero */
 	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
@@ -67,7 +67,7 @@ struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's eventfd */
 	atomic_u64 dropped; /* timers that ended with their queue; the closer writes */
 	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
-	/* No queue has used an index from this on, and the memory from it on is untouched. */
+	/* No queue has used this index or a higher index, whose memory is untouched. */
 	atomic_u64 queues_end;
 };
 
@@ -80,10 +80,10 @@ struct board_shard {
 	atomic_u64 used; /* slots of the shard that were ever used; exact */
 };
 
-/* Notes of one lane of the inbox, perhaps delayed like board_shard. tail - head entries wait. */
+/* Notes of one lane of the inbox, which may be old. tail - head entries wait in the lane. */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells; callers write */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next to take; the owner writes */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner writes */
 };
 
 /*
@@ -96,7 +96,7 @@ struct board_queue {
 	atomic_u64 retired;     /* delivered events that ended their timer */
 	atomic_u64 overruns;    /* periods counted in the event of an earlier period */
 	atomic_u64 passed_over; /* handles skipped because their expiry had been withdrawn */
-	/* The owner writes the other two; at open, the opening thread writes them. */
+	/* The owner writes `put` and `fd_plus_one`; at open, the opening thread does. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
 };
@@ -111,10 +111,10 @@ struct board {
 };
 
 /*
- * Open a zeroed board, whose header describes the hub. The config has no defaults left. If the hub
- * is observable, the board is a memfd with the descriptor `*ret_fd`. If not, `*ret_fd` is -1.
- * Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE, -ENOSPC (too many observable
- * hubs), or an error of memfd_create(2).
+ * Open a zeroed board, whose header describes the hub. All defaults of `config` must be filled in.
+ * If the hub is observable, the board is a memfd with the descriptor `*ret_fd`. For any other hub,
+ * `*ret_fd` is -1. Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE, -ENOSPC (too
+ * many observable hubs), or an error of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 

@@ -3,7 +3,7 @@
  * No public call is a cancellation point of pthread_cancel(3). A call that uses a cancellation
  * point of the C library (close(2), pthread_join(), posix_fallocate()) disables cancellation from
  * its first line to its return. All other calls make their system calls by syscall(2), which is not
- * a cancellation point. A request for cancellation stays pending until such a call returns.
+ * a cancellation point. A request for cancellation stays pending until the call returns.
  */
 #ifndef TIMERHUB_CANCELLATION_H
 #define TIMERHUB_CANCELLATION_H
@@ -23,7 +23,7 @@ static inline void cancellation_release(const int *before)
 	(void)pthread_setcancelstate(*before, NULL);
 }
 
-/* Must be the first declaration of a function that must not be cancelled before it returns. */
+/* The macro must be the first declaration of a function that must not be cancelled inside. */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \
 		cancellation_hold()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the clock of a hub. Of the core, only this file includes time.h. Any thread reads the
- * clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
+ * Implements the clock of clock.h. Of the core, only this file includes time.h. Any thread reads
+ * the clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
  * because other programs can set it.
  *
  * The manual clock is stored and loaded relaxed, because its time carries nothing else. The change

@@ -2,7 +2,7 @@
 /*
  * Declares a timerfd that ends a sleep at a time of its clock, even after a suspend, and when the
  * wall clock is set. A relative sleep would end at another time of CLOCK_BOOTTIME or
- * CLOCK_REALTIME. If the owner uses one of these two clocks, it has a timerfd. An event loop
+ * CLOCK_REALTIME. If the owner uses one of these clocks, the owner has a timerfd. An event loop
  * without a hub creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
@@ -15,13 +15,13 @@ struct deadline_fd {
 	int fd; /* the owner polls it together with the bell; -1: there is no timerfd */
 };
 
-/* Initialize without creating the timerfd. */
+/* Initialize the struct without creating the timerfd. */
 static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struct clock *clock)
 {
 	*deadline_fd = (struct deadline_fd){ .clock = clock, .fd = -1 };
 }
 
-/* Create the timerfd for any clock. Returns 0, or a negative errno. */
+/* Create the timerfd, for a clock of any kind. Returns 0, or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
 void deadline_fd_close(struct deadline_fd *deadline_fd);

@@ -25,16 +25,16 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
 
 /*
  * Like memory_reserve(), but the memory is a memfd of this name, close-on-exec, with its descriptor
- * in `*ret_fd`. Other processes may map the memfd to read. Its size is fixed, and since Linux 5.1
- * other processes cannot write to it. After a failure the caller releases the memory, if there is
- * any, and closes `*ret_fd` unless it is negative.
+ * in `*ret_fd`. Other processes may map the memfd to read. The memfd's size is fixed, and since
+ * Linux 5.1 other processes cannot write to it. After a failure the caller releases the memory, if
+ * there is any, and closes `*ret_fd` unless it is negative.
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
 /* In a forked child, replace the memory by zeroed private memory. Signal-safe. */
 void memory_unshare(const struct memory *memory);
 
-/* Allocate zeroed memory, aligned to a cache line. Returns NULL on failure. The caller frees it. */
+/* Allocate zeroed memory, aligned to a cache line. Returns NULL on failure. free() releases it. */
 void *memory_allocate(size_t bytes);
 
 /* Release the memory. If `memory->base` is NULL, do nothing. */

@@ -4,7 +4,7 @@
  * A probe is one nop, and a note in the ELF file that says where its arguments are.
  * timerhub-debugging(7) lists the probes. The program computes the arguments even if no tracer
  * runs, so a probe has only arguments that are in registers already. The fast path of
- * timerhub_rearm() has no probe, because one more register would cost time. See tests/packaging.
+ * timerhub_rearm() has no probe: one more register costs time. Tested by tests/packaging.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H
