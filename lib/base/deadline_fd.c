@@ -4,7 +4,7 @@
  *
  * The timerfd is set to an absolute time. The kernel computes the remaining time, also after a
  * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports the
- * change and still sets the timerfd. So no thread needs to read the timerfd.
+ * change and still sets the timerfd. No thread needs to read the timerfd.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"

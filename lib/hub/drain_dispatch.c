@@ -78,7 +78,7 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: the counts are only shown. Only consumers write their cache line. */
+	/* Relaxed: the counts are only shown. Only consumers write the counts. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)

@@ -2,8 +2,8 @@
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
  * The claiming thread reads the deadline after its push, because another caller may have moved the
- * timer earlier since the claim. The other caller saw the claim and only woke the owner, which may
- * have found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
+ * timer earlier since the claim. A caller that saw the claim only woke the owner, which may have
+ * found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.

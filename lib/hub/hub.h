@@ -18,7 +18,7 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* This memory is zero in a forked child. timerhub_open() writes it. */
+/* The kernel zeroes struct hub_living in a forked child. timerhub_open() writes the struct. */
 struct hub_living {
 	struct timer *pairs; /* the pairs of the arena */
 	uint32_t capacity;   /* slots in the arena; 0: the hub is of another process */
@@ -55,8 +55,8 @@ static inline bool hub_alive(const struct timerhub *hub)
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancel the timer if it is on this queue, or with TIMER_ANY_QUEUE on any queue. Its slot must be
- * below the arena's capacity. Returns 0 or -ENOENT.
+ * Cancel the timer if it is on this queue, or with TIMER_ANY_QUEUE on any queue. The timer's slot
+ * must be below the arena's capacity. Returns 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 

@@ -175,7 +175,7 @@ void timerhub_close(struct timerhub *hub)
 /* ---- manual hubs ---- */
 
 /*
- * Begin to advance a manual hub. Returns false if another thread is advancing it. Model:
+ * Begin to advance a manual hub. Returns false if another thread advances the hub. Model:
  * tests/models/close.pml.
  */
 static bool hub_try_enter(struct timerhub *hub)

@@ -148,8 +148,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 /*
  * If a thread arms a timer on the queue during the close, against the contract, the timer may
- * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. If it
- * expires later, the owner drops it.
+ * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. The
+ * owner drops a timer that expires later.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {

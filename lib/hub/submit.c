@@ -345,7 +345,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
-	 * timer. The other caller may be waiting for this thread.
+	 * timer. That caller may be waiting for this thread's callback.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;

@@ -18,9 +18,9 @@
 
 #include "base/bits.h"
 
-/* The longest early-wake margin. It limits how long the margin makes the owner spin. */
+/* The longest early-wake margin, which limits how long the owner spins because of the margin. */
 #define EARLY_WAKE_MAX_NS 16000
-/* A late sleep raises the margin by this step. Any other sleep lowers the margin by seven. */
+/* The step of the margin: a late sleep raises it by one step, another sleep lowers it by seven. */
 #ifndef EARLY_WAKE_UP_NS
 #define EARLY_WAKE_UP_NS 64
 #endif

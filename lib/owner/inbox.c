@@ -3,14 +3,14 @@
  * Implements the inbox of inbox.h. Any thread pushes slots, and the owner takes them.
  *
  * A cell holds {lap, filled, slot}. A lap is one round through the cells of a lane. Producers fill
- * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So no
- * empty cell precedes a filled cell. The tail of a lane moves by whole cache lines of cells. A
- * producer starts at the tail and fills the first empty cell. If the cache line is full, the
- * producer advances the tail. The producer then continues at the present tail, because other
+ * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So a
+ * lane has no empty cell before a filled cell. The tail of a lane moves by whole cache lines of
+ * cells. A producer starts at the tail and fills the first empty cell. If the cache line is full,
+ * the producer advances the tail. The producer then continues at the present tail, because other
  * producers may have filled many lines in between. When the owner takes an entry, it marks the cell
  * as an empty cell of the next lap.
  *
- * The tail decides where the owner's drain ends. So wake-ups depend on the tail and the cells:
+ * The tail decides where the owner's drain ends. So a wake-up depends on the tail and the cells:
  *
  *   producer                             owner
  *   advance the tail, or find it moved   make a promise, begin a pass
@@ -55,7 +55,7 @@
 #endif
 /* Producers count the entries after this many pushes into a lane, or after half a small lane. */
 #define INBOX_ASK_MIN 512
-/* The page size. lane_expect() touches one cell in each page of this size. */
+/* The page size: lane_expect() touches one cell in each page of the inbox. */
 #define INBOX_TOUCH_BYTES 4096
 /* The most threads that may be stopped between a push claim and its push (see timer.c). */
 #ifndef INBOX_SPARE_CELLS
@@ -221,8 +221,8 @@ void inbox_begin(struct inbox *inbox)
 {
 	/*
 	 * Without an end of the drain, fast producers would keep the owner from expiring timers. An
-	 * entry that was pushed before this call is at most one cache line after the tail's line.
-	 * The load of the tail is seq_cst, after the store of the promise.
+	 * entry that was pushed before inbox_begin() is at most one cache line after the tail's
+	 * line. The load of the tail is seq_cst, after the store of the promise.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++)
 		inbox->lanes[i].end = u64_load_seq_cst(&inbox->lanes[i].tail) + 2 * INBOX_LINE;

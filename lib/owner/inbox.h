@@ -39,7 +39,7 @@ void inbox_close(struct inbox *inbox);
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Owner: begin a drain. inbox_take() then returns all entries that were pushed before this call. */
+/* Owner: begin a drain. inbox_take() then returns all entries pushed before inbox_begin(). */
 void inbox_begin(struct inbox *inbox);
 
 /* Owner: take up to `max` slots. Returns the number of slots; 0 means that the drain has ended. */

@@ -10,7 +10,7 @@
  *   5. Check the earliest schedule entries, and correct the stale entries (the rest).
  *   6. Store the time of the next drain (the promise).
  *
- * This file contains only the control flow. A schedule entry is only a hint: timer.c decides by the
+ * owner.c contains only the control flow. A schedule entry is only a hint: timer.c decides by the
  * pair. Invariant 1 of lib/README.md says how late an entry may be.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
@@ -28,11 +28,11 @@
 #define OWNER_BATCH 32
 /* The owner fetches the memory of a slot this many expiries in advance. */
 #define OWNER_AHEAD 12
-/* A pass checks at most this many schedule entries (12 to 24 us), then the next pass begins. */
+/* A pass checks at most OWNER_REST schedule entries (12 to 24 us), then the next pass begins. */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* If this many timers expire in a millisecond, the owner then sleeps at least OWNER_GATHER_NS. */
+/* If OWNER_CROWD timers expire in a millisecond, the owner then waits OWNER_GATHER_NS. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -106,7 +106,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Remove stale handles from a full outbox. Consumers may have seen no handle: signal them. */
+/* Remove stale handles from a full outbox. Consumers may have found it empty: signal them. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
@@ -298,8 +298,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make one pass. Returns true if another pass must follow: schedule entries are left to check, or
- * the promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
+ * Make a pass. Returns true if another pass must follow: schedule entries are left to check, or the
+ * promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

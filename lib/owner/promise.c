@@ -13,16 +13,15 @@
  * old, later promise wakes the owner, and the eventfd stays readable.
  *
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
- * push it. The other thread set PUSHED after it had filled the cell. So the cell was filled before
- * the caller's loads, in the order of seq_cst accesses too (in RC11 that order follows
- * happens-before).
+ * push it. A thread sets PUSHED after it has filled the cell. So the cell was filled before the
+ * caller's loads, in the order of seq_cst accesses too (in RC11 that order follows happens-before).
  *
  * After a caller has woken the owner, the caller records the number of the pass. If the caller
  * recorded the number first and was then stopped, no other caller would wake the owner. If the
  * caller lowered the promise, it could affect a later sleep. If a caller finds the current pass
- * recorded, a wake was sent after this pass was numbered. So the owner makes another pass and
- * drains the inbox. The record is relaxed, because it names a pass that was read seq_cst. A caller
- * that reads an older record only sends one more wake.
+ * recorded, a wake was sent after this pass was numbered. After such a wake the owner makes another
+ * pass and drains the inbox. The record of a wake is relaxed, because the pass was read seq_cst. A
+ * caller that reads an older record only sends one more wake.
  *
  * Model: tests/models/promise.pml.
  */
@@ -44,7 +43,7 @@ void promise_begin_pass(struct promise *promise)
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* only the owner writes it */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* only the owner writes */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);
@@ -68,6 +67,6 @@ bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uin
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* Raise it: a caller that was stopped in an earlier pass must not lower `woken_pass`. */
+	/* A caller that was stopped in an earlier pass must not lower `woken_pass`. */
 	u64_raise(&promise->woken_pass, pass);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the sleeper that works everywhere, by ppoll(2) on the bell and the timerfd. Only the
- * owner calls it. The sleeper sets the timer slack of the owner's thread to 1 ns, because ppoll
- * returns 50 µs late with the default slack.
+ * owner calls this sleeper. The sleeper sets the timer slack of the owner's thread to 1 ns, because
+ * ppoll returns 50 µs late with the default slack.
  *
  * A sandbox may refuse ppoll, for example by RLIMIT_NOFILE = 0 or a seccomp filter. Signals may
  * also interrupt every ppoll. The owner then waits for up to 1 ms on a futex that is never woken,
@@ -24,7 +24,7 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* Some sandboxes refuse this call. The owner then wakes later, but never early. */
+	/* Some sandboxes refuse prctl(). The owner then wakes later, but never early. */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }

@@ -19,7 +19,7 @@
 #include "base/bell.h"
 #include "owner/sleeper.h"
 
-/* These two flags are newer than the headers with which the library is built. */
+/* The two NO_IOWAIT flags are newer than the headers with which the library is built. */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 

@@ -10,20 +10,20 @@
  * seq_cst accesses make one outcome impossible: the owner finds `signalled` still 1 and does not
  * write, and the consumer's second reading misses the published event.
  *
- * The consumer clears the eventfd before the flag `signalled`. The other order loses a signal, as
- * the model has found. A consumer that has already taken the event of a late signal clears the
- * flag, and then clears the eventfd while the flag is 1 again. The owner would then never write
- * again. If the owner writes between the two clearings, the eventfd is readable without an event,
- * and `rings` shows the next consumer that it must clear. The owner also advances `rings` before
- * the write, because the woken consumer may preempt the owner, and must see the new value.
+ * The consumer clears the eventfd before the flag `signalled`. Clearing the flag first loses a
+ * signal, as the model has found. A consumer that has already taken the event of a late signal
+ * clears the flag, and then clears the eventfd while the flag is 1 again. The owner would then
+ * never write again. If the owner writes between the two clearings, the eventfd is readable without
+ * an event, and `rings` shows the next consumer that it must clear. The owner also advances `rings`
+ * before the write, because the woken consumer may preempt the owner, and must see the new value.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       read the outbox, block while ticket is unchanged
  *
- * `waiters` and the outbox are accessed seq_cst. So if the owner sees no waiter, the waiter sees
- * the published event. A waiter that loads the advanced ticket is not woken, but sees the event,
- * because the ticket carries it.
+ * `waiters` and the outbox are accessed seq_cst. If the owner sees no waiter, the waiter therefore
+ * sees the published event. A waiter that loads the advanced ticket is not woken, but sees the
+ * event, because the ticket carries it.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  *

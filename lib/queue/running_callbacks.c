@@ -3,9 +3,9 @@
  * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
  * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
- * CAS carries the stores before it, and each later change of the pair is a read-modify-write. So a
- * canceller that finds the pair changed by the CAS also finds the handle in the cell. Tested by
- * tests/service/test_cancel_sync.c.
+ * CAS carries the thread's earlier stores, and each later change of the pair is a
+ * read-modify-write. So a canceller that finds the pair changed by the CAS also finds the handle in
+ * the cell. Tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.

@@ -107,7 +107,7 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Fetch the memory that is touched when a chunk's slots are scheduled again, and the next chunk.
- * This memory was last touched when the slots were inserted, so it is not cached. The fetch runs
+ * The memory was last touched when the slots were inserted, so it is not cached. The fetch runs
  * while the previous chunk is processed.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)

@@ -7,8 +7,8 @@
  * and put back between a load and a CAS (the ABA problem), and gives the number of arms. The link
  * of a free slot also holds the number of slots below it.
  *
- * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, it uses the
- * stack of the slot's shard. arena_take() tries in this order:
+ * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, arena_put() uses
+ * the stack of the slot's shard. arena_take() tries in this order:
  *
  *   1. Take a slot from the stack of the caller's CPU.
  *   2. Take a slot from the stack of another CPU, if that stack holds many slots.
@@ -173,9 +173,9 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 
 /*
  * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. While this thread reads the
- * link, another thread may take the slot and overwrite the link. The top has then changed, and the
- * CAS fails. The CAS only acquires, because a take publishes nothing itself. The CAS continues the
- * release sequences of the puts.
+ * link, another thread may take the slot and overwrite the link. If the slot was taken, the top has
+ * changed, and the CAS fails. The CAS only acquires, because a take publishes nothing itself. The
+ * CAS continues the release sequences of the puts.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -199,7 +199,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 /*
  * Take up to `count` slots off a stack in one step. The slots stay linked as a list, from the top
- * down. Returns the first slot or SLOT_NONE, and their number in `*ret_taken`.
+ * down. Returns the first slot or SLOT_NONE, and the slots' number in `*ret_taken`.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -317,7 +317,7 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * This CAS of the top to itself fails if the slot was taken: its link may be
+		 * A CAS of the top to itself fails if the top slot was taken, as its link may be
 		 * overwritten. The CAS releases, so that the load of the link comes before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
@@ -466,7 +466,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* The take count and the depth of one stack belong together. The other counts are hints. */
+	/* The take count and the depth of one stack belong together. Sums over stacks are hints. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

@@ -11,8 +11,8 @@
  *             | generation |                          slot                            |
  *
  * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18. One
- * compare-and-swap changes both words. The compare-and-swap compares the generation too, so it
- * never changes a later timer of the slot.
+ * compare-and-swap changes the two words of a pair. The compare-and-swap compares the generation
+ * too, so it never changes a later timer of the slot.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -185,7 +185,7 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
  * FREE → ARMED: arm a new timer of this generation, with these flags. If the free pair covers the
  * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
  * PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim without
- * PUSHED, the claiming thread may never run again. So the armer claims the push and makes it.
+ * PUSHED, the claiming thread may never run again. So the armer claims and makes the push itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)

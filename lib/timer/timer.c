@@ -5,11 +5,11 @@
  * compares the generation too, so it cannot change another timer, and no decision has to be undone.
  *
  * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
- * and loads the pair again. If the consumer fails, it finds the slot FREE or reused, and returns no
- * event. If the canceller fails, it tries again, or returns -ENOENT if the timer has ended. If a
- * cancel comes before the owner's expiry, no handle enters the outbox. Consumers skip stale
- * handles. A periodic or kept timer survives its delivery, so a cancel can succeed while the
- * delivering call still returns the event.
+ * and loads the pair again. If the consumer's change fails, the consumer finds the slot FREE or
+ * reused, and returns no event. If the canceller's change fails, the canceller tries again, or
+ * returns -ENOENT if the timer has ended. If a cancel comes before the owner's expiry, no handle
+ * enters the outbox. Consumers skip stale handles. A periodic or kept timer survives its delivery,
+ * so a cancel can succeed while the delivering call still returns the event.
  *
  * No timer is lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md). The
  * owner reads the pair at the scheduled time, or before it sleeps until that time.
@@ -160,13 +160,13 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	 * clears PUSHED. If PUSHED were set without an entry, no armer would push the slot again.
 	 * The push serves any claim that the pair has now.
 	 *
-	 * The count of looks has 18 bits. It misleads a thread only in this case:
+	 * The count of looks has 18 bits. The count misleads a thread only in this case:
 	 *
 	 *   - The owner processes the slot a multiple of 262,144 times, each time for a push of
 	 *     another thread.
 	 *   - Another thread then claims the push, and has not pushed yet.
 	 *
-	 * A timer armed before the other thread pushes may trust PUSHED, and waits till then.
+	 * A timer that is armed before the other thread pushes may wait until that push.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -283,8 +283,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_ARMED:
 		/*
 		 * The slack that was read may belong to a later timer than the pair. If the later
-		 * timer took over the schedule entry, its deadline is not earlier. So its instant
-		 * is not earlier than the result. If not, the slot is in the inbox.
+		 * timer took over the schedule entry, its deadline is not earlier. So the later
+		 * timer's instant is not earlier than the result. If it took over no entry, the
+		 * slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

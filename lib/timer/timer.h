@@ -55,7 +55,7 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* The work that a decision leaves to the thread that made it. */
+/* The work that a decision leaves to the thread that made the decision. */
 enum timer_left {
 	TIMER_NOTHING,
 	TIMER_WAKE, /* another thread pushes the slot; wake the owner if its promise is later */
@@ -73,7 +73,7 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* Leaves work: the caller must push the slot, unless another thread has claimed the push. */
+/* Returns work: the caller must push the slot, unless another thread has claimed the push. */
 static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 {
 	return (struct timer_outcome){
@@ -100,7 +100,8 @@ static inline struct pair timer_guess(const struct timer *timer)
 
 /*
  * Returns the pair to a reader that will not change it. The loop ends when the state is the same
- * before and after the load of the deadline. The timer then had this deadline and this state.
+ * before and after the load of the deadline. The timer then had the loaded deadline with the loaded
+ * state.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -179,8 +180,8 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
  * Confirm the caller's push of the slot, which was made for the claim in `*pair`. Set PUSHED,
- * unless the owner has processed the slot since the claim. Returns false if the owner has. Else
- * `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * unless the owner has processed the slot since the claim. Returns false if the owner has processed
+ * the slot; else `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
@@ -262,7 +263,7 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
-	/* A slot that is not ARMED needs no wake. A later armer wakes the owner if it must. */
+	/* A slot that is not ARMED needs no wake. A later armer wakes the owner if needed. */
 	return state_phase(pair.state) == TIMER_ARMED ? timer_instant_ns(timers, slot, pair)
 	                                              : UINT64_MAX;
 }
