@@ -30,7 +30,7 @@ struct order {
 	uint64_t price;       /* price in cents, written by the shop */
 	atomic_uint paid;     /* how often the cashier cancelled the order's timer: 0 or 1 */
 	atomic_uint late;     /* how often a payment came after the timer's expiry: 0 or 1 */
-	atomic_uint dropped;  /* how often a worker got the order: 0 or 1 */
+	atomic_uint dropped;  /* how often a worker got the overdue order: 0 or 1 */
 };
 
 static struct {
@@ -39,7 +39,7 @@ static struct {
 	struct timerhub_queue *payments; /* queue of the payments' timers, for the cashier */
 	struct order *orders;
 	unsigned count;
-	atomic_uint next; /* number of the next order */
+	atomic_uint next; /* number of the next order to put */
 } market;
 
 /* Ends the program if `r` is an error, because the sums would be wrong. */
@@ -128,8 +128,8 @@ static void *cashier(void *argument)
 		if (r != -ENOENT)
 			must("cancel", r);
 		/*
-		 * If the result is 0, no worker gets the order. If it is -ENOENT, a worker gets the
-		 * order.
+		 * If the result is 0, no worker gets the order. If the result is -ENOENT, a worker
+		 * gets the order.
 		 */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}

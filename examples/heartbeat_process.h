@@ -50,12 +50,12 @@ int process_watch(const struct process *process, int op, int fd, uint32_t events
 /*
  * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. -EMFILE: no
  * descriptor is left. Without a free descriptor the listener would stay readable, and the loop
- * would spin. So the call stops watching the listener, until process_listen() watches the listener
- * again.
+ * would spin. So process_accept() stops watching the listener, until process_listen() watches the
+ * listener again.
  */
 int process_accept(const struct process *process);
 
-/* Watches the listener, or stops watching it. */
+/* If `watch` is true, watches the listener, else stops watching the listener. */
 int process_listen(const struct process *process, bool watch);
 
 /* Returns the time on CLOCK_MONOTONIC, in ns. */

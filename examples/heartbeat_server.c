@@ -10,6 +10,7 @@
  * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
  *
  * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
+ *
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
  * silence after which the server closes a connection. STATUS_MS: the interval at which the server
  * prints its counters.
@@ -85,8 +86,8 @@ static void connection_farewell(int fd)
 
 /*
  * Called when a connection's timeout expires. If the batch of epoll events was full, a message may
- * still wait in the socket. So the function reads again, and closes the connection only if no
- * message waits.
+ * still wait in the socket. So connection_silent() reads again, and closes the connection only if
+ * no message waits.
  */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -151,7 +152,8 @@ static int handle(const struct epoll_event *events, int count)
 		else if (fd == server.process.listen_fd)
 			accept_all();
 		else if (fd == timerhub_loop_fd(server.loop))
-			server.figures.wakes++; /* the next turn does the work for this event */
+			/* for an event of the loop's fd, the next turn does the work */
+			server.figures.wakes++;
 		else if (connection_read(fd) < 0)
 			connection_close(fd, &server.figures.closed_peer);
 	}
@@ -165,7 +167,7 @@ static int run(void)
 
 	while (!stop) {
 		const uint64_t begin_ns = process_now_ns();
-		/* The turn must come just before the loop blocks. */
+		/* timerhub_loop_turn() must come just before epoll_wait() blocks. */
 		const int r = timerhub_loop_turn(server.loop);
 		if (r < 0)
 			return process_failed("turn", r);

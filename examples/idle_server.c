@@ -39,7 +39,7 @@ static void greet(struct timerhub_loop *loop, int epoll_fd, int fd)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = one };
 
 	if (!one || timerhub_timeout_add(loop, &one->idle, hang_up) < 0)
-		abort(); /* no memory */
+		abort(); /* the process has no memory */
 	one->fd = fd;
 	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)

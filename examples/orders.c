@@ -71,8 +71,8 @@ struct order {
 static struct {
 	struct timerhub_journal *journal;
 	int book;           /* descriptor of the book */
-	atomic_uint next;   /* number of the next order */
-	unsigned end;       /* first number after the last order */
+	atomic_uint next;   /* number of the next order to put */
+	unsigned end;       /* number after the last order of this run */
 	atomic_bool closed; /* true: all shops have put their orders */
 } market;
 

@@ -8,6 +8,7 @@
  * its counters.
  *
  * Usage: session_server [-p PORT] [-t IDLE_MS]
+ *
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
  * silence after which a session ends.
  */
@@ -111,7 +112,7 @@ class session
 	session(const session &) = delete;
 	session &operator=(const session &) = delete;
 
-	/* Returns false if the loop has no place for another timeout. */
+	/* Adds and sets the idle timeout. Returns false if the loop has timeouts_max timeouts. */
 	bool start();
 
 	/*
@@ -170,7 +171,8 @@ class server
 	timerhub::loop loop_;
 	descriptor epoll_, listener_, signals_;
 	bool stopping_ = false;
-	std::unordered_map<int, session> sessions_; /* the sessions by descriptor */
+	/* the sessions, by the descriptor of the socket */
+	std::unordered_map<int, session> sessions_;
 	/* after this timeout the server accepts again, if accept4() found no free descriptor */
 	timerhub::timeout<> retry_;
 };
@@ -201,8 +203,8 @@ bool session::go_on()
 }
 
 /*
- * Moves the idle timeout. The call cannot fail, because the timeout stays added while the session
- * exists, and the time is in range.
+ * Moves the idle timeout. The timeout stays added while the session exists, and the time is in
+ * range. So idle_.set() cannot fail.
  */
 void session::alive()
 {
@@ -214,7 +216,7 @@ bool session::receive()
 	const ssize_t count = recv(socket_.fd(), bytes_.data(), bytes_.size(), 0);
 
 	if (count <= 0) {
-		errno = count == 0 ? ECONNRESET : errno; /* go_on() must not see EAGAIN */
+		errno = count == 0 ? ECONNRESET : errno; /* go_on() would read EAGAIN as success */
 		return false;
 	}
 	length_ = static_cast<std::size_t>(count);

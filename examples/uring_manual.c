@@ -6,9 +6,9 @@
  * system call.
  *
  * Each FILE has lines "MS TEXT". The program prints TEXT MS milliseconds after it has read the
- * line. Without a FILE it reads standard input. A FILE may be a fifo. The loop itself reads the
- * files. With -t each file has a thread, which reads the file and arms the timers. The program ends
- * when all files have ended and all lines are printed.
+ * line. Without a FILE the program reads standard input. A FILE may be a fifo. The loop itself
+ * reads the files. With -t each file has a thread, which reads the file and arms the timers. The
+ * program ends when all files have ended and all lines are printed.
  *
  * Usage: uring_manual [-t] [FILE...]
  */
@@ -83,7 +83,7 @@ static uint64_t clock_ns(void)
 
 /*
  * Arms a timer. Any thread may call. A delay would count from the hub's last advance, which may be
- * long ago. So the deadline is absolute.
+ * long ago. So arm() uses an absolute deadline.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -146,7 +146,7 @@ static void file_has_read(struct file *file, int result)
 	char *end;
 
 	if (must(file->path, result) == 0) {
-		if (file->length > 0) /* the last line may have no newline */
+		if (file->length > 0) /* the last line of the file may have no newline */
 			line_read(file, file->bytes);
 		close(file->fd);
 		arm(0, file_over, file);

@@ -9,6 +9,7 @@
  * its counters.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
+ *
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
  * silence after which a connection ends. -P: use a plain ring, even if the kernel supports
  * IORING_SETUP_DEFER_TASKRUN.
@@ -202,7 +203,8 @@ static void accept_done(int result)
 	if (server.stopping)
 		return;
 	/*
-	 * Without a free descriptor or memory, an immediate accept would fail again. So wait first.
+	 * Without a free descriptor or memory, an immediate accept would fail again. So wait
+	 * ACCEPT_RETRY_NS first.
 	 */
 	if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM)
 		must("after", timerhub_after(server.queue, ACCEPT_RETRY_NS, 0, NULL));

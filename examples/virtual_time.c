@@ -3,8 +3,8 @@
  * Shows how to test code with timers without waiting for them: the test sets the clock of a manual
  * hub. A client tries to connect, and doubles its delay after each failure. run_until() advances
  * the clock to the time of each timer in turn, even of timers that callbacks arm. With a single
- * timerhub_advance() to the end, the client would make only one try. The reason is that a delay
- * armed in a callback counts from the time to which the clock was set.
+ * timerhub_advance() to the end, the client would make only one try. In a callback, a delay counts
+ * from the time to which the clock was set.
  *
  * If a try came at a wrong time, the exit status is 1.
  *
@@ -20,7 +20,10 @@
 
 enum { TRIES_MAX = 5 };
 
-/* The client, which is the tested code. It uses only a queue, and reads no clock of the system. */
+/*
+ * The client, which is the tested code. The client uses only a queue, and reads no clock of the
+ * system.
+ */
 struct client {
 	struct timerhub_queue *queue;
 	uint64_t delay_ns;            /* delay before the client's next try */

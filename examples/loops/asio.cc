@@ -28,8 +28,8 @@ namespace
 using boost::asio::posix::stream_descriptor;
 
 /*
- * Ends the program after an error, because a reminder could be lost. The function does not use
- * exit(), because a reader may call the function, and exit() would destroy objects in use.
+ * Ends the program after an error, because a reminder could be lost. A reader's thread may call
+ * must(), and exit() would destroy objects that other threads use. So must() does not call exit().
  */
 void must(const std::string &what, const std::error_code &error)
 {
@@ -44,7 +44,10 @@ void must(const std::string &what, bool good)
 	must(what, good ? std::error_code() : std::make_error_code(std::errc::io_error));
 }
 
-/* The reminders. Threads read the files, and the thread of the loop does all other work. */
+/*
+ * Reads and prints the reminders. Threads read the files, and the thread of the loop does all other
+ * work.
+ */
 class reminders
 {
       public:
@@ -117,12 +120,15 @@ class reminders
 			remind(line);
 		/*
 		 * A move of a timer, unlike an arm, cannot be refused. So the loop always learns of
-		 * the end.
+		 * the file's end.
 		 */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}
 
-	/* Handles a line "MS TEXT" on a reader's thread. The delay MS counts from this call. */
+	/*
+	 * Handles a line "MS TEXT" on a reader's thread. The delay MS counts from the call of
+	 * remind().
+	 */
 	void remind(const std::string &line)
 	{
 		auto made = std::make_unique<reminder>();
@@ -160,9 +166,11 @@ class reminders
 	}
 
 	timerhub::hub hub_;
-	timerhub::loop loop_;   /* declared after its hub, so destroyed before its hub */
-	int running_ = 0;       /* number of readers whose end the loop has not seen */
-	std::int64_t left_ = 0; /* lines of ended readers, minus printed lines; may be negative */
+	/* declared after `hub_`, so that the loop is destroyed before its hub */
+	timerhub::loop loop_;
+	int running_ = 0; /* number of readers whose end the loop has not seen */
+	/* number of lines of ended readers, minus printed lines; may be negative */
+	std::int64_t left_ = 0;
 	std::deque<reader> readers_;
 };
 
@@ -210,7 +218,7 @@ int main(int argc, char **argv)
 	watch watch(context, job.loop());
 
 	for (;;) {
-		must("turn", job.loop().turn()); /* immediately before the loop blocks */
+		must("turn", job.loop().turn()); /* immediately before run_one() blocks */
 		if (!job.left())
 			return 0;
 		context.run_one();

@@ -22,7 +22,7 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 	struct epoll_event events[8];
 
 	for (;;) {
-		const int r = timerhub_loop_turn(loop); /* immediately before epoll blocks */
+		const int r = timerhub_loop_turn(loop); /* immediately before epoll_wait() blocks */
 		if (r < 0 || !reminders_left())
 			return r;
 		const int count = epoll_wait(epoll_fd, events, 8, -1);

@@ -28,7 +28,7 @@ static gboolean before_blocking(GSource *argument, gint *timeout)
 
 static gboolean readable(GSource *source, GSourceFunc callback, gpointer argument)
 {
-	(void)source; /* the event only wakes the loop; the turn does the work */
+	(void)source; /* the event only wakes GLib; timerhub_loop_turn() does the work */
 	(void)callback;
 	(void)argument;
 	return G_SOURCE_CONTINUE;

@@ -48,7 +48,8 @@ static int run(struct io_uring *ring, struct timerhub_loop *loop)
 	int r = watch(ring, fd);
 
 	while (r == 0 || r == -EINTR) {
-		r = timerhub_loop_turn(loop); /* immediately before the ring blocks */
+		/* immediately before the program blocks in the ring */
+		r = timerhub_loop_turn(loop);
 		if (r < 0 || !reminders_left())
 			return r;
 		r = io_uring_submit_and_wait_timeout(ring, &cqe, 1, NULL, NULL);

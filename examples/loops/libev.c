@@ -19,7 +19,7 @@ static void before_blocking(struct ev_loop *loop, ev_prepare *watcher, int reven
 
 static void readable(struct ev_loop *loop, ev_io *watcher, int revents)
 {
-	(void)watcher; /* the event only wakes the loop; the turn does the work */
+	(void)watcher; /* the event only wakes libev; timerhub_loop_turn() does the work */
 	if ((revents & EV_ERROR) != 0)
 		ev_break(loop, EVBREAK_ALL);
 }

@@ -13,14 +13,14 @@
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
-	(void)fd; /* the event only wakes the loop; the turn does the work */
+	(void)fd; /* the event only wakes libevent; timerhub_loop_turn() does the work */
 	(void)what;
 	(void)argument;
 }
 
 /*
- * Runs the loop. The event is level-triggered. With EV_ET it would be edge-triggered, and would
- * work too.
+ * Runs the loop. The event of the timerhub loop's fd is level-triggered. An edge-triggered event
+ * (EV_ET) would work too.
  */
 static int run(struct event_base *base, struct timerhub_loop *loop)
 {

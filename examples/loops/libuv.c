@@ -20,13 +20,14 @@ static void before_blocking(uv_prepare_t *prepare)
 {
 	if (timerhub_loop_turn(timeouts.loop) >= 0 && reminders_left())
 		return;
-	uv_close((uv_handle_t *)prepare, NULL); /* libuv's loop ends with its last handle */
+	/* libuv's loop ends when its last handle is closed */
+	uv_close((uv_handle_t *)prepare, NULL);
 	uv_close((uv_handle_t *)&timeouts.poll, NULL);
 }
 
 static void readable(uv_poll_t *poll, int status, int events)
 {
-	(void)poll; /* the event only wakes the loop; the turn does the work */
+	(void)poll; /* the event only wakes libuv; timerhub_loop_turn() does the work */
 	(void)status;
 	(void)events;
 }

@@ -36,12 +36,12 @@ static struct {
 	struct reader *readers;
 	int reader_count;
 	int running;  /* number of readers whose end the loop has not seen */
-	int64_t left; /* lines of ended readers, minus printed lines; may be negative */
+	int64_t left; /* number of lines of ended readers, minus printed lines; may be negative */
 } job;
 
 /*
- * Ends the program after an error, because a reminder could be lost. The function does not use
- * exit(), because a reader may call the function, and exit() would clean up objects in use.
+ * Ends the program after an error, because a reminder could be lost. A reader's thread may call
+ * must(), and exit() would clean up objects that other threads use. So must() does not call exit().
  */
 static void must(const char *what, int error)
 {
@@ -83,7 +83,7 @@ static void reader_over(const struct timerhub_event *event)
 
 /* ---- on a reader's thread ---- */
 
-/* Gives a line "MS TEXT" to the loop's thread. The delay MS counts from this call. */
+/* Gives a line "MS TEXT" to the loop's thread. The delay MS counts from the call of remind(). */
 static void remind(const char *line)
 {
 	uint64_t delay_ms;

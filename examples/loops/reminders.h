@@ -17,10 +17,10 @@
 #include <timerhub_loop.h>
 
 /*
- * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error, even
- * later, the program prints the error and exits. The event loop must call timerhub_loop_turn()
- * immediately before it blocks, and poll timerhub_loop_fd() for reading. If the descriptor is
- * readable, the next turn does the work.
+ * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error the
+ * program prints the error and exits, even if the error comes later. The event loop must call
+ * timerhub_loop_turn() immediately before it blocks, and poll timerhub_loop_fd() for reading. If
+ * the descriptor is readable, the next turn does the work.
  */
 struct timerhub_loop *reminders_open(int file_count, char **files);
 

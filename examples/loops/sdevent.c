@@ -33,7 +33,7 @@ static int before_blocking(sd_event_source *source, void *loop)
 
 static int readable(sd_event_source *source, int fd, uint32_t revents, void *loop)
 {
-	(void)source; /* the event only wakes the loop; the turn does the work */
+	(void)source; /* the event only wakes sd-event; timerhub_loop_turn() does the work */
 	(void)fd;
 	(void)revents;
 	(void)loop;

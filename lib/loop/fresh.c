@@ -10,7 +10,7 @@
 #include "loop/round_to_grid.h"
 #include "loop/scheduling.h"
 
-#define FRESH_AHEAD 12 /* memory is prefetched this number of list entries in advance */
+#define FRESH_AHEAD 12 /* number of list entries by which fresh_fetch() prefetches in advance */
 
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -45,7 +45,7 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
 	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
-	/* A deadline up to this value stays below UINT64_MAX when `passed_ns` is added. */
+	/* The largest deadline that stays below UINT64_MAX when `passed_ns` is added. */
 	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
 	uint32_t count = front->fresh_count;
 
@@ -60,7 +60,8 @@ void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		timeout->fresh = 0;
 		if (deadline_ns <= near_ns)
 			deadline_ns += passed_ns;
-		else if (deadline_ns != UINT64_MAX) /* the timeout was not stopped */
+		/* UINT64_MAX would mean that the timeout was stopped */
+		else if (deadline_ns != UINT64_MAX)
 			deadline_ns = fresh_far_ns(deadline_ns - base_ns, now_ns);
 		timeout->deadline_ns = deadline_ns;
 		if (deadline_ns < timeout->filed_ns)
@@ -93,8 +94,8 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 }
 
 /*
- * Prefetch the memory that later entries of the list need. The memory of a long list is not in the
- * cache.
+ * Prefetch the memory that later entries of the list need. The timeouts of a long list are not in
+ * the cache.
  */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {

@@ -13,14 +13,14 @@
 
 /*
  * Add the time since the last reading of the clock to the deadlines that were set by delay.
- * `now_ns` is a new reading of the clock. After the call, new delays count from `now_ns`.
+ * `now_ns` is a new reading of the clock. After fresh_move_on() new delays count from `now_ns`.
  */
 void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns);
 
 /* Put the timeout's place into the list of places that fresh_file() checks. */
 void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* Remove the timeout from the array `fresh`. */
+/* Remove the timeout from the loop's array `fresh`. */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*

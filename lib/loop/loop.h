@@ -15,11 +15,11 @@
 
 /* A page that the kernel sets to zero in a forked child process. */
 struct loop_living {
-	uint32_t is_parent; /* 1 in the process that opened the loop */
+	uint32_t is_parent; /* 1 in the process that opened the loop; 0 in a forked child */
 };
 
 struct timerhub_loop {
-	/* The inline calls use `front`, so it must be the first member of the loop. */
+	/* The inline calls use `front`. So `front` must be the first member of the loop. */
 	struct timerhub_loop_front front;
 	uint64_t thread;     /* number of the thread that opened the loop, from loop_thread() */
 	uint64_t turn_ns;    /* the last turn's last reading of the clock */

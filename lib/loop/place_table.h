@@ -16,7 +16,7 @@ struct place {
 	/* the timeout that has the place; NULL: the place is free */
 	struct timerhub_timeout *timeout;
 	timerhub_timeout_fn *fn; /* callback of the timeout */
-	/* The next members are valid only while the place is free. */
+	/* The members `filed_ns` to `grid` are valid only while the place is free. */
 	uint64_t filed_ns; /* time of the place's schedule entry; UINT64_MAX: no entry */
 	uint32_t next;     /* the next free place, or SLOT_NONE */
 	uint8_t is_listed; /* 1: the place is in the loop's list */
@@ -36,8 +36,8 @@ int places_open(struct places *places, uint32_t max);
 void places_close(struct places *places);
 
 /*
- * Give the timeout a free place, and the schedule entry of this place. The function takes the place
- * that was freed last. Returns false if no place is free.
+ * Give the timeout a free place, and the schedule entry of this place. places_take() takes the
+ * place that was freed last. If no place is free, returns false.
  */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 

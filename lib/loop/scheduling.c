@@ -54,7 +54,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 
 /* ---- before the loop blocks ---- */
 
-/* A turn corrects at most this many schedule entries. */
+/* The most schedule entries that a turn corrects. */
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
@@ -71,15 +71,15 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Check the place's schedule entry. If the entry is stale, correct it and return false. If it is
- * right, return true.
+ * Check the place's schedule entry. If the entry is stale, correct the entry and return false. If
+ * the entry is right, return true.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* The next turn checks an entry that is due. */
+	/* Leave an entry that is due, because the next turn checks such an entry. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -94,7 +94,10 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	return false;
 }
 
-/* Most turns correct nothing. If this function were inline, every turn would save its registers. */
+/*
+ * Most turns correct nothing. If loop_correct_first() were inline, every turn would save its
+ * registers.
+ */
 static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
 {
 	uint64_t true_ns = UINT64_MAX;
@@ -114,7 +117,7 @@ static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *l
 		}
 	}
 	loop->next_ns = schedule_next_ns(&loop->schedule);
-	loop->is_stirred = count > 0; /* the next turn continues the corrections */
+	loop->is_stirred = count > 0; /* true if corrections are left for the next turn */
 }
 
 void loop_rest(struct timerhub_loop *loop)

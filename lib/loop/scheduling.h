@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules timeouts, and checks the timeouts whose schedule entry has come up. A schedule entry
- * says when to check a place. A schedule entry is never later than the deadline of the place's
- * timeout.
+ * says when to check a place. When a turn has ended, a schedule entry is never later than the
+ * deadline of its place's timeout.
  */
 #ifndef TIMERHUB_SCHEDULING_H
 #define TIMERHUB_SCHEDULING_H
@@ -18,8 +18,8 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 
 /*
  * Check the place, whose entry at `at_ns` was taken out of the schedule. If the place's timeout is
- * due now and no other timeout is due before, returns the timeout. Otherwise returns NULL. If the
- * timeout is set but may not expire yet, the function schedules it again.
+ * due now and no other timeout is due before, returns the timeout. Otherwise loop_recheck() returns
+ * NULL. If the timeout is set but may not expire yet, loop_recheck() schedules the timeout again.
  */
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
@@ -27,7 +27,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
  * Correct the earliest schedule entries before the loop blocks, and compute the time at which the
  * loop must wake. If the earliest entry is exact, and its timeout was moved since, schedule the
  * timeout again. If the timeout was stopped, remove the entry. An entry on the grid stays, because
- * other timeouts are scheduled at the same time. The function checks at most 256 entries.
+ * other timeouts are scheduled at the same time. loop_rest() checks at most 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

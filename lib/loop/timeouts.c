@@ -11,8 +11,8 @@
 #include "loop/fresh.h"
 
 /*
- * The macros of timerhub_loop.h replace these names by inline calls. This file defines the
- * functions.
+ * Macros of timerhub_loop.h replace three names of functions by inline calls. Undefine the macros,
+ * because this file defines the functions.
  */
 #undef timerhub_timeout_set
 #undef timerhub_timeout_set_at
@@ -29,7 +29,8 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	/*
-	 * If the timeout is not added, the loop may be freed. So check the timeout before the loop.
+	 * If the timeout is not added, the loop may be freed. So check the timeout before the loop
+	 * is used.
 	 */
 	if (!loop || !timeout || timeout->owner == 0)
 		return -EINVAL;

@@ -7,8 +7,8 @@
  * Callbacks are called in order of deadline. The schedule returns places in order of scheduled
  * time. If a place was scheduled before its deadline and the deadline has passed, the turn first
  * schedules the place again at its deadline, and calls its callback only when the schedule returns
- * the place again. A timeout that a callback sets is fresh or listed until the turn ends. Such a
- * timeout does not expire before the end of the turn.
+ * the place again. A timeout that a callback sets is fresh or listed until the turn ends. A fresh
+ * or listed timeout does not expire before the end of the turn.
  */
 #include <errno.h>
 
@@ -17,7 +17,8 @@
 
 #define TURN_CALLBACKS_MAX 256 /* most callbacks in one turn */
 #define TURN_EVENTS_MAX 128    /* most callbacks of the queue in one turn */
-#define TURN_AHEAD 12          /* memory is prefetched this number of takes in advance */
+/* number of takes from the schedule by which turn_fetch() prefetches in advance */
+#define TURN_AHEAD 12
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
@@ -109,7 +110,10 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	/* The callbacks have taken time and may have set timeouts. So read the clock again. */
+	/*
+	 * The callbacks have taken time and may have set timeouts. So turn_end() reads the clock
+	 * again.
+	 */
 	if (turn->called > 0 || turn->is_dispatching)
 		turn_read(loop);
 	loop->front.turning = 0;

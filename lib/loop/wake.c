@@ -18,8 +18,8 @@
 #include "base/bits.h"
 
 /*
- * The loop treats this time and later times as never. The time is below the latest deadline of a
- * hub.
+ * The loop treats WAKE_MAX_NS and later times as never. WAKE_MAX_NS is below the latest deadline of
+ * a hub.
  */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
@@ -91,7 +91,7 @@ static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t n
 	int result;
 
 	if (is_due && has_gone_off)
-		return true; /* the fd is already readable, and stays readable */
+		return true; /* the timerfd is already readable, and stays readable */
 	/*
 	 * If the wall clock was set, the timerfd stays readable until the loop sets the timerfd
 	 * again.

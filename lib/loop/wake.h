@@ -29,7 +29,7 @@ struct wake {
  * errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Close the queue and the timerfd. The wake may be only partly open. Allowed in a forked child. */
+/* Close the queue and the timerfd. The wake may be only partly open. A forked child may call. */
 void wake_close(struct wake *wake);
 
 /*
