@@ -49,7 +49,7 @@ enum {
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
 /*
- * An entry of the book. The size of an entry must divide the size of a page. Otherwise a kill could
+ * An entry of the book. If the size of an entry did not divide the size of a page, a kill could
  * leave half an entry in the file.
  */
 struct entry {

@@ -140,16 +140,17 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* this clock stands still while the machine is suspended */
-	/* This clock runs during a suspend. A timer due during a suspend expires after it. */
+	/* Counts suspended time. A timer that is due during a suspend expires after the suspend. */
 	TIMERHUB_CLOCK_BOOTTIME = 1,
 	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, in ns since 1970 */
 };
 
 /*
  * The ways in which the owner thread can sleep. If the config says AUTO, the environment variable
- * TIMERHUB_SLEEPER may choose the way. The variable's value `poll` means TIMERHUB_SLEEPER_POLL,
- * which valgrind needs. The value `uring` means TIMERHUB_SLEEPER_URING. The library ignores any
- * other value of the variable. In a set-user-ID program the library ignores the variable.
+ * TIMERHUB_SLEEPER may choose how the owner sleeps. The variable's value `poll` means
+ * TIMERHUB_SLEEPER_POLL, which valgrind needs. The value `uring` means TIMERHUB_SLEEPER_URING. The
+ * library ignores any other value of the variable. In a set-user-ID program the library ignores the
+ * variable.
  */
 enum timerhub_sleeper {
 	TIMERHUB_SLEEPER_AUTO = 0,  /* io_uring if the kernel permits io_uring, else ppoll(2) */
@@ -164,8 +165,8 @@ enum timerhub_sleeper {
  * TIMERHUB_KEEP is a flag of struct timerhub_spec, and makes a kept timer. The handle of a kept
  * timer stays valid after the expiry. After its delivery a kept timer is idle until it is re-armed
  * or cancelled. An idle timer has no deadline, and keeps its slot. So a program can call
- * timerhub_rearm() for each heartbeat of a connection. Such a re-arm cannot fail, even if it races
- * with the expiry. TIMERHUB_KEEP cannot be combined with an interval.
+ * timerhub_rearm() for each heartbeat of a connection. The re-arm of a kept timer cannot fail, even
+ * if it races with the expiry. TIMERHUB_KEEP cannot be combined with an interval.
  */
 #define TIMERHUB_KEEP (1u << 1)
 
@@ -430,12 +431,13 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  *
  *   0        The timer is cancelled. Its callbacks on other threads have returned. The call does
  *            not wait for the caller's own callback.
- *   -ENOENT  Another caller has cancelled the timer, or the timer is a one-shot. The call has
- *            waited for no callback. Do not free the memory that the timer's data points at.
+ *   -ENOENT  Another caller has cancelled the timer, or the timer is a one-shot.
+ *            timerhub_cancel_sync() has not waited for callbacks on other threads. Do not free the
+ *            memory that the timer's data points at.
  *
  * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock. The
- * library cannot see when a thread has handled an event that a drain or wait has returned. So
- * timerhub_cancel_sync() does not wait for such events.
+ * library cannot see when a thread has handled a returned event. So timerhub_cancel_sync() does not
+ * wait for events that a drain or wait has returned.
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 

@@ -21,10 +21,10 @@
  * due at once. A call with a time that is too large, or NaN, returns ERANGE.
  *
  * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator() is
- * stored in the timer's data. Arming such a small callable allocates nothing, and each expiry calls
- * a copy of the callable. A function pointer and a lambda that captures `this` are small callables.
- * timerhub::is_small_v tells whether a type is a small callable. Any other callable is stored in
- * one block of the heap, and the address of the callable does not change.
+ * stored in the timer's data. Arming a timer with a small callable allocates nothing, and each
+ * expiry calls a copy of the callable. A function pointer and a lambda that captures `this` are
+ * small callables. timerhub::is_small_v tells whether a type is a small callable. Any other
+ * callable is stored in one block of the heap, and the address of the callable does not change.
  *
  * Threads. Any number of threads at once may make const calls on an object. Calls that are not
  * const change the object. While a thread makes a call that is not const, no other thread may make
@@ -88,8 +88,8 @@
 #include "timerhub_loop.h"
 
 /*
- * Programs use the names of this namespace in the form timerhub::hub. The end of this header
- * defines that form.
+ * Programs use the names of this namespace in the form timerhub::hub. The end of timerhub.hpp
+ * defines the form timerhub::hub.
  */
 namespace timerhub_cpp
 {
@@ -148,8 +148,8 @@ namespace detail
 {
 
 /*
- * `out_of_range` stands for a time that does not fit into 64 bits. No hub accepts such a time, so
- * the calls of timerhub.h return -ERANGE.
+ * `out_of_range` stands for a time that does not fit into 64 bits. No hub accepts `out_of_range` as
+ * a time, so the calls of timerhub.h return -ERANGE.
  */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
@@ -748,8 +748,8 @@ class timer
 	}
 
 	/*
-	 * Arm the timer without a deadline. It does not expire before expires_after() or
-	 * expires_at().
+	 * Arm the timer without a deadline. The timer does not expire before a call of
+	 * expires_after() or expires_at().
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,

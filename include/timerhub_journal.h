@@ -40,8 +40,8 @@ struct timerhub_journal;
 
 /*
  * One delivery of a task to a worker. Data and key stay valid until done, retry or park of this
- * delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery. Before that,
- * data and key stay valid even if the task ends or another worker takes the task.
+ * delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery. Data and key
+ * of the delivery stay valid even if the task ends or another worker takes the task.
  */
 struct timerhub_task {
 	uint64_t id;     /* the task's id; never 0, and never used again in this journal */
@@ -150,7 +150,9 @@ struct timerhub_journal_report {
 	uint64_t segments; /* number of files of the log that the check has read */
 	uint64_t records;  /* number of valid records in the files that the check has read */
 	uint64_t tasks;    /* number of live tasks at the end of the log */
-	/* Number of torn bytes at the end of the log. The next open cuts them off. */
+	/*
+	 * Number of torn bytes at the end of the log. The next open cuts these bytes off the log.
+	 */
 	uint64_t torn_bytes;
 	uint64_t segment;  /* number of the file with the first fault, or of the last file */
 	uint64_t offset;   /* offset of the fault in the file, or end of the last valid record */
@@ -186,17 +188,17 @@ TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
 
 /*
  * Stop a journal: from now on no take blocks. Tasks that are due when the journal is stopped are
- * still delivered. When no such task is left, the current take and every later take return
- * -ESHUTDOWN. A stop cannot be undone. All other calls on the journal work as before. `journal` may
- * be NULL. In a forked child timerhub_journal_stop() does nothing.
+ * still delivered. When no task that was due at the stop is left, the current take and every later
+ * take return -ESHUTDOWN. A stop cannot be undone. All other calls on the journal work as before.
+ * `journal` may be NULL. In a forked child timerhub_journal_stop() does nothing.
  */
 TIMERHUB_API void timerhub_journal_stop(struct timerhub_journal *journal);
 
 /*
  * Returns a descriptor that is readable when take would not block. The program may poll the
  * descriptor, and must not read or close it. The descriptor may be readable although no task is
- * due, for example after another thread took the task. In this case the next take returns 0 and
- * makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
+ * due, for example after another thread took the task. If no task is due, the next take returns 0
+ * and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
 
@@ -428,8 +430,8 @@ TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
 /*
  * Returns a descriptor that is readable when completions of submits wait. The program may poll the
  * descriptor, and must not read or close it. The descriptor may be readable without a completion.
- * In this case timerhub_journal_completions() returns 0 and makes the descriptor unreadable.
- * Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
+ * If no completion waits, timerhub_journal_completions() returns 0 and makes the descriptor
+ * unreadable. Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
  */
 TIMERHUB_API int timerhub_journal_completion_fd(struct timerhub_journal *journal);
 

@@ -12,7 +12,7 @@
  * schedules the timeout again. The TCP code of the Linux kernel uses this method for its
  * retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about
  * an eighth of the remaining time, as in the kernel's timer wheel (kernel/time/timer.c). So
- * timeouts of one length share scheduled times, and the loop reads them together.
+ * timeouts of one length share scheduled times, and the loop reads these timeouts together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. At first the delay counts from the
@@ -32,7 +32,7 @@
  * and removed.
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). The timeout's address must not
- * change until timerhub_timeout_remove() or timerhub_loop_close(). After these two calls the
+ * change until timerhub_timeout_remove() or timerhub_loop_close(). After a remove or close the
  * library holds no pointer to the timeout. The program may then free the timeout's memory, even
  * inside the timeout's own callback.
  *
@@ -210,10 +210,10 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 
 /*
  * The frequent cases of timerhub_timeout_set(), _set_at() and _stop() are inline. The functions of
- * the library handle all other cases and all mistakes. A program that writes the name in
- * parentheses, as in (timerhub_timeout_set)(...), calls the function of the library. In the inline
- * calls, one comparison of `owner` detects a wrong thread, a wrong loop and a timeout that is not
- * added.
+ * the library handle all other cases and all mistakes. If a program writes the name of the call in
+ * parentheses, as in (timerhub_timeout_set)(...), it calls the function of the library. In the
+ * inline calls, one comparison of `owner` detects a wrong thread, a wrong loop and a timeout that
+ * is not added.
  */
 #if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 #define TIMERHUB_LOOP_INLINE 1

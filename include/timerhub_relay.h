@@ -23,7 +23,7 @@
  * call of this library.
  *
  * Every call that sends a request to Redis may return one of the following network errors. After
- * any of them except -ETIMEDOUT, the queue has not changed.
+ * any network error except -ETIMEDOUT, the queue has not changed.
  *
  *   -ETIMEDOUT     The request was sent and not answered in time. It is unknown whether Redis has
  *                  executed it. The caller may repeat the call.
@@ -60,8 +60,8 @@ struct timerhub_relay;
 
 /*
  * A task that a taker has taken. The task's data stays valid until done or retry of the task
- * returns 0, -ESTALE or -ENOENT, or until the taker releases the task. Before that, the data stays
- * valid even if the task ends or another taker takes the task.
+ * returns 0, -ESTALE or -ENOENT, or until the taker releases the task. The data stays valid even if
+ * the task ends or another taker takes the task.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
@@ -196,8 +196,8 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 /*
  * Stop a relay: from now on take neither waits nor sends a request to Redis. Threads blocked in
  * take return, and later takes return at once. Tasks that were already read from Redis are still
- * delivered. When no such task is left, take always returns -ESHUTDOWN. A stop cannot be undone.
- * All other calls on the relay work as before. `relay` may be NULL.
+ * delivered. When no task that was read before the stop is left, take always returns -ESHUTDOWN. A
+ * stop cannot be undone. All other calls on the relay work as before. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
@@ -214,8 +214,8 @@ TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
  * Returns a descriptor that is readable when take would not block. The program may poll the
  * descriptor, and must not read or close it. From the first call of timerhub_relay_fd() on, the
  * library takes one task from Redis in advance. The lease of this task begins when the library
- * takes the task. The descriptor may be readable although no task is left. In this case the next
- * take returns 0 and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
+ * takes the task. The descriptor may be readable although no task is left. If no task is left, the
+ * next take returns 0 and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 

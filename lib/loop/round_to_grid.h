@@ -14,9 +14,8 @@
 #include "base/bits.h"
 
 /*
- * If a deadline is less than GRID_NEAR_NS after its grid time, the deadline and its grid time are
- * in the same bucket of the wheel. A timeout with such a deadline is scheduled exactly at the
- * deadline.
+ * If a deadline is less than GRID_NEAR_NS after its grid time, the timeout is scheduled exactly at
+ * the deadline. The reason is that the grid time would be in the same bucket of the wheel.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << 16)
 
@@ -38,10 +37,10 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
  * Returns the grid, as a shift, on which to schedule a timeout again. The timeout's entry on the
  * grid `before` has come up `rest_ns` before the deadline. Usually the remaining time is short
  * because the timeout was moved some time ago. A timeout that was moved has the same length as
- * before, and keeps the grid. If the remaining time permits a coarser grid, the function returns
- * the coarser grid. If the entry was exact and a step of the grid is more than a quarter of the
- * remaining time, the grid was chosen for a longer timeout. In this case the function returns a
- * finer grid.
+ * before, and keeps the grid. If the remaining time permits a coarser grid, grid_next() returns the
+ * coarser grid. If the entry was exact and a step of the grid is more than a quarter of the
+ * remaining time, the grid was chosen for a longer timeout. For a shorter timeout grid_next()
+ * returns a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {

@@ -79,7 +79,7 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 	struct place *place = &loop->places.table[index];
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* Leave an entry that is due, because the next turn checks such an entry. */
+	/* Leave an entry that is due, because the next turn checks all due entries. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;

@@ -119,9 +119,9 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	wake->set_ns = next_ns;
 	/*
 	 * The re-arm fails only if the program has cancelled the loop's kept timer. The program can
-	 * get the handle of this timer only from timerhub_each(). After such a cancel the
-	 * descriptor does not become readable, but timerhub_loop_timeout() still returns the right
-	 * time.
+	 * get the handle of this timer only from timerhub_each(). If the program has cancelled the
+	 * kept timer, the descriptor does not become readable, but timerhub_loop_timeout() still
+	 * returns the right time.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
