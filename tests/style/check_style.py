@@ -21,7 +21,7 @@ COLUMNS = 100
 FUNCTION_LINES = 70
 CLANG_FORMAT = 14
 
-# Each foreign header may be included by these files only.
+# For each header of another library or of the system: the files of lib/ that may include it.
 HOMES = {
     "hiredis/hiredis.h": {"relay/wire.c"},
     "liburing.h": {"owner/sleeper_uring.c"},
@@ -45,7 +45,8 @@ HOMES = {
     "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
 }
 
-# Exceptions from FORBIDDEN_IN_LIB.
+# For a file of lib/: the word that the file may contain although FORBIDDEN_IN_LIB excludes the
+# word.
 ALLOWED = {"lib/journal/lock.h": "pthread_mutex"}
 
 FORBIDDEN_IN_LIB = {
@@ -56,7 +57,8 @@ FORBIDDEN_IN_LIB = {
     r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
 }
 
-# Plain English: the words that the rules in CONTRIBUTING.md exclude.
+# Words that comments and documents must not contain, because CONTRIBUTING.md asks for plain
+# English.
 PROSE = {
     re.compile(r"\b(?:who|whoever|whom|somebody|someone|nobody|anybody|anyone|everybody|he|him|his|"
                r"himself)\b", re.IGNORECASE): "name the actor",
@@ -69,7 +71,8 @@ PROSE = {
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
 
-# A program of tests, and the part of its name that may be listed in its meson.build.
+# The file name of a test program. Its meson.build may list the whole name, or only the part in
+# parentheses.
 TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
@@ -440,7 +443,7 @@ def check_functions(sources):
             if line.strip() == "{" and not is_scope(source.lines[index - 1]):
                 begins[indent] = index
             elif line[len(indent):].startswith("}") and begin is not None:
-                # The line with the function's name counts too.
+                # The line with the function's name counts as a line of the function too.
                 if index - begin + 2 >= FUNCTION_LINES:
                     complaints.append(source.at(begin, f"a function of {index - begin + 2} lines"))
                 begins[indent] = None
@@ -448,7 +451,8 @@ def check_functions(sources):
 
 
 def check_lines(sources):
-    # The words are written in two halves, so that this file does not contain them.
+    # Marks of unfinished work. Each word is written in two halves, so that this file does not
+    # contain the word.
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     complaints = []
     for source in sources:

@@ -12,7 +12,7 @@ import check_style
 
 SPDX = "/* SPDX-License-Identifier: MIT */\n"
 
-# The smallest tree without a fault.
+# A small source tree without a fault. Each test changes the tree and expects one complaint.
 GOOD = {
     ".clang-format": "DisableFormat: true\nSortIncludes: Never\n",
     "meson.build": "# SPDX-License-Identifier: MIT\n",
