@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest program of a user, in C11 and in C++17. The program opens a hub, arms a timer, waits
- * for it, and prints the version.
+ * A small program that uses the library, compiled as C11 and as C++17. The program opens a hub,
+ * arms a timer, waits for the timer, and prints the library's version.
  */
 #include <stdio.h>
 #include <timerhub.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest program that uses the relay, in C11 and in C++17. No server is running, so the
- * library must report this. The program prints the version.
+ * A small program that uses the relay, compiled as C11 and as C++17. No Redis server is running, so
+ * timerhub_relay_open() must return -ECONNREFUSED. The program prints the library's version.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -21,8 +21,8 @@ cp "$root"/include/*.h "$copy/include/"
 "$root/tools/abi" "$library"
 "$root/tools/abi" "$journal"
 
-# falsified WANTED SED-COMMAND... changes the description by sed, and compares the library with it.
-# tools/abi must say WANTED, which is good or bad.
+# falsified WANTED SED-COMMAND... changes the description of the ABI by sed, and compares the
+# library with the changed description. tools/abi must say WANTED, which is good or bad.
 falsified() {
 	local wanted=$1 got=good
 	shift
@@ -43,25 +43,28 @@ event="class-decl name='timerhub_event'"
 config="class-decl name='timerhub_config'"
 member="/offset-in-bits='256'/,/<\/data-member>/d"
 
-# The description has a function more than the library, as a symbol only.
+# The changed description has one function more than the library, only as a symbol.
 falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
-# In the description a member is 32 bits further on.
+# In the changed description a member of a struct is 32 bits further on.
 falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
-# In the description a struct without a size member is shorter.
+# In the changed description a struct without a size member is shorter.
 falsified bad -e "/$event/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$event/,/<\/class-decl>/{$member}"
-# In the description a function lacks a parameter.
+# In the changed description a function lacks a parameter.
 falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/name='max'/d}"
-# In the description an option struct is shorter. This is allowed, since option structs may grow.
+# In the changed description an option struct is shorter than in the library. tools/abi must allow a
+# longer struct in the library, because option structs may grow.
 falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$config/,/<\/class-decl>/{$member}"
-# The end of the description is missing.
+# The end of the changed description is missing.
 falsified bad -e "20,\$d"
-# The description lacks a function. This is allowed, since functions may be added.
+# The changed description lacks a function of the library. tools/abi must allow the additional
+# function.
 falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \
 	-e "/elf-symbol name='timerhub_wait'/d"
 
-# tagged TAG SED-COMMAND makes a release named TAG whose description is changed by sed.
+# tagged TAG SED-COMMAND makes a release with the name TAG, whose description of the ABI is changed
+# by sed.
 tagged() {
 	local git=(git -C "$copy" -c user.name=test -c user.email=test@localhost)
 	sed -e "$2" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
@@ -71,7 +74,8 @@ tagged() {
 	cp "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"
 }
 
-# told WANTED LINE compares. tools/abi must say WANTED and print LINE about the release.
+# told WANTED LINE compares the library with the last release. tools/abi must say WANTED and print
+# LINE about the release.
 told() {
 	local got=good
 	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad
@@ -89,7 +93,7 @@ if command -v git >/dev/null; then
 	told bad 'against v1'
 	tagged v2 ''
 	told good 'against v2'
-	# A release with another soname may have had any ABI.
+	# If the last release has another soname, its ABI may differ in any way.
 	tagged v3 "1s/soname='[^']*'/soname='libtimerhub.so.9'/; $lost"
 	told good 'v3 had another soname: not compared with'
 fi
@@ -103,7 +107,8 @@ config="class-decl name='timerhub_journal_config'"
 falsified bad -e "s/\(<elf-symbol name='timerhub_journal_\)put\('.*\)/&\n\1lost\2/"
 falsified bad -e "/$task/,/<\/class-decl>/s/bits='128'/bits='160'/"
 falsified bad -e "/$retry/,/<\/function-decl>/{/name='delay_ns'/d}"
-# The last member of this option struct is reserved.
+# The changed description lacks the last member of an option struct, which is reserved. tools/abi
+# must allow this difference.
 falsified good -e "/$config/s/size-in-bits='384'/size-in-bits='352'/" \
 	-e "/$config/,/<\/class-decl>/{/offset-in-bits='352'/,/<\/data-member>/d}"
 falsified good -e "/function-decl name='timerhub_journal_check'/,/<\/function-decl>/d" \

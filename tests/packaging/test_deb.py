@@ -32,7 +32,7 @@ WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhu
           "libtimerhub-relay0", "libtimerhub-relay-dev", "timerhub-relay", "timerhub-tools"}
 USERS = ["gcc", "libc6-dev", "pkg-config"]
 DPKG = pathlib.Path("/var/lib/dpkg")
-# Files that a small root leaves out.
+# Files of packages that are not copied into the root.
 UNWANTED = re.compile(r"/usr/share/(doc|info|locale|man|lintian)/")
 
 
@@ -160,7 +160,8 @@ def make_root(root, installed, names):
             shutil.copy(path, database / "triggers")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n", encoding="utf-8")
     (root / "etc/group").write_text("root:x:0:\n", encoding="utf-8")
-    # The compiler's package runs these commands when it is configured.
+    # The packages' configuration scripts would run these commands. The scripts do not run in this
+    # root.
     in_new_root(root, "ldconfig && "
                 "update-alternatives --quiet --install /usr/bin/cc cc /usr/bin/gcc 20")
 
@@ -177,8 +178,9 @@ def check_packages(debs):
     names = {path.name.split("_")[0] for path in debs}
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
-    # A program depends on the package of one soname, so a package of the next soname does not
-    # satisfy it. The journal's package does not depend on the library's package.
+    # The relay's packages must depend on the package with the library's soname, libtimerhub0.3, so
+    # that a package with the next soname does not satisfy them. The journal's package must not
+    # depend on the library's package.
     for name, needs in (("libtimerhub-journal0", False), ("libtimerhub-relay0", True),
                         ("timerhub-relay", True)):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))

@@ -25,9 +25,9 @@ import tarfile
 from test_packaging import copy_sources, project_version, run
 from verdict import expect, need, verdict
 
-# A rule of rpmlint for names in another distribution.
+# An error of rpmlint about package names of another distribution, which the test ignores.
 NOT_FEDORA = "lib-package-without-%mklibname"
-# For each package a file that no other package contains.
+# For each package: a file that only this package contains.
 TELLING = {
     "timerhub": "usr/bin/timerhub-top",
     "timerhub-libs": "libtimerhub.so.VERSION",
@@ -53,7 +53,7 @@ ALPINE_MESON = """#!/bin/sh
 exec meson setup --prefix=/usr --libdir=/usr/lib --mandir=/usr/share/man --buildtype=plain \\
 	--wrap-mode=nodownload "$@"
 """
-# The steps of abuild with an APKBUILD, shortened.
+# A shell script with the main steps that abuild does with an APKBUILD.
 ALPINE_ABUILD = r"""
 set -eu
 . ./APKBUILD

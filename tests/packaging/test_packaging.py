@@ -32,7 +32,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
 from verdict import Wrong, expect, verdict  # pylint: disable=wrong-import-position
 
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
-# The package that each client program uses.
+# For each client program: the pkg-config package that it uses.
 CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
         "lib/relay/timerhub_relay.map"]
@@ -111,11 +111,13 @@ def check_client(program, package, version, static, env=None, on_uring=False):
             expect(soname("timerhub", version) not in libraries,
                    f"{program} is linked with {libraries}")
         expect(("liburing.so.2" in libraries) == on_uring, f"{program} is linked with {libraries}")
-    # The journal's client writes its files into the current directory.
+    # The program runs in a directory of its own, because the journal's client writes files into the
+    # current directory.
     with tempfile.TemporaryDirectory() as folder:
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
     wanted = "good" if package == "timerhub-journal" else version
-    # Before its last line the program on io_uring says why the kernel refuses a ring.
+    # Only the last line of the output is compared. If the kernel refuses io_uring, the client with
+    # io_uring prints the reason before its last line.
     expect(printed.split("\n")[-1] == wanted, f"{program} printed {printed}, not {wanted}")
 
 
@@ -214,8 +216,8 @@ def build_bilingual_client(directory, source, packages, version, env):
 
 def build_with_cmake(directory, source, version, env, more=()):
     """The clients in both languages, and those named in `more`, with their packages."""
-    # Debian's cmake does not depend on make, its default. ninja is installed because meson needs
-    # it.
+    # CMake must use ninja, which meson needs too. CMake's default is make, which Debian's cmake
+    # package does not install.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
     for name, package in [*client_programs().items(), *more]:
@@ -265,7 +267,8 @@ def test_installed(root, directory):
     relay = [("relay_client_c", "timerhub-relay")]
     paths = {"CMAKE_PREFIX_PATH": str(prefix), "LD_LIBRARY_PATH": env["LD_LIBRARY_PATH"]}
     build_with_cmake(directory / "cmake_package", here / "cmake_package", version, paths, relay)
-    # A packager installs into a staging directory, which pkg-config finds as a sysroot.
+    # Install into a staging directory as a packager does. pkg-config then finds the library with
+    # the staging directory as sysroot.
     stage = directory / "stage"
     run("meson", "install", "-C", directory / "build", "--quiet", "--no-rebuild",
         env={"DESTDIR": str(stage)})
@@ -317,7 +320,8 @@ def test_subproject(root, directory):
     copy_sources(root, project / "subprojects/timerhub")
     for library in ("shared", "static"):
         build = project / f"build-{library}"
-        # Only the parent project sets the option, and timerhub must follow it.
+        # Only the parent project sets default_library. timerhub as a subproject must follow the
+        # parent's value.
         printed = run("meson", "setup", build, project, f"-Ddefault_library={library}",
                       "-Dbuildtype=debug")
         check_parts(printed, PARTS + ("man",))
@@ -330,7 +334,7 @@ def test_subproject(root, directory):
         check_libraries(build, set(CLIENTS.values()))
         for name, package in client_programs().items():
             check_client(build / name, package, version, library == "static")
-    # A parent that enables further parts gets them.
+    # If the parent enables further parts of timerhub, ninja must build these parts.
     run("meson", "configure", build, "-Dtimerhub:examples=true", "-Dtimerhub:relay=enabled")
     run("ninja", "-C", build, "subprojects/timerhub/examples/hello_timer",
         "subprojects/timerhub/lib/relay/libtimerhub-relay.a")
@@ -392,7 +396,7 @@ def test_no_io_uring(root, directory):
     run(build / "examples/hello_timer", timeout=60)
     run("meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
         "--timeout-multiplier=5", *tests)
-    # A build without io_uring is never chosen silently.
+    # If liburing is missing, the setup must fail and name the option -Dio_uring=disabled.
     try:
         run("meson", "setup", directory / "none", root, env={"PKG_CONFIG_LIBDIR": str(forbidden)})
     except Wrong as wrong:

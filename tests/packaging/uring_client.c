@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest program on io_uring, in C11 and in C++17. The program polls a queue in a ring of its
- * own. If the kernel refuses io_uring, the program does not poll. The program prints the version.
+ * A small program that uses io_uring, compiled as C11 and as C++17. The program polls a queue by an
+ * io_uring of its own. If the kernel refuses io_uring, the program does not poll. The program
+ * prints the library's version.
  */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* liburing.h needs this in plain C11 */
+#define _GNU_SOURCE /* liburing.h needs _GNU_SOURCE in plain C11 */
 #endif
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <timerhub_uring.h>
 
-/* Waits for a timer's event by a completion of the ring. */
+/* Arms a timer, and waits for a completion of the ring that announces the timer's event. */
 static bool timer_comes(struct io_uring *ring, struct timerhub_queue *queue)
 {
 	struct timerhub_event event;
