@@ -27,7 +27,8 @@ from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
 SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
-# The overviews: the words that each must contain, and the number of its laws or promises.
+# For each overview page: the sections that it must have, the section with its numbered list, and
+# the number of entries in that list.
 OVERVIEWS = {
     "timerhub.7": (["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS",
                     "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 13),
@@ -38,10 +39,10 @@ OVERVIEWS = {
     "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
-# The page of tools and error numbers, and the words that it must contain.
+# The page about debugging tools and error numbers, and the sections that the page must have.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
-# The header for C++ and its page.
+# The header for C++, and the manual page that describes it.
 CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS", "EXAMPLES",
@@ -49,9 +50,10 @@ CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_journal.h",
            "include/timerhub_relay.h"]
-# The header whose functions are inline, so that no map lists them.
+# The header for io_uring. Its functions are inline, so no map lists them.
 INLINE_HEADER = "include/timerhub_uring.h"
-# A page that describes several calls may have the name of their struct.
+# A page that describes several calls may be named after their struct. These are the structs with
+# such a page.
 STRUCTS = ["timerhub_loop"]
 
 
@@ -219,7 +221,8 @@ def methods(root):
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = set()
-    # A timeout inherits some methods from its base.
+    # The class timeout inherits some methods from timeout_base, so methods of both are named
+    # timeout::.
     for name, body in re.findall(rf"^(?:template [^\n]*)?class ({CPP_CLASSES})\b[^\n;]*"
                                  r"\n\{(.*?)^ +(?:private|protected):", text,
                                  re.MULTILINE | re.DOTALL):
@@ -274,7 +277,8 @@ def check_pages(root):
         complaints += check_overview(folder / name, *wanted)
     complaints += check_debugging(root, pages)
     complaints += check_cpp(root)
-    # The links between pages that are installed.
+    # Each page must be in man/meson.build, with the names of all calls that it describes, for which
+    # links are installed.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     complaints += check_guides(folder, listed)
     for path, names in pages.items():

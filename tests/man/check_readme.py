@@ -28,7 +28,7 @@ from refusal import check_uring  # pylint: disable=wrong-import-position
 from check_man import run_command  # pylint: disable=wrong-import-position
 
 LINES_MAX = 200
-# The name of a call or a constant, and not of a page of the manual.
+# Matches the name of a call or a constant, but not the name of a manual page.
 NAME = r"\b(?:timerhub|TIMERHUB)_\w+\b(?!\(\d\)|\.\d)"
 SILENT = 2  # seconds of silence after which the server hangs up
 ARRIVES = 60  # seconds within which what must come at all has come

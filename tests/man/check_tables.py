@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-# The head of the first column -> the files that contain the table.
+# For each table: the head of its first column, and the files that must contain the same table.
 TABLES = {
     "the call returned": ("include/timerhub.h", "man/timerhub-free.7"),
 }

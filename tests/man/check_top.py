@@ -35,7 +35,8 @@ def main(arguments):
         return 2
     page, program, tool = arguments
     printed = shown(tool, program)
-    # The lateness is on the right of some lines.
+    # timerhub-top prints a second column with the lateness on some lines, so a line must only begin
+    # with the text of the page.
     missing = [line for line in program_and_output(pathlib.Path(page))[1].splitlines()
                if not re.search(rf"^{re.escape(line)}( |$)", printed, re.MULTILINE)]
     for line in missing:
