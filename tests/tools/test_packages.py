@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path()
-# The package `here` is installed, and no other package.
+# A stand-in for dpkg-query, which says that only the package `here` is installed.
 DPKG_QUERY = 'for last; do :; done; [ "$last" = here ] && echo installed'
 NEED = "packages_need here first second && echo went on"
 

@@ -126,7 +126,8 @@ class Json(unittest.TestCase):
             self.check(watched, live=300, inbox=0, outbox=[180, 0])
             watched.ok(f"advance 0 {HOUR}")
             self.check(watched, live=300, inbox=0, outbox=[250, 50])
-            # The queue has 180 events from before and 70 events of this hour.
+            # The first queue has 180 events from the first advance and 70 events from the second
+            # advance.
             self.assertEqual(watched.do("drain 0 0 1000"), "250")
             self.assertEqual(watched.do("drain 0 1 1000"), "50")
             self.check(watched, live=0, inbox=0, outbox=[0, 0])
@@ -146,7 +147,7 @@ class Json(unittest.TestCase):
             watched.ok(f"arm 0 0 {HOUR} 500", "wait 0 0 4000")
             self.assertEqual(watched.do("cancel 0 200"), "200")
             delivered = 4000 + self.tries_until_woken(watched)
-            # The owner may still be awake here, so the numbers may change.
+            # The owner may still be awake, so the two sets of numbers may differ at first.
             hub = eventually(lambda: self.agree(watched))
             self.assertEqual((hub["live"], hub["delivered"], hub["cancelled"]),
                              (300, delivered, 200))
@@ -569,7 +570,8 @@ class View(unittest.TestCase):
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
                                        for line in terminal.lines()))
-                # The part that tmux keeps of the old screen ends with the same line.
+                # The old screen's last line is the same in the part that tmux keeps, so the test
+                # also waits for a line above it.
                 terminal.resize(40, 9)
                 eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
                 terminal.resize(5, 2)

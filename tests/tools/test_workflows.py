@@ -22,7 +22,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-# The commands that a job of some workflow must contain, for each environment.
+# For each environment: a pattern that a job of some workflow must contain.
 ENVIRONMENTS = {
     "Debian 12": r"debian:12",
     "Debian 13": r"debian:13",
@@ -56,7 +56,7 @@ class Workflows(unittest.TestCase):
         self.assertTrue(self.paths)
         for path, workflow in self.workflows.items():
             self.assertEqual(path.suffix, ".yml")
-            # YAML 1.1 takes the key `on` for a truth value.
+            # YAML 1.1 reads the key `on` as the value True.
             self.assertEqual(set(workflow), {"name", True, "permissions", "concurrency", "jobs"})
             self.assertEqual(workflow["permissions"], {"contents": "read"})
             for job in workflow["jobs"].values():

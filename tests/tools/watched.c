@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that the tests of timerhub-top observe. The process reads commands, one a line, and
- * answers each with a line. Hubs and queues have small numbers, in the order of their opens.
+ * The process that timerhub-top observes in the tests of timerhub-top. The process reads commands
+ * from standard input, one in each line, and answers each command with a line. Hubs and queues are
+ * numbered from 0, in the order in which they are opened.
  *
  *   hub THREAD_NAME FLAGS TIMERS_MAX    -> ok
  *   queue HUB                           -> ok
@@ -11,7 +12,7 @@
  *   advance HUB NOW_NS                  -> ok
  *   drain HUB QUEUE COUNT               -> how many events came at once
  *   wait HUB QUEUE COUNT                -> that many events have come
- *   fork HUB QUEUE                      -> the child's pid: see there
+ *   fork HUB QUEUE                      -> the child's pid, see fork_inside()
  *   stats HUB                           -> timerhub_stats() as JSON
  *   close_queue HUB QUEUE, close HUB    -> ok
  */
@@ -163,8 +164,8 @@ static void fork_once(const struct timerhub_event *event)
 }
 
 /*
- * Arms three timers of a manual hub that are due at once, and forks in the first callback. The
- * child finishes the call, as the parent does, and runs until it is killed.
+ * Arms three timers of a manual hub that are due at once, dispatches them, and forks in the first
+ * callback. Parent and child both finish the dispatch. The child then sleeps until it is killed.
  */
 static void fork_inside(const struct hub *hub, struct timerhub_queue *queue)
 {
