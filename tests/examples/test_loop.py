@@ -106,16 +106,16 @@ def serve(process, reminders, fifos, dice):
         thread.join()
     reminders.wait_for(len(reminders.asked))
 
-    # The reminders are due when they are read. No later reminder comes to wake the loop for those
-    # it left.
+    # Write a burst of reminders that are due as soon as the program reads them. No later reminder
+    # follows, so the loop must handle all of them without another wake-up.
     reminders.write(fifos[0], [(f"0-{50000 + i} now", 0) for i in range(BURST)])
     reminders.wait_for(BURST)
 
     if not rests(process.pid, IDLE_S, HANG_S):
         raise Wrong(f"it does not sleep for {IDLE_S} s with nothing due")
 
-    # All readers but one end. The loop must continue for that reader, and for reminders armed when
-    # it ends.
+    # Close all input files except one. The loop must continue while that file is open, and after
+    # that until the last reminder has come.
     for fifo in fifos[1:]:
         fifo.close()
     time.sleep(0.05)

@@ -132,7 +132,7 @@ def echo(index, server, seed):
 
 
 def test_echo(command, seed):
-    # So long that a stall of the machine does not end a connection.
+    # The idle timeout is so long that a stall of the machine does not close a connection.
     with Server(command, 1000 * HANG_S) as server:
         in_threads(CLIENTS, echo, server, seed)
         left = [server.connect() for _ in range(10)]
