@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a command with fewer rights than on the developer's machine. The options select the system
- * call filter and the capabilities of a container, another user, little memory to lock, or few
- * processors. See usage(). The exit status is the status of the command, or 125 if this machine
- * does not permit the options.
+ * The program `confine` runs a command with fewer rights than the user has. The options select the
+ * system call filter and the capabilities of a container, another user, little memory to lock, or
+ * few processors. See usage(). The exit status is the status of the command. If the machine does
+ * not permit the options, the exit status is 125.
  *
- * The filter has the errors of a container engine's default profile. The filter names the refused
- * calls and allows all others. A real profile names the allowed calls, so it also refuses unknown
- * calls.
+ * The system call filter refuses calls with the same errors as the default profile of a container
+ * engine. The filter lists the refused calls and allows all others. A container engine's profile
+ * lists the allowed calls, so it also refuses calls that it does not know.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -39,8 +39,8 @@ static const unsigned container_capabilities[] = {
 };
 
 /*
- * The profile never allows these calls, or allows them only with a capability that a container
- * lacks.
+ * System calls that a container engine's default profile refuses, at least without a capability
+ * that a container lacks.
  */
 static const int container_refuses[] = {
 	SCMP_SYS(io_uring_setup),
@@ -94,9 +94,13 @@ static const int container_refuses[] = {
 	SCMP_SYS(vhangup),
 };
 
-/* The profile allows these two bits of a personality, and the query of the current personality. */
+/*
+ * A container engine's default profile allows personality(2) with these two bits, and the query of
+ * the current personality.
+ */
 #define PERSONALITIES UINT32_C(0x20008)
-#define PERSONALITY_ASKED UINT32_C(0x80000000) /* this bit is set only by the query */
+/* of all permitted arguments, only the query's has this bit */
+#define PERSONALITY_ASKED UINT32_C(0x80000000)
 
 #define NEW_NAMESPACES                                                                             \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
@@ -157,7 +161,10 @@ static bool has_capability(unsigned capability)
 	return mine.words[capability / 32].effective >> capability % 32 & 1;
 }
 
-/* Also leave the bounding set, since exec gives the superuser every capability of that set. */
+/*
+ * Drop a capability from all sets. The bounding set counts too, because exec gives the superuser
+ * every capability of the bounding set.
+ */
 static void drop_capability(unsigned capability)
 {
 	struct capabilities mine;
@@ -180,7 +187,10 @@ static bool container_keeps(unsigned capability)
 	return false;
 }
 
-/* Dropping needs CAP_SETPCAP, which a container keeps. */
+/*
+ * Drop the capabilities that a container does not have. The drops need CAP_SETPCAP, which a
+ * container has.
+ */
 static void capabilities_as_container(void)
 {
 	for (unsigned capability = 0; capability < 32 * CAPABILITY_WORDS; capability++)
@@ -191,7 +201,7 @@ static void capabilities_as_container(void)
 
 /* ---- filters ---- */
 
-/* Does what must() does, for functions of libseccomp, which return a negative errno. */
+/* Like must(), for the result of a function of libseccomp, which returns a negative errno. */
 static void must_filter(int result)
 {
 	if (result < 0)
@@ -200,18 +210,27 @@ static void must_filter(int result)
 
 static void refuse(scmp_filter_ctx filter, int call, int error)
 {
-	/* A system call that this machine does not have needs no rule. */
+	/*
+	 * The number of a system call that this machine does not have is negative. Such a call
+	 * needs no rule.
+	 */
 	if (call >= 0)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
 }
 
-/* Answers the call with `error`, or 0, if its first argument satisfies the comparison. */
+/*
+ * Adds a rule: if the first argument of the system call satisfies the comparison, the call fails
+ * with `error`, or returns 0 if `error` is 0.
+ */
 static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct scmp_arg_cmp compare)
 {
 	must_filter(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), call, 1, &compare));
 }
 
-/* Refuses the call if its first argument has one of `bits` and does not have the bit `but_not`. */
+/*
+ * Adds rules: if the first argument of the system call has one of `bits` and does not have the bit
+ * `but_not`, the call fails with EPERM.
+ */
 static void refuse_bits(scmp_filter_ctx filter, int call, uint32_t bits, uint32_t but_not)
 {
 	for (uint32_t bit = 1; bit > 0; bit <<= 1)
@@ -231,7 +250,10 @@ static scmp_filter_ctx filter_begin(void)
 	return filter;
 }
 
-/* Set-user-ID programs keep their effect, as in a container, if the kernel permits that. */
+/*
+ * Installs the filter. If this process has CAP_SYS_ADMIN, "no new privileges" is not set, so
+ * set-user-ID programs keep their effect, as in a container.
+ */
 static void filter_end(scmp_filter_ctx filter)
 {
 	must_filter(seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, !has_capability(CAP_SYS_ADMIN)));
@@ -248,11 +270,15 @@ static void filter_as_container(void)
 	refuse_bits(filter, SCMP_SYS(personality), ~(PERSONALITIES | PERSONALITY_ASKED),
 	            PERSONALITY_ASKED);
 	refuse_bits(filter, SCMP_SYS(clone), NEW_NAMESPACES, 0);
-	refuse(filter, SCMP_SYS(clone3), ENOSYS); /* a filter cannot read the flags of clone3 */
+	/* the filter cannot read the flags of clone3, so clone3 is refused completely */
+	refuse(filter, SCMP_SYS(clone3), ENOSYS);
 	filter_end(filter);
 }
 
-/* The call that sets a breakpoint returns 0 and does nothing, as on some virtual processors. */
+/*
+ * Installs a filter by which the ptrace request that sets a debug register returns 0 and does
+ * nothing. So breakpoints never fire, as on some virtual processors.
+ */
 static void filter_breakpoints(void)
 {
 	scmp_filter_ctx filter = filter_begin();
@@ -298,7 +324,7 @@ static void become(const char *id)
 	must(setuid(number), "user");
 }
 
-/* The options of the command line. A string is NULL if its option is not given. */
+/* The options of the command line. If an option is not given, its string is NULL. */
 struct plan {
 	bool container;
 	bool no_breakpoints;
@@ -308,8 +334,8 @@ struct plan {
 };
 
 /*
- * Sets the limits first, while this process still has the right to do so. The process drops its
- * rights last.
+ * Applies the options. Limits come first, while this process still has the right to set them. The
+ * change of the user comes last.
  */
 static void confine(const struct plan *plan)
 {
@@ -328,7 +354,10 @@ static void confine(const struct plan *plan)
 		become(plan->user);
 }
 
-/* Returns false if an option is unknown or the command is missing. */
+/*
+ * Reads the command line into `plan`. Returns false if an option is unknown or the command is
+ * missing.
+ */
 static bool read_options(int argc, char **argv, struct plan *plan)
 {
 	static const struct option options[] = { { "container", no_argument, NULL, 'c' },
