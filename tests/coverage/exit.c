@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Used by tools/run-coverage. A forked child that calls _exit() first writes its coverage counters.
+ * Replaces _exit() for tools/run-coverage, so that a forked child that calls _exit() first writes
+ * its coverage counters. Without this file, tools/run-coverage does not see the code that only
+ * children reach.
  *
- * The file is compiled in two ways. In each program and library, it registers the function that
- * writes the coverage counters of this program or library. As a preloaded library (with PRELOADED),
- * it stores these functions, and calls them before the process ends. Without this file,
- * tools/run-coverage does not see the code that only children reach.
+ * The file is compiled in two ways. With PRELOADED it becomes a preloaded library, whose _exit()
+ * calls the registered functions and then ends the process. Without PRELOADED it becomes a part of
+ * each program and library, and registers the function that writes the coverage counters of that
+ * program or library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
