@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See allocations.h. The executable's malloc comes before glibc's in symbol order. The program's
- * malloc counts the call and calls glibc's malloc. Without glibc, or under a sanitizer, it does not
- * count.
+ * Counts allocations. See allocations.h. This file defines malloc, calloc and realloc, which
+ * replace the functions of glibc in the process. Each function counts the call and calls the
+ * function of glibc. Without glibc, or under a sanitizer, the file counts nothing.
  */
 #include "allocations.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Start to count, from 0. While nothing is counted, an allocation costs one additional load. */
+/* Start to count the calls, from 0. Before the start, a call costs one additional load. */
 void allocations_start(void);
 uint64_t allocations_count(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub's own targets ("bars") on two cores. Each compares a value of a subject with a limit, or
- * with the value of another subject in the same run. CPU time depends least on the machine's other
- * processes.
+ * Prints timerhub's own targets ("bars") on two cores. Each bar compares a value of a subject with
+ * a limit, or with the value of another subject in the same run. Most bars use CPU time, which
+ * depends least on other processes of the machine.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "report.h"
 
 enum bar_kind {
-	AT_MOST, /* at most `limit` times the other value */
-	AT_LEAST,
-	MORE /* at most `limit` more than the other value */
+	AT_MOST,  /* the value is at most `limit` times the other value */
+	AT_LEAST, /* the value is at least `limit` times the other value */
+	MORE      /* the value is at most the other value plus `limit` */
 };
 
 struct bar {
@@ -22,9 +22,10 @@ struct bar {
 	const char *value;
 	enum bar_kind kind;
 	double limit;
-	const char *other; /* a subject; NULL: the limit is absolute */
-	unsigned threads;  /* 0: one */
-	unsigned other_threads;
+	const char
+		*other;   /* subject of the other value; NULL: the value is compared with `limit` */
+	unsigned threads; /* number of threads of the value; 0: one */
+	unsigned other_threads; /* number of threads of the other value; 0: one */
 };
 
 #define CPU "cpu_ns_per_op"
@@ -46,11 +47,11 @@ struct bar {
 	{ "lateness", 10000, subject, "p99_us", AT_MOST, .limit = p99, .other = peer }
 
 static const struct bar bars[] = {
-	/* The timeouts of one event loop. */
+	/* bars of the timeouts of one event loop */
 	EVENT_LOOP("timerhub-loop-alone"),
 	EVENT_LOOP("timerhub-loop"),
 
-	/* The calls for any thread. */
+	/* bars of the calls for any thread */
 	{ "churn", 1000000, "timerhub", CPU, AT_MOST, .limit = 1.5, .other = "heap" },
 	{ "batch-churn", 1000000, "timerhub-many", CPU, AT_MOST, .limit = 0.6, .other = "heap" },
 	{ "push-and-take", 1000000, "timerhub", WALL, AT_MOST, .limit = 0.7, .other = "heap" },
@@ -64,7 +65,7 @@ static const struct bar bars[] = {
 	LATENESS("timerhub-fifo", "timerfd-loop-fifo", 0.9, 1.1),
 	{ "memory", 1000000, "timerhub", "bytes", AT_MOST, .limit = 72 },
 
-	/* The journal. */
+	/* bars of the journal */
 	{ "durable", 1000000, "journal", "puts_per_s", AT_LEAST,
 	  .limit = 5, .other = "beanstalkd", .threads = 64, .other_threads = 64 },
 	{ "durable", 1000000, "journal-submit", "puts_per_s", AT_LEAST,

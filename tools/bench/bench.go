@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// The workloads of timerhub-bench on Go's runtime timers: time.AfterFunc, Timer.Reset and
-// Timer.Stop, which any goroutine may call. Prints "name value" lines for subject_go.c. See the
-// workload_*.c files for what each measures; names and numbers are the same. The rows of one event
-// loop, and a server with one thread, have one goroutine and GOMAXPROCS(1).
+// Runs the workloads of timerhub-bench on the timers of Go's runtime: time.AfterFunc, Timer.Reset
+// and Timer.Stop, which any goroutine may call. Prints lines of "name value" for subject_go.c. The
+// files workload_*.c describe the workloads, which have the same names and numbers here. The
+// workloads of one event loop, and a server with one thread, have one goroutine and GOMAXPROCS(1).
 package main
 
 import (
@@ -57,7 +57,7 @@ var (
 	delivered int64
 )
 
-// What a message touches of its connection; see records.h.
+// record is the part of a connection that a message touches; see records.h.
 type record struct {
 	messages uint64
 	_        [31]uint64
@@ -83,7 +83,7 @@ func show(name string, value float64) {
 	fmt.Println(name, value)
 }
 
-// The times at the begin of a measurement.
+// meter has the wall time and the CPU time at the beginning of a measurement.
 type meter struct {
 	cpu  time.Duration
 	wall time.Time
@@ -118,7 +118,7 @@ func armAll(count int, from, to time.Duration) {
 	}
 }
 
-// team calls body in so many goroutines, and returns when they started.
+// team calls body in `members` goroutines, and returns the time at which all of them started.
 func team(members int, body func(member int)) time.Time {
 	var wait sync.WaitGroup
 	start := time.Now()
@@ -140,8 +140,8 @@ func timed(opsPerTurn int64, turn func(member int, r *randoms)) {
 	})
 }
 
-// timedBy repeats turn, which returns its number of operations, in each goroutine for the duration,
-// and shows the cost of an operation.
+// timedBy repeats turn in each goroutine for the duration, and shows the cost of an operation. turn
+// returns its number of operations.
 func timedBy(turn func(member int, r *randoms) int64) {
 	var ops int64
 	dice := make([]randoms, *threads)
@@ -329,7 +329,7 @@ func cross() {
 				}
 			}
 		})
-		if pass > 0 { // the first warms up
+		if pass > 0 { // the first pass only warms up
 			wall += time.Since(start)
 			cpuTotal += cpu() - cpuStart
 			ops += float64(each**threads) * 3 / 2
@@ -420,7 +420,7 @@ func memory() {
 	before, start := resident(), startMeter()
 	armAll(*timers, time.Minute, 2*time.Minute)
 	start.stop(float64(*timers))
-	const pointer = 8 // the caller's own, as another subject's handle
+	const pointer = 8 // bytes of the caller's pointer, which is the handle and does not count
 	show("bytes", (resident()-before-float64(pointer*len(list)))/float64(*timers))
 }
 

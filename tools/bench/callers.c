@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See callers.h. A caller works on a copy of its state, so no other caller's writes disturb it. */
+/*
+ * Runs the callers of a workload. See callers.h. Each caller works on a copy of its state.
+ * Otherwise the writes of other callers to the same cache line would delay it.
+ */
 #include "callers.h"
 
 #include <errno.h>

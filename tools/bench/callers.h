@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callers of a service: one or several threads that repeat turns of the same work for a time.
- * Each has its own timers. In a turn a caller caches the time and makes about 64 calls.
+ * The callers of a service are one or several threads that repeat turns of the same work for a
+ * time. Each caller has its own timers. In a turn a caller caches the time and makes about 64
+ * calls.
  *
- * If a service belongs to one thread and `apart` is set, each caller has its own service. Each such
- * caller is a process, since a subject has its state in static variables.
+ * If a service belongs to one thread and `apart` is set, each caller has its own service. A subject
+ * has its state in static variables. Therefore each caller with its own service is a process.
  */
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H
@@ -15,39 +16,41 @@
 
 struct caller {
 	_Alignas(64) const struct subject *subject;
-	uint32_t first; /* the first of its timers, which are `stride` apart */
-	uint32_t stride;
-	uint32_t count;    /* number of its timers */
-	uint32_t requests; /* the first timer of its requests, which follow each other */
-	uint32_t oldest;   /* the request that ends next */
+	uint32_t first;    /* number of the caller's first timer */
+	uint32_t stride;   /* distance between the numbers of two of its timers */
+	uint32_t count;    /* number of the caller's timers */
+	uint32_t requests; /* number of the first timer of its requests; the others follow */
+	uint32_t oldest;   /* the caller's request that ends next */
 	struct randoms randoms;
-	struct histogram *arms; /* the duration of each arm, or NULL */
+	struct histogram *arms; /* durations of the caller's arms, or NULL */
 	uint64_t ops;
 };
 
-/* The work of a workload's callers. */
+/* The work of the callers of a workload. */
 struct calls {
-	unsigned (*turn)(struct caller *caller); /* returns the number of operations */
-	uint64_t from_ns, to_ns; /* first delays of the timers; 0: not armed before the turns */
-	uint64_t request_ns;     /* first delay of the requests; 0: not armed before the turns */
-	uint32_t requests;       /* requests of each caller */
-	bool dealt;            /* one thread arms all timers, which are dealt to callers in turn */
-	bool apart;            /* see above */
-	bool until_applied;    /* the wall time ends when the service has applied all calls */
+	unsigned (*turn)(
+		struct caller *caller); /* work of one turn; returns the number of operations */
+	uint64_t from_ns,
+		to_ns; /* bounds of the first delays; 0: timers are not armed before the turns */
+	uint64_t request_ns; /* first delay of the requests; 0: not armed before the turns */
+	uint32_t requests;   /* number of requests of each caller */
+	bool dealt;          /* one thread arms all timers, and callers get them by turns */
+	bool apart; /* each caller has its own service, if a service belongs to one thread */
+	bool until_applied;    /* the wall time lasts until the service has applied all calls */
 	bool caller_ns;        /* add the CPU time of the callers to the result */
-	unsigned warm_divisor; /* the warm-up takes this part of the duration; 0: a quarter */
-	struct subject_setup setup; /* without `timers` and `cross` */
-	struct histogram *arms;     /* of each caller, or NULL */
+	unsigned warm_divisor; /* warm-up = duration / warm_divisor; 0: a quarter */
+	struct subject_setup setup; /* the members timers and cross are ignored */
+	struct histogram *arms;     /* durations of the arms of each caller, or NULL */
 };
 
 struct calls_times {
 	uint64_t ops, wall_ns, cpu_ns, callers_ns;
-	uint64_t settle_ns; /* from the last call until the service had applied all calls */
+	uint64_t settle_ns; /* time from the last call until the service had applied all calls */
 	uint64_t delivered; /* number of timers delivered during the calls */
 	struct subject_counts before, after;
 };
 
-/* Measure the calls, and set the times of the result. */
+/* Run the callers for the run's duration, measure their calls, and set the times of the result. */
 struct calls_times callers_measure(const struct run *run, struct result *result,
                                    const struct calls *calls);
 

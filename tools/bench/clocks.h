@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* CLOCK_MONOTONIC and the CPU time of this thread and of this process, in nanoseconds. */
+/*
+ * Reads CLOCK_MONOTONIC, the CPU time of the calling thread and the CPU time of this process, in
+ * ns.
+ */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
 

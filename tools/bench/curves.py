@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Curves as an SVG file, by gnuplot."""
+"""Draws curves as an SVG file with gnuplot."""
 
 import subprocess
 
 
 def draw(path, curves, settings, style="linespoints", size="800,500"):
-    """Draws {title: [(x, y)]}. `settings` are gnuplot's, one a line."""
+    """Draws the curves {title: [(x, y)]}. `settings` has commands of gnuplot, one a line."""
     lines = [f'set terminal svg size {size} dynamic background "white"', f'set output "{path}"',
              "set key outside right", "set grid", settings]
     for number, points in enumerate(curves.values()):

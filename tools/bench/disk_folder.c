@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See disk_folder.h. The folder is named after the measuring process, so its parent can remove it
- * however the process ends.
+ * Makes a folder for each measurement. See disk_folder.h. The folder is named after the measuring
+ * process. Therefore the parent process can remove the folder, even if the measuring process is
+ * killed.
  */
 #include "disk_folder.h"
 

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory on a real disk for each measurement: in $TMPDIR, or in /var/tmp. */
+/*
+ * Makes a directory for each measurement in $TMPDIR, or in /var/tmp, which should be on a real
+ * disk.
+ */
 #ifndef BENCH_DISK_FOLDER_H
 #define BENCH_DISK_FOLDER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Make an empty folder for this process. If the folder cannot be made, ends the measurement. */
+/*
+ * Make an empty folder for this process, and return its path. If the folder cannot be made, end the
+ * measurement.
+ */
 const char *folder_make(void);
 
-/* Remove the folder of an ended process, if there is one. */
+/* If the ended process had a folder, remove the folder. */
 void folder_remove(pid_t process);
 
-/* Drop the kernel's cache of the folder's files, which must be synced. */
+/* Drop the folder's files from the kernel's page cache. The files must have been synced. */
 void folder_drop_caches(void);
 
 /*
- * Returns whether the folder is in memory, where syncs cost nothing. If it is, warns once on
- * standard error.
+ * Returns whether the folder is in memory. In memory a sync costs nothing. If the folder is in
+ * memory, the function warns once on standard error.
  */
 bool folder_is_memory(void);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See heap4.h. Entries carry their deadline, so that sifting compares without following timers. */
+/*
+ * Implements the 4-ary heap. See heap4.h. Each entry contains its timer's deadline. Therefore a
+ * comparison of two entries reads no other memory.
+ */
 #include "heap4.h"
 
 #include <string.h>

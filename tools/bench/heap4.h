@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A textbook 4-ary heap of timers by deadline. Each timer has its index in the heap. The heap has
- * no lock and reads no clock.
+ * A textbook 4-ary heap of timers, sorted by deadline. The index of each timer's entry is stored,
+ * so that a timer can be moved. The heap has no lock and reads no clock.
  */
 #ifndef BENCH_HEAP4_H
 #define BENCH_HEAP4_H
@@ -23,17 +23,20 @@ struct heap4 {
 };
 
 void heap4_open(struct heap4 *heap, uint32_t timers);
-/* Inserts a timer, or moves a timer that is in the heap. */
+/* Insert a timer. If the timer is in the heap, move it to the new deadline. */
 void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns);
 void heap4_remove(struct heap4 *heap, uint32_t timer);
 
-/* Returns the earliest deadline, or UINT64_MAX if the heap is empty. */
+/* Returns the earliest deadline in the heap, or UINT64_MAX if the heap is empty. */
 static inline uint64_t heap4_next_ns(const struct heap4 *heap)
 {
 	return heap->count > 0 ? heap->entries[0].deadline_ns : UINT64_MAX;
 }
 
-/* Takes up to `max` due timers, in order. */
+/*
+ * Remove up to `max` due timers from the heap, in the order of their deadlines, and return their
+ * number.
+ */
 uint32_t heap4_take(struct heap4 *heap, uint64_t now_ns, uint32_t *timers, uint32_t max);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See histogram.h. */
+/* Implements the histogram of durations. See histogram.h. */
 #include "histogram.h"
 
 void histogram_merge(struct histogram *into, const struct histogram *from)

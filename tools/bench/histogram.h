@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts durations in ns in buckets that are less than 2 % wide. Each power of two has 64 buckets.
+ * A histogram counts durations in ns. Each power of two has 64 buckets, so a bucket is less than 2
+ * % wide.
  */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
@@ -37,7 +38,9 @@ static inline void histogram_add(struct histogram *histogram, uint64_t ns)
 
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
-/* Returns the smallest value that is not exceeded by at least this share of the counted values. */
+/*
+ * Returns the smallest value v such that at least this share of the counted values are at most v.
+ */
 double histogram_quantile_ns(const struct histogram *histogram, double share);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See lateness_timers.h. One thread at a time calls back. */
+/*
+ * Records the lateness of timers. See lateness_timers.h. Only one thread at a time makes callbacks.
+ */
 #include "lateness_timers.h"
 
 #include "clocks.h"
@@ -9,7 +11,7 @@ static struct histogram late;
 static uint64_t *deadlines_ns;
 static uint32_t first_timer, timers_count;
 static uint32_t recorded, early;
-static uint64_t earliest_ns; /* the largest earliness */
+static uint64_t earliest_ns; /* largest time by which a timer was early */
 
 void late_arm(const struct subject *subject, uint32_t first, uint32_t count, uint64_t from_ns,
               uint64_t to_ns, uint64_t seed)

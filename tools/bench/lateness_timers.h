@@ -1,25 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers whose lateness is recorded. The requested deadline is the clock, read just before the
- * subject caches its own, plus the delay. Lateness is the clock in the callback minus that
- * deadline. A negative lateness is early.
+ * Timers whose lateness is recorded. The requested deadline is the time just before the subject
+ * caches the clock, plus the delay. The lateness is the time in the callback minus the requested
+ * deadline. If the lateness is negative, the timer was early.
  */
 #ifndef BENCH_LATENESS_TIMERS_H
 #define BENCH_LATENESS_TIMERS_H
 
 #include "bench.h"
 
-/* Arm `count` timers from the number `first`, with random delays in [from, to). Call it once. */
+/*
+ * Arm `count` timers from the number `first`, with random delays in [from, to). Call this function
+ * once.
+ */
 void late_arm(const struct subject *subject, uint32_t first, uint32_t count, uint64_t from_ns,
               uint64_t to_ns, uint64_t seed);
 
-/* The workload's callback. Other timers have no effect. */
+/*
+ * Record the lateness of an expired timer. Use this function as the workload's callback. Timers
+ * that late_arm() did not arm are ignored.
+ */
 void late_record(uint32_t timer);
 
-/* Returns the number of recorded timers. Any thread. */
+/* Returns the number of recorded timers. Any thread may call this function. */
 uint32_t late_count(void);
 
-/* Add the percentiles, the number of early timers, and the largest lateness and earliness. */
+/*
+ * Add to the result the percentiles of the lateness, the number of early timers, and the largest
+ * lateness and earliness.
+ */
 void late_add(struct result *result, const double *percents);
 
 #endif

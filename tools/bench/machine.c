@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See machine.h. The topology is the kernel's, and a virtual machine may hide that two CPUs are
- * threads of one core, or that the host runs other programs on them. The speed shows both.
+ * Measures the machine. See machine.h. The numbers of CPUs and cores come from the kernel. The
+ * kernel of a virtual machine may not know that two CPUs are threads of one core, or that the host
+ * runs other programs on them. The measured speed shows such a loss.
  */
 #include "machine.h"
 
@@ -13,7 +14,7 @@
 
 #define COMPUTE_NS (50 * NS_PER_MS)
 
-static uint64_t computed; /* keeps the computation from being optimized away */
+static uint64_t computed; /* result of the computation, which keeps the compiler from removing it */
 
 static unsigned topology(unsigned cpu, const char *name)
 {
@@ -42,7 +43,7 @@ static void compute(unsigned member, void *context)
 	__atomic_fetch_add(&computed, randoms.state, __ATOMIC_RELAXED);
 }
 
-/* Returns how many of the numbers are different. */
+/* Returns the number of different values in `numbers`. */
 static unsigned different(const unsigned *numbers, unsigned count)
 {
 	unsigned found = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's part in the gain of several threads. */
+/* Measures how much of the gain of several threads is due to the machine. */
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
 
 struct machine {
-	unsigned cpus, cores; /* of a team; threads of a core are several CPUs */
-	double speed;         /* of the team in computations without memory, against one member's */
+	unsigned cpus, cores; /* numbers that the team uses; a core may have several CPUs */
+	double speed;         /* of the team, divided by one thread's; without memory */
 };
 
-/* Measure the machine, as it is now, for a team of that size. */
+/* Measure the machine in its present state, with a team of `members` threads. */
 struct machine machine_measure(unsigned members);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See mailbox.h. The mailbox has two lists, which are swapped. Callers append to the first under
- * the mutex, while the loop's thread works through the second without the mutex. A delay counts
- * from the time that the loop has cached.
+ * Implements the mailbox. See mailbox.h. The mailbox has two lists. Callers append to the first
+ * list under the mutex. The loop's thread swaps the lists, and then makes the requests of the
+ * second list without the mutex. The delay of a request counts from the time that the loop has
+ * cached.
  */
 #include "mailbox.h"
 
@@ -27,8 +28,8 @@ struct request_list {
 static const struct subject *inner;
 static struct subject wrapped;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct request_list filling, emptying; /* `filling` is under the mutex */
-static struct subject_counts counts;          /* under the mutex */
+static struct request_list filling, emptying; /* the mutex protects `filling` */
+static struct subject_counts counts;          /* protected by the mutex */
 
 static void mailbox_put(struct request request)
 {

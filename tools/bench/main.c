@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-bench measures timerhub and other services side by side. Options choose workloads,
- * subjects and sizes. Each group is a workload at one size. It is measured in rounds that
- * interleave the subjects and numbers of threads, and is printed at its end. The bars follow at the
- * end.
+ * timerhub-bench measures timerhub and other timer services. Options choose workloads, subjects and
+ * sizes. A group is one workload at one size. The rounds of a group interleave the subjects and the
+ * numbers of threads. The results of a group are printed at the end of its rounds. The bars, which
+ * are timerhub's targets, are printed at the end of the run.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@
 
 static const char usage[] =
 	"usage: timerhub-bench [options]\n"
-	"  --workload A,B     only these workloads\n"
-	"  --subjects A,B     only these subjects\n"
-	"  --timers N,M       instead of each workload's own numbers\n"
-	"  --threads N,M      likewise\n"
-	"  --no-journal       without what is durable\n"
-	"  --rounds N         measurements of each; medians are printed (5)\n"
-	"  --duration MS      how long one measures, where that is free (300)\n"
-	"  --json FILE        a line of JSON for each result besides, into this file\n"
-	"  --list             the workloads and subjects of this build\n";
+	"  --workload A,B     measure only these workloads\n"
+	"  --subjects A,B     measure only these subjects\n"
+	"  --timers N,M       measure with these numbers of timers\n"
+	"  --threads N,M      measure with these numbers of threads\n"
+	"  --no-journal       leave out durable tasks\n"
+	"  --rounds N         measure each result N times and print the median (5)\n"
+	"  --duration MS      duration of a measurement, if the workload has none (300)\n"
+	"  --json FILE        also write a line of JSON for each result to FILE\n"
+	"  --list             list the workloads and subjects of this build\n";
 
 struct names {
 	const char *words[LIST_MAX];
@@ -41,10 +41,10 @@ struct numbers {
 };
 
 struct options {
-	struct names workloads, subjects; /* empty: all */
-	struct numbers timers, threads;   /* empty: each workload's own */
+	struct names workloads, subjects; /* empty: all workloads, all subjects */
+	struct numbers timers, threads;   /* empty: the default numbers of each workload */
 	uint32_t rounds, duration_ms;
-	FILE *json; /* or NULL */
+	FILE *json; /* output of --json, or NULL */
 	bool no_journal;
 };
 
@@ -62,7 +62,7 @@ static struct names names_from(char *text)
 
 	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
 		if (names.count == LIST_MAX)
-			usage_error("too many", word);
+			usage_error("the list has too many elements", word);
 		names.words[names.count++] = word;
 	}
 	return names;
@@ -74,7 +74,7 @@ static uint32_t number_from(const char *text, uint32_t max)
 	double value = strtod(text, &end); /* accepts numbers such as 1e6 */
 
 	if (*end != '\0' || value < 1 || value > max)
-		usage_error("not a number in range", text);
+		usage_error("the number is not in range", text);
 	return (uint32_t)value;
 }
 
@@ -103,10 +103,10 @@ static void check_names(const struct options *options)
 {
 	for (unsigned i = 0; i < options->workloads.count; i++)
 		if (!workload_find(options->workloads.words[i]))
-			usage_error("no such workload", options->workloads.words[i]);
+			usage_error("there is no such workload", options->workloads.words[i]);
 	for (unsigned i = 0; i < options->subjects.count; i++)
 		if (!subject_find(options->subjects.words[i]))
-			usage_error("no such subject, or built without it",
+			usage_error("there is no such subject in this build",
 			            options->subjects.words[i]);
 }
 
@@ -207,7 +207,8 @@ static bool suits(const struct subject *subject, const struct workload *workload
 }
 
 /*
- * Returns whether --no-journal leaves the subject out. Only the journal measures durable workloads.
+ * Returns whether --no-journal leaves the subject out of the workload. The option leaves out all
+ * durable workloads, and the journal in other workloads.
  */
 static bool left_out(const struct options *options, const struct subject *subject,
                      const struct workload *workload)
@@ -265,7 +266,7 @@ static void measure_cell(const struct options *options, struct cell *cell, unsig
 		.seed = round,
 	};
 
-	/* A failed measurement is not repeated. */
+	/* If a measurement failed, the next rounds do not repeat it. */
 	if (cell->rounds == round && measure(cell->workload, &run, &cell->results[round]))
 		cell->rounds++;
 }
@@ -293,10 +294,14 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(options->json); /* so that an interrupted run leaves its results */
+		(void)fflush(
+			options->json); /* an interrupted run must leave its results in the file */
 }
 
-/* Also with other numbers of threads, whose rates are compared. */
+/*
+ * Returns whether two cells are of one workload at one number of timers. A group has all numbers of
+ * threads, because their rates are compared.
+ */
 static bool same_group(const struct cell *a, const struct cell *b)
 {
 	return a->workload == b->workload && a->timers == b->timers;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See measure.h. A measurement has a process of its own. So only the subject's CPU time and memory
- * are measured, and measurements do not affect each other. A subject that hangs or dies does not
- * end the run.
+ * Forks a process for each measurement. See measure.h. The CPU time and the memory of the process
+ * are those of one subject, and measurements do not affect each other. A subject that hangs or
+ * crashes does not end the run.
  */
 #include "measure.h"
 

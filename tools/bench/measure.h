@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes one measurement, in a process of its own. */
+/* Makes one measurement in a process of its own. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
 #include "bench.h"
 
-/* Returns false if the measurement failed or took too long. The process prints the reason. */
+/*
+ * Measure the workload. Returns false if the measurement failed or took too long. The measuring
+ * process prints the reason.
+ */
 bool measure(const struct workload *workload, const struct run *run, struct result *ret_result);
 
 #endif

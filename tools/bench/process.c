@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See process.h. */
+/* Reads figures about this process from /proc. See process.h. */
 #include "process.h"
 
 #include <stdio.h>

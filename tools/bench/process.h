@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's figures about this process. */
+/* Figures of the kernel about this process. */
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
 
@@ -7,7 +7,7 @@
 
 uint64_t process_resident_bytes(void);
 
-/* Returns the context switches so far of every thread except the caller. */
+/* Returns the number of context switches of all threads except the calling thread. */
 uint64_t process_others_switches(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers: xorshift64*, with one generator for each thread. One number takes two
+ * Random numbers by xorshift64*. Each thread has a generator of its own. One number takes two
  * nanoseconds.
  */
 #ifndef BENCH_RANDOMS_H
@@ -28,13 +28,13 @@ static inline uint32_t randoms_next(struct randoms *randoms)
 	return (uint32_t)((x * 0x2545f4914f6cdd1du) >> 32);
 }
 
-/* Returns a random number, uniform in [0, limit). */
+/* Returns a uniform random number in [0, limit). */
 static inline uint32_t randoms_below(struct randoms *randoms, uint32_t limit)
 {
 	return (uint32_t)(((uint64_t)randoms_next(randoms) * limit) >> 32);
 }
 
-/* Returns a random number, uniform in [from, to). */
+/* Returns a uniform random number in [from, to). */
 static inline uint64_t randoms_between(struct randoms *randoms, uint64_t from, uint64_t to)
 {
 	return from + (uint64_t)(((unsigned __int128)(to - from) * randoms_next(randoms)) >> 32);

@@ -2,8 +2,8 @@
 /*
  * The memory of timers that users embed in their objects. Without setup.records the timers follow
  * each other in memory. With setup.records each timer is in a record of 256 bytes, which represents
- * a connection. A workload also accesses another cache line of the record. A subject that embeds no
- * timer has records too.
+ * a connection. A workload also accesses another cache line of the record. With setup.records a
+ * subject that embeds no timers has records too.
  */
 #ifndef BENCH_RECORDS_H
 #define BENCH_RECORDS_H
@@ -18,11 +18,11 @@ extern "C" {
 #define RECORD_TIMER 64 /* offset of the timer in its record */
 
 extern struct records {
-	unsigned char *base, *timers; /* the first record, the first timer */
+	unsigned char *base, *timers; /* addresses of the first record and of the first timer */
 	uint64_t stride;
 } records;
 
-/* Allocates setup->timers + setup->spare + 1 timers of `bytes` bytes. */
+/* Allocate setup->timers + setup->spare + 1 timers of `bytes` bytes. */
 void records_open(const struct subject_setup *setup, uint32_t bytes);
 
 static inline void *records_timer(uint32_t timer)
@@ -30,7 +30,7 @@ static inline void *records_timer(uint32_t timer)
 	return records.timers + timer * records.stride;
 }
 
-/* Returns the number of a timer. */
+/* Returns the number of the timer at this address. */
 static inline uint32_t records_number(const void *timer)
 {
 	uint64_t bytes = (uint64_t)((const unsigned char *)timer - records.timers);
@@ -38,7 +38,7 @@ static inline uint32_t records_number(const void *timer)
 	return (uint32_t)(bytes / records.stride);
 }
 
-/* Count a message in the record of its connection, if there are records. */
+/* If the timer is in a record, count a message in the record. */
 static inline void records_touch(uint32_t timer)
 {
 	uint64_t *messages = (uint64_t *)(void *)(records.base + timer * RECORD_BYTES);

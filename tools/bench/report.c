@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* See report.h; the bars are in bars.c. */
+/* Prints the results as tables and JSON. See report.h. bars.c prints the bars. */
 #include "report.h"
 
 #include <stdio.h>
 
 #include "machine.h"
 
-/* Print about four digits: "12.3", "1234", "1.2e9". */
+/* Print a number with about four digits, such as "12.3", "1234" and "1.2e9". */
 static void print_number(double value, int width)
 {
 	if (value < 0 || value >= 1e9)
@@ -18,8 +18,9 @@ static void print_number(double value, int width)
 }
 
 /*
- * Print the rate against one thread's. By CPU time it is the rate if each thread had a CPU that
- * nothing else uses. The machine causes a difference between the two figures.
+ * Print the rate of several threads divided by the rate of one thread. Also print this ratio by CPU
+ * time, which is the ratio if each thread had a CPU that no other program uses. A difference
+ * between the two ratios is caused by the machine.
  */
 static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints results: as tables, as JSON lines, and against timerhub's own bars. */
+/* Prints results as tables, as lines of JSON, and compared with timerhub's own bars. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
@@ -7,13 +7,16 @@
 
 #include "table.h"
 
-/* Print the cells [from, to), which share workload, timers and threads, as a table. */
+/* Print the cells [from, to) as a table. The cells have one workload and one number of timers. */
 void report_group(const struct table *table, unsigned from, unsigned to);
 
-/* Print a cell as a line of JSON: medians, and the smallest and largest times of the rounds. */
+/*
+ * Print a cell as a line of JSON, with the medians, and the smallest and largest times of the
+ * rounds.
+ */
 void report_json(const struct cell *cell, FILE *out);
 
-/* Print every bar with results: the ratio, and whether it is met. */
+/* Print each bar whose values were measured, with the ratio, and whether the bar is met. */
 void report_bars(const struct table *table);
 
 #endif

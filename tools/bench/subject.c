@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of subjects, and their common functions. See subject.h. A subject whose library was not
- * found has no definition.
+ * Lists the subjects, and implements their common functions. See subject.h. A subject whose library
+ * was not found has no definition, so its declaration is weak.
  */
 #include "subject.h"
 

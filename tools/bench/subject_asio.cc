@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Boost.Asio: one steady_timer for each timer, on one io_context. expires_at cancels the pending
- * wait, and async_wait starts a new one: its documentation's way to change an active timer's
- * expiry. Different timers of an io_context may be used from different threads, so all threads call
- * directly.
+ * Measures Boost.Asio, with one steady_timer for each timer, on one io_context. A re-arm calls
+ * expires_at, which cancels the pending wait, and async_wait, which starts a new wait. The
+ * documentation recommends these calls to change an active timer. Different threads may use
+ * different timers of an io_context. Therefore all threads call Boost.Asio directly.
  */
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -57,7 +57,9 @@ void asio_cancel(uint32_t timer)
 	asio_timer(timer).cancel();
 }
 
-/* The loop completes cancelled waits too, so a caller that owns the loop lets it turn here. */
+/*
+ * Run a turn of the loop if the caller owns it, because the loop must complete cancelled waits too.
+ */
 void asio_tick()
 {
 	if (alone)

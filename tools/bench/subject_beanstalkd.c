@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * beanstalkd with a sync of its log at every put (-f 0), in a process of its own, if it is
- * installed. Each thread has a connection to its Unix socket, which is its cheapest transport.
+ * Measures beanstalkd, if it is installed. The server runs in a process of its own, with a sync of
+ * its log at every put (-f 0). Each thread has a connection to the server's Unix socket, which is
+ * the cheapest transport of beanstalkd.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,7 +29,10 @@ static const char *folder;
 static pid_t server;
 static _Thread_local int connection = -1;
 
-/* In Debian its directory is only in root's PATH. */
+/*
+ * Returns whether beanstalkd is installed. Debian installs it in a directory that is only in root's
+ * PATH.
+ */
 static bool there(void)
 {
 	static const char *const places[] = { "/usr/bin/" PROGRAM, "/usr/sbin/" PROGRAM,
@@ -51,7 +55,7 @@ __attribute__((noreturn)) static void be_server(void)
 	_exit(127);
 }
 
-/* Returns a negative number if no server listens. */
+/* Connect to the server. Returns the socket, or a negative number if no server listens. */
 static int try_connect(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -81,8 +85,8 @@ static void beanstalkd_open(const struct subject_setup *setup)
 }
 
 /*
- * Reads an answer, which must begin with `expected`. An answer with data is `more` bytes longer
- * than its line.
+ * Send a request and read the server's answer. The answer must begin with `expected`. An answer
+ * with data is `more` bytes longer than its first line.
  */
 static int ask(const char *request, size_t bytes, const char *expected, size_t more,
                char answer[ANSWER_BYTES])
@@ -105,7 +109,7 @@ static int ask(const char *request, size_t bytes, const char *expected, size_t m
 	}
 }
 
-/* put PRIORITY DELAY TIME-TO-RUN BYTES; delays are whole seconds. */
+/* Send a put: "put PRIORITY DELAY TIME-TO-RUN BYTES". beanstalkd has delays of whole seconds. */
 static int beanstalkd_arm(uint32_t timer, uint64_t delay_ns)
 {
 	char request[64 + DURABLE_BYTES + 2], answer[ANSWER_BYTES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of the disk for any program. One thread repeatedly writes at least as many
- * bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log does.
- * "sync-batch" writes as many bytes as half of 64 threads put at once. "sync-overwrite" writes to a
- * file whose blocks exist and were written before. A task that is put and finished needs two such
- * writes.
+ * Measures the cost of the disk, which every durable program has. One thread repeatedly writes at
+ * least as many bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log
+ * does. "sync-batch" writes the bytes of 32 tasks, half as many as 64 threads put at once.
+ * "sync-overwrite" writes to a file whose blocks exist and were written before. A task that is put
+ * and finished needs two writes with a sync.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 
 #define FILE_BYTES (16 << 20)
 #define CHUNK_BYTES 65536
-#define RECORD_BYTES 160 /* a record of the journal with DURABLE_BYTES of data */
+#define RECORD_BYTES 160 /* bytes of a journal's record with DURABLE_BYTES of data */
 #define BATCH_RECORDS 32
 
 static int file;
 static off_t offset;
-static off_t end; /* start again at this offset; 0: never */
+static off_t end; /* offset at which the writes begin again at 0; 0: never */
 static size_t bytes = RECORD_BYTES;
 static char zeros[CHUNK_BYTES];
 
@@ -72,9 +72,9 @@ SUBJECT(sync_append, "sync-append", "pwrite at the end of a file, and fdatasync"
         CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = sync_open, .arm = sync_arm,
         .finish = sync_finish)
 
-SUBJECT(sync_batch, "sync-batch", "pwrite of 32 times as much at the end of a file, and fdatasync",
+SUBJECT(sync_batch, "sync-batch", "pwrite of 32 records at the end of a file, and fdatasync",
         CAN_PUT_DURABLY, .open = batch_open, .arm = sync_arm)
 
-SUBJECT(sync_overwrite, "sync-overwrite", "pwrite over what a file has, and fdatasync",
+SUBJECT(sync_overwrite, "sync-overwrite", "pwrite over the data of a file, and fdatasync",
         CAN_PUT_DURABLY | CAN_FINISH_DURABLY, .open = overwrite_open, .arm = sync_arm,
         .finish = sync_finish)

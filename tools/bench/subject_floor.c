@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "touch" has no timers: a loop that only touches the records of its connections.
+ * Measures the cost of memory accesses without a timer service. "touch" has no timers. Its loop
+ * only touches the records of its connections.
  *
- * The floor has no timer service, and shows the cost of memory accesses. A re-arm picks a handle
- * from an array of N, and does a load and a compare-and-swap on the timer's own 64-byte record.
+ * "floor" shows the least cost of a re-arm. A re-arm picks a handle from an array of N handles, and
+ * does a load and a compare-and-swap on the timer's own record of 64 bytes.
  */
 #include "clocks.h"
 #include "subject.h"
@@ -63,6 +64,6 @@ static void touch_cancel(uint32_t timer)
 	(void)timer;
 }
 
-SUBJECT(touch, "touch", "no timers: the records are touched", CAN_REARM | CAN_CANCEL | ONE_LOOP,
-        .open = touch_open, .tick = subject_cache_now, .arm = touch_arm, .rearm = touch_arm,
-        .cancel = touch_cancel)
+SUBJECT(touch, "touch", "no timers: the loop only touches the records",
+        CAN_REARM | CAN_CANCEL | ONE_LOOP, .open = touch_open, .tick = subject_cache_now,
+        .arm = touch_arm, .rearm = touch_arm, .cancel = touch_cancel)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timers of Go's runtime. A C process cannot contain this runtime beside its other subjects, so
- * a separate Go program (bench.go) measures them. The program runs the same workloads and prints
- * "name value" lines.
+ * Measures the timers of Go's runtime. A C process cannot contain this runtime and other subjects.
+ * Therefore a separate Go program (bench.go) runs the same workloads and prints lines of "name
+ * value".
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void go_measure(const struct workload *workload, const struct run *run,
 		subject_fail("the Go program", 0);
 }
 
-SUBJECT(go, "go", "time.AfterFunc, Reset and Stop in goroutines, a program of its own",
+SUBJECT(go, "go", "time.AfterFunc, Reset and Stop in goroutines of a separate program",
         ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_SERVE |
                 CAN_HOLD_RECORDS,
         .timers_max = PEER_TIMERS_MAX, .measure = go_measure)

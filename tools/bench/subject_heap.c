@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The textbook design: a 4-ary heap under a mutex, and a thread that sleeps on a condition variable
- * until the earliest deadline, with a timer slack of 1 ns. An arm wakes it only if its deadline is
- * earlier. The thread takes due timers in batches and calls back without the mutex. A delay queue
- * has no such thread: each consumer takes from the heap itself, one timer at a time.
+ * Measures the textbook design. "heap" is a 4-ary heap under a mutex. An owner thread sleeps on a
+ * condition variable until the earliest deadline, with a timer slack of 1 ns. An arm wakes the
+ * owner only if the new deadline is the earliest. The owner takes due timers in batches and calls
+ * back without the mutex. A delay queue has no owner thread. Its consumers take timers from the
+ * heap, one timer at a time.
  *
- * "heap-loop" is the heap of one event loop, without mutex and thread. It sleeps until the earliest
- * deadline. "timerfd-loop" waits in epoll for one timerfd, which ignores the timer slack.
+ * "heap-loop" is the heap of one event loop, without mutex and owner thread. The loop sleeps until
+ * the earliest deadline. "timerfd-loop" is a heap whose loop waits in epoll for one timerfd. A
+ * timerfd ignores the timer slack.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,14 +23,14 @@
 
 #define HEAP_BATCH 64
 
-static struct heap4 heap; /* under the mutex */
+static struct heap4 heap; /* protected by the mutex */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps here */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
-static bool (*awaited)(void);                              /* heap_run() waits for this; mutex */
-/* End of the owner's sleep, 0 while it is awake; under the mutex. */
+static bool (*awaited)(void);                              /* heap_run() waits until this is true */
+/* end of the owner's sleep, or 0 while the owner is awake; protected by the mutex */
 static uint64_t asleep_until_ns;
-static struct subject_counts counts; /* under the mutex */
+static struct subject_counts counts; /* protected by the mutex */
 static bool has_owner;
 
 static void heap_sleep(uint64_t until_ns)
@@ -49,7 +51,9 @@ static bool heap_never(void)
 	return false;
 }
 
-/* Take at most `batch` due timers, call back, and sleep. Repeats until done() returns true. */
+/*
+ * Repeat until done() returns true: take at most `batch` due timers, call back for them, and sleep.
+ */
 static void heap_serve(bool (*done)(void), uint32_t batch)
 {
 	uint32_t timers[HEAP_BATCH];
@@ -103,7 +107,7 @@ static int heap_arm(uint32_t timer, uint64_t delay_ns)
 	heap4_put(&heap, timer, deadline_ns);
 	wake = deadline_ns < asleep_until_ns;
 	if (wake)
-		asleep_until_ns = deadline_ns; /* the owner is already woken for this deadline */
+		asleep_until_ns = deadline_ns; /* the owner is woken for this deadline */
 	counts.submit_wakes += wake;
 	(void)pthread_mutex_unlock(&mutex);
 	if (wake)
@@ -118,7 +122,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/* The owner makes the callbacks itself, so a consumer only waits. */
+/* Wait until done() returns true. The owner makes the callbacks, so a consumer only waits. */
 static void heap_run(bool (*done)(void))
 {
 	if (!has_owner) {
@@ -140,7 +144,8 @@ static void heap_counts(struct subject_counts *ret_counts)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-SUBJECT(heap, "heap", "a 4-ary heap under a mutex with a sleeping thread, woken only if earlier",
+SUBJECT(heap, "heap",
+        "a 4-ary heap under a mutex, and a thread that only an earlier deadline wakes",
         ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES |
                 CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
         CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub's journal.
+ * Measures timerhub's journal.
  *
- * "journal": any number of threads make puts that return when they are on disk.
+ * "journal": any number of threads put tasks. A put returns when the task is on disk.
  *
- * "journal-submit": one thread keeps thousands of puts in flight and learns of their end by an fd.
+ * "journal-submit": one thread keeps thousands of puts in flight. An eventfd signals the puts that
+ * have ended.
  *
- * "journal-take": the tasks are put as by "journal-submit". When all are on disk, tasks are taken
- * when the journal's fd, polled with epoll, is readable.
+ * "journal-take": one thread puts tasks as in "journal-submit". When all tasks are on disk, the
+ * thread polls the journal's fd with epoll, and takes due tasks.
  */
 #include <errno.h>
 #include <poll.h>
@@ -97,7 +98,7 @@ static int submit_await(unsigned most)
 	return 0;
 }
 
-/* Begin a put, after waiting if too many are in flight. */
+/* Begin a put. If too many puts are in flight, wait first. */
 static int submit_put(uint64_t when_ns, uint32_t flags, const void *data, size_t data_len)
 {
 	struct timerhub_journal_change change = {

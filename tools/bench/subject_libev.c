@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libev, as ev(3) recommends: one embedded ev_timer for each timer. Activity timeouts use the
- * manual's way 2, `repeat` and ev_timer_again, which counts from the loop's cached time.
- * ev_now_update is called where a loop would have turned. Other threads reach the loop by a locked
- * list and ev_async_send.
+ * Measures libev, used as ev(3) recommends, with one embedded ev_timer for each timer. Activity
+ * timeouts use the manual's way 2, `repeat` and ev_timer_again. ev_timer_again counts from the
+ * loop's cached time. The subject calls ev_now_update where a loop would have turned. Other threads
+ * call the loop through a locked list and ev_async_send.
  */
 #include <ev.h>
 
@@ -17,8 +17,7 @@ static ev_async async;
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
-	ev_timer_stop(owner,
-	              timer); /* ev_timer_again made it repeat; the benchmark needs one-shots */
+	ev_timer_stop(owner, timer); /* ev_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 
@@ -63,7 +62,7 @@ static int libev_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-/* The first re-arm of a timer sets `repeat`. Later re-arms use it. */
+/* Re-arm the timer. The first re-arm of a timer sets `repeat`. Later re-arms use this value. */
 static int libev_rearm(uint32_t timer, uint64_t delay_ns)
 {
 	ev_timer *self = records_timer(timer);
@@ -91,7 +90,10 @@ static void libev_alarmed(struct ev_loop *owner, ev_timer *timer, int events)
 	(void)events;
 }
 
-/* Another timer ends the sleep, since libev has no call that returns the time until a timer. */
+/*
+ * Sleep as the loop does. An additional timer ends the sleep, because libev has no call that
+ * returns the time until the next timer.
+ */
 static bool libev_wait(uint64_t until_ns)
 {
 	uint64_t now = now_ns();

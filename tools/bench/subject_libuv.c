@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libuv: one embedded uv_timer_t for each timer, re-armed by uv_timer_again with `repeat` set. This
- * counts from the loop's cached time; uv_update_time is called where a loop would have turned.
- * Delays are rounded up to milliseconds. Other threads reach the loop by a locked list and
- * uv_async_send, its only thread-safe call.
+ * Measures libuv, with one embedded uv_timer_t for each timer. uv_timer_again re-arms a timer by
+ * its `repeat`, counted from the loop's cached time. The subject calls uv_update_time where a loop
+ * would have turned. Delays are rounded up to milliseconds. Other threads call the loop through a
+ * locked list and uv_async_send, the only thread-safe call of libuv.
  */
 #include <uv.h>
 
@@ -17,8 +17,7 @@ static bool has_async;
 
 static void libuv_expired(uv_timer_t *timer)
 {
-	(void)uv_timer_stop(
-		timer); /* uv_timer_again made it repeat; the benchmark needs one-shots */
+	(void)uv_timer_stop(timer); /* uv_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 
@@ -72,7 +71,10 @@ static void libuv_run(bool (*done)(void))
 		(void)uv_run(&loop, UV_RUN_ONCE);
 }
 
-/* Polls the loop's descriptor for the loop's timeout, as the manual says for embedding. */
+/*
+ * Sleep as the loop does. Polls the loop's descriptor for the loop's timeout, as the manual
+ * recommends for embedded loops.
+ */
 static bool libuv_wait(uint64_t until_ns)
 {
 	int timeout_ms = uv_backend_timeout(&loop);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_loop.h: each timer is a timeout in the record of its connection, and a tick is a turn of
- * the loop. "timerhub-loop" has a hub, so other threads may arm on it. "timerhub-loop-alone" has
- * none. Both block on the loop's descriptor.
+ * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection,
+ * and a tick is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers of
+ * the hub. "timerhub-loop-alone" has no hub. Both loops block on the loop's descriptor.
  */
 #include "records.h"
 #include "timerhub_loop.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's own timers: one timerfd for each timer, all in one epoll, as its manual describes.
- * Any thread may set one. A timerfd ignores the timer slack.
+ * Measures the kernel's timers, with one timerfd for each timer and all of them in one epoll, as
+ * the manual describes. Any thread may set a timerfd. A timerfd ignores the timer slack.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -23,7 +23,8 @@ static void timerfd_open(const struct subject_setup *setup)
 {
 	struct rlimit limit = { setup->timers + SPARE_FDS, setup->timers + SPARE_FDS };
 
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* a failure shows at creation */
+	(void)setrlimit(RLIMIT_NOFILE,
+	                &limit); /* if the limit stays too low, timerfd_create() fails */
 	epoll_fd = subject_epoll(-1);
 	fds = subject_allocate((uint64_t)setup->timers + 1, sizeof(*fds));
 	for (uint32_t i = 0; i <= setup->timers; i++) {
@@ -35,7 +36,7 @@ static void timerfd_open(const struct subject_setup *setup)
 	}
 }
 
-/* A deadline of 0 disarms. */
+/* Set the timerfd of the timer. A deadline of 0 disarms the timerfd. */
 static void timerfd_set(uint32_t timer, uint64_t deadline_ns)
 {
 	struct itimerspec value = { .it_value = timespec_from_ns(deadline_ns) };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub, used as its header recommends: from any thread, with deadlines computed from the time
- * cached by the caller's loop (TIMERHUB_ABSOLUTE). There is one consumer, in timerhub_wait, or in
- * epoll on the queue's fd. The caller keeps an array of handles, as the floor does.
+ * Measures timerhub, used as its header recommends. Any thread calls it, with deadlines computed
+ * from the time that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits in
+ * timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as the floor
+ * does.
  *
- * Variants: "-many" passes a batch of its loop in one call; "-spin" wakes 60 us early and spins;
- * "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" has owner and consumer at SCHED_FIFO.
+ * The variants are: "-many" passes a batch of the loop in one call; "-spin" wakes 60 us early and
+ * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" runs owner and consumer at
+ * SCHED_FIFO.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -183,7 +185,7 @@ SUBJECT(timerhub, "timerhub",
         HUB_CALLS(subject_open))
 
 SUBJECT(timerhub_many, "timerhub-many",
-        "timerhub, a batch of the loop's in one rearm_many, cancel_many, arm_many",
+        "timerhub, with a batch of timers in one rearm_many, cancel_many, arm_many",
         CAN_REARM | CAN_CANCEL | CAN_CROSS | CAN_ANY_THREAD | HAS_OWNER | CAN_BATCH | CAN_SERVE,
         .batches = true, HUB_CALLS(subject_open), .rearm_many = subject_rearm_many,
         .arm_many = subject_arm_many, .cancel_many = subject_cancel_many)

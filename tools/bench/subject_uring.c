@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring: one IORING_OP_TIMEOUT for each timer, as in a program that gives each request its
- * timeout. IORING_TIMEOUT_UPDATE moves it, IORING_OP_TIMEOUT_REMOVE cancels it, and neither posts a
- * completion. The requests of a turn are submitted together. A ring belongs to one thread, and
- * programs have a ring for each thread. So io_uring is not in the cross-thread workloads.
+ * Measures io_uring, with one IORING_OP_TIMEOUT for each timer, as in a program that gives each
+ * request its timeout. IORING_TIMEOUT_UPDATE moves a timeout and IORING_OP_TIMEOUT_REMOVE cancels
+ * it. These two requests post no completion. The requests of a turn are submitted together.
+ * Programs have a ring for each thread. Therefore io_uring is not in the workloads with several
+ * threads.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -101,7 +102,7 @@ static void uring_tick(void)
 	subject_cache_now();
 }
 
-/* A turn of the caller's own loop. */
+/* Submit the requests of a turn of the caller's loop, and read completions. */
 static void uring_turn(void)
 {
 	uring_tick();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See table.h. */
+/* Finds results in the table, and computes medians of the rounds. See table.h. */
 #include "table.h"
 
 #include <stdlib.h>

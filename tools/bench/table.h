@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* All results: one cell for each workload, number of timers, number of threads, and subject. */
+/*
+ * The table has all results, in one cell for each workload, number of timers, number of threads,
+ * and subject.
+ */
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H
 
@@ -12,7 +15,7 @@ struct cell {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	unsigned rounds; /* rounds measured so far; 0: none, or the measurement failed */
+	unsigned rounds; /* number of measured rounds; 0: no round, or the measurement failed */
 	struct result results[ROUNDS_MAX];
 };
 
@@ -21,7 +24,7 @@ struct table {
 	unsigned count, room;
 };
 
-/* The median, smallest and largest value of the rounds. */
+/* The median, the smallest and the largest value of the rounds. */
 struct spread {
 	double median, min, max;
 };
@@ -29,13 +32,16 @@ struct spread {
 void table_add(struct table *table, const struct workload *workload, const struct subject *subject,
                uint32_t timers, unsigned threads);
 
-/* Returns NULL if the table has no such cell, or if the cell has no result. */
+/*
+ * Find the cell of a workload, a subject and numbers of timers and threads. Returns NULL if the
+ * table has no such cell, or if the cell has no result.
+ */
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
                               uint32_t timers, unsigned threads);
 
 /*
- * `value` is "ns_per_op", "cpu_ns_per_op", or an extra's name. Returns false if the cell has no
- * such value.
+ * Compute the median and the bounds of `value`: "ns_per_op", "cpu_ns_per_op", or an extra's name.
+ * Returns false if the cell has no such value.
  */
 bool cell_spread(const struct cell *cell, const char *value, struct spread *ret_spread);
 

@@ -17,7 +17,8 @@ SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libe
             "libevent", "asio", "timerfd", "io_uring", "go")
 WALL, CPU, CALLER = "ns_per_op", "cpu_ns_per_op", "caller_ns"
 
-# A row: its title; workload, timers, threads; the value.
+# The rows of a table. A row has a title, a workload, a number of timers, a number of threads, and
+# the name of the value.
 MAIN = (
     ("**a server's message, CPU**", "server", 100000, 1, CPU),
     ("2 event loops, CPU", "server", 100000, 2, CPU),
@@ -80,7 +81,8 @@ LOOP = (
 
 
 def read_results(paths):
-    """Returns {(workload, subject, timers, threads): the line}."""
+    """Returns the results in the files as {(workload, subject, timers, threads): result}. A result
+    is one line of JSON."""
     results = []
     for path in paths:
         with open(path, encoding="utf-8") as lines:
@@ -89,7 +91,8 @@ def read_results(paths):
 
 
 def shown(value):
-    """Two digits and a half: 5.2, 62, 378, 1,370, 58,100."""
+    """Returns a number as text with two or three digits that are not 0, such as 5.2, 62, 378, 1,370
+    or 58,100."""
     if value is None:
         return ""
     if value >= 1000:
@@ -108,8 +111,8 @@ def print_table(head, rows, subjects, results):
 
 
 def curves_by(results, workload, axis, other, value):
-    """Returns {subject: [(the result's axis, value(result))]}, at the value of the other axis that
-    most results have. A curve has at least two points."""
+    """Returns the curves {subject: [(result[axis], value(result))]} of a workload. The results have
+    the value of the axis `other` that most results have. A curve has at least two points."""
     mine = [r for r in results.values() if r["workload"] == workload]
     common = max((r[other] for r in mine), key=[r[other] for r in mine].count, default=0)
     curves = {}

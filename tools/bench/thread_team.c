@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See thread_team.h. The clock starts when all members have started and have waited for each other.
- * Members are pinned, since otherwise two might share a CPU for a whole measurement. Other threads
- * are not pinned.
+ * Runs teams of threads. See thread_team.h. The measured time starts when all members have started
+ * and have waited for each other. Members are pinned to CPUs. Without pinning, two members might
+ * share a CPU for a whole measurement. Other threads are not pinned.
  */
 #include "thread_team.h"
 

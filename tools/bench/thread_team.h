@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Several threads that start together, assigned to the CPUs in turn. */
+/*
+ * A team is several threads that start together. The members are assigned to the process's CPUs by
+ * turns.
+ */
 #ifndef BENCH_THREAD_TEAM_H
 #define BENCH_THREAD_TEAM_H
 
@@ -8,14 +11,14 @@
 #define TEAM_MAX 64
 
 struct team_times {
-	uint64_t start_ns; /* common start time */
-	uint64_t cpu_ns;   /* sum over all members */
+	uint64_t start_ns; /* start time of all members */
+	uint64_t cpu_ns;   /* sum of the CPU times of all members */
 };
 
-/* Returns the CPU of a member: one of the process's CPUs, in turn. */
+/* Returns the CPU to which a member of a team is assigned. */
 unsigned team_cpu(unsigned member);
 
-/* Pin the thread to that CPU. */
+/* Pin the calling thread to the CPU of this member. */
 void team_pin(unsigned member);
 
 /* Call body(member, context) on `members` threads and wait until all have returned. */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the owner's rest: its work while timers move and no timer expires.
+ * Measures the owner's work while timers move and no timer expires (the owner's rest).
  *
  * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
  * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
- * timeout of 30 s, and a request ends when N more have begun. "beat-late" is beat with 10^4
- * additional timers that expire, whose lateness is recorded. "loop-beat" is beat in the loop's own
- * thread. "wakes_per_length" counts how often the loop's own timers wake it in 3 s.
+ * timeout of 30 s, and a request ends when N more requests have begun. "beat-late" is "beat" with
+ * 10^4 additional timers that expire, and records the lateness of these timers. "loop-beat" is
+ * "beat" in the thread of an event loop. Its result "wakes_per_length" is the number of times that
+ * the loop's timers wake the loop in 3 s.
  *
- * The caller is a loop that turns once a millisecond. An operation is a re-arm (or a pair of arm
- * and cancel), timed without the caller's sleep. "owner_cpu_us" is the CPU time a second of all
- * threads except the caller. The warm-up is longer than the timeout, so the times for which timers
- * were first scheduled pass during it.
+ * The caller is a loop that turns once a millisecond. An operation is a re-arm, or an arm and a
+ * cancel, measured without the caller's sleep. "owner_cpu_us" is the CPU time per second of all
+ * threads except the caller. The warm-up is longer than the timeout. Therefore the times for which
+ * timers were first scheduled pass during the warm-up.
  */
 #include <sys/prctl.h>
 
@@ -34,20 +35,20 @@
 
 #define LATE_TIMERS 10000
 
-#define CALENDAR_MS 2048 /* a power of two, larger than the longest interval */
+#define CALENDAR_MS 2048 /* length of the calendar, a power of two above the longest interval */
 #define NO_TIMER UINT32_MAX
 
 static struct beat {
 	const struct subject *subject;
 	struct randoms randoms;
 	uint32_t timers;
-	uint32_t *next;              /* for each timer: the next in the list of its millisecond */
-	uint32_t first[CALENDAR_MS]; /* for each millisecond: the first timer to re-arm */
-	uint32_t oldest;             /* the request that ends next */
+	uint32_t *next;              /* for each timer: next timer in the list of its millisecond */
+	uint32_t first[CALENDAR_MS]; /* for each millisecond: first timer to re-arm */
+	uint32_t oldest;             /* the oldest request, which ends next */
 	uint64_t ops;
 	uint64_t ops_ns; /* time in the subject's calls */
 	bool own_loop;   /* the caller's thread is the loop */
-	uint64_t wakes;  /* sleeps of the own loop that its timers ended */
+	uint64_t wakes;  /* number of sleeps that the loop's timers ended */
 } beat;
 
 /* ---- the loop's work in a millisecond ---- */
@@ -128,7 +129,7 @@ static void beat_open(const struct run *run, const struct subject_setup *setup, 
 		calendar_put(i, 0);
 }
 
-/* Returns the duration in seconds. */
+/* Run the turns from from_ms on, and count their operations. Returns the duration in seconds. */
 static double beat_count(struct result *result, void (*turn)(uint32_t now_ms), uint32_t from_ms,
                          uint32_t to_ms)
 {

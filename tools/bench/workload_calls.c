@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of programs whose timers do not expire, except in "cross-busy". Each workload is a turn
- * of its callers (callers.h).
+ * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload is
+ * a turn of its callers (callers.h).
  *
  * refresh      re-arm a random own timer by a minute. In "neighbours" one thread armed all timers,
  *              so neighbouring timers belong to different callers. In "loop-refresh" the timers are
@@ -31,14 +31,14 @@
 #define MINUTE_NS (60 * NS_PER_SECOND)
 #define REQUEST_NS (30 * NS_PER_SECOND)
 #define BATCH 32
-#define BATCHES 32 /* between two readings of the clock by the caller */
+#define BATCHES 32 /* number of batches between two readings of the clock by the caller */
 #define IN_FLIGHT 64
-#define SERVER_IN_FLIGHT 256 /* at least BATCH_MAX */
+#define SERVER_IN_FLIGHT 256 /* requests of a caller in flight; at least BATCH_MAX */
 #define CLOSES_ONE_IN 1000
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)
 #define BUSY_LAG 64
-/* More timers than any service can accept during the life of a timer. */
+/* more timers than any service can accept between the arm and the expiry of one timer */
 #define BUSY_LIVE_MAX 8000000
 
 /* ---- re-arm ---- */

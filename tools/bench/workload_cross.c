@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each thread arms its own timers with deadlines of 1 to 60 s, and cancels every second one a
- * little later, until the service has applied all calls. An operation is an arm or a cancel.
+ * Measures "cross". Each thread arms its own timers with deadlines of 1 to 60 s, and cancels every
+ * second timer a little later. The time ends when the service has applied all calls. An operation
+ * is an arm or a cancel.
  */
 #include "clocks.h"
 #include "randoms.h"
@@ -11,12 +12,12 @@
 
 #define DELAY_FROM_NS NS_PER_SECOND
 #define DELAY_TO_NS (60 * NS_PER_SECOND)
-/* A timer is cancelled this many arms after it was armed. */
+/* number of arms between the arm and the cancel of a timer */
 #define CANCEL_LAG 64
 
 struct cross {
 	const struct subject *subject;
-	uint32_t each; /* timers of a thread */
+	uint32_t each; /* number of timers of each thread */
 	uint64_t seed;
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Durable puts: T threads put tasks that are due hours later. Each call returns when the task is on
- * stable storage. A subject with one thread keeps as many puts in flight as it likes. The puts end
- * after a time, or when the journal is full. Reports the number of puts for each sync, if the
- * subject knows it.
+ * Measures durable tasks. In "durable", T threads put tasks that are due hours later. Each call
+ * returns when the task is on stable storage. A subject with one thread may keep many puts in
+ * flight. The puts end after a time, or when the journal is full. If the subject knows the number
+ * of syncs, the workload reports the number of puts for each sync.
  *
- * In a cycle, each of T threads puts a task that is due at once, takes a task, which may be of
- * another thread, and acknowledges it. Each of the three calls returns when its change is on stable
- * storage.
+ * In "cycle", each of T threads puts a task that is due at once, takes a task, and acknowledges the
+ * taken task. Another thread may have put the taken task. Each of the three calls returns when its
+ * change is on stable storage.
  */
 #include "clocks.h"
 #include "thread_team.h"
@@ -15,13 +15,13 @@
 #include "workload_steps.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
-/* A disk that syncs in milliseconds needs a longer measurement than a timer. */
+/* number by which the duration is multiplied, because a disk syncs in milliseconds */
 #define DURATIONS 5
 
 struct putter {
 	_Alignas(64) uint64_t puts;
 	uint64_t puts_max;
-	struct histogram waits; /* duration of each put, or of each cycle */
+	struct histogram waits; /* durations of the thread's puts or cycles */
 };
 
 static struct putter *putters;

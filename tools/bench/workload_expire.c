@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * N timers expire and are delivered to one consumer. In "burst" all timers are due within a
- * millisecond, in "stream" they are spread evenly over a second. An operation is a delivery. The
- * cost of arming is not counted. The CPU time of owner and consumer counts.
+ * Measures deliveries. N timers expire and are delivered to one consumer. In "burst" all timers are
+ * due within a millisecond. In "stream" the deadlines are spread evenly over a second. An operation
+ * is a delivery. The cost of arming does not count. The CPU time of owner and consumer counts.
  *
- * "push-and-take" is the benchmark of delay queues. One thread pushes N elements, the i-th with a
- * delay of i ns, and takes all of them. An operation is both. Allocations are counted too.
+ * "push-and-take" measures delay queues. One thread pushes N elements, the i-th with a delay of i
+ * ns, and takes all elements. An operation is one push and one take. The workload also counts
+ * allocations.
  */
 #include "allocations.h"
 #include "clocks.h"
@@ -15,8 +16,8 @@
 #include "workload_steps.h"
 
 /*
- * All timers must be armed before the first is due. The slowest services need two microseconds for
- * an arm, so each timer gets twice this time.
+ * All timers must be armed before the first timer is due. The slowest services need two
+ * microseconds for an arm. Therefore the first delay has four microseconds for each timer.
  */
 #define ARMING_NS_PER_TIMER 4000
 #define ARMING_MIN_NS (200 * NS_PER_MS)

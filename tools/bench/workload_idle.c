@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * N timers are at least a minute away, and the process idles for 5 s. Counts the context switches
- * of every thread except the caller. If strace is installed, a second run of this program under
- * `strace -f` counts their system calls. Two writes to an invalid descriptor mark the interval in
- * strace's output. After that, 10^5 timers are armed that are not the earliest. The workload
- * reports the time of an arm, and how often the arms woke the owner.
+ * Measures an idle service. In "idle", N timers are due in a minute or later, and the process idles
+ * for 5 s. The workload counts the context switches of every thread except the caller. If strace is
+ * installed, a second run of this program under `strace -f` counts the system calls of these
+ * threads. Two writes to an invalid descriptor mark the interval in strace's output. After the
+ * interval, the caller arms 10^5 timers that are not the earliest. The workload reports the time of
+ * an arm, and the number of arms that woke the owner.
  *
  * "wakes" counts how often 20,000 arms with random deadlines of 1 to 60 s wake the sleeping owner.
  */
@@ -29,7 +30,8 @@
 
 static void idle_mark(const char *mark)
 {
-	ssize_t written = write(-1, mark, strlen(mark)); /* fails, and only strace sees it */
+	ssize_t written =
+		write(-1, mark, strlen(mark)); /* the write fails, and only strace sees the text */
 
 	(void)written;
 }
@@ -58,7 +60,10 @@ static void idle_run(const struct run *run, struct result *result)
 	result_add(result, "arms_woke", (double)(driver_counts().submit_wakes - wakes));
 }
 
-/* Counts the calls begun between the marks by all threads except the thread that made the marks. */
+/*
+ * Count the system calls in strace's output that began between the two marks, of all threads except
+ * the thread that wrote the marks.
+ */
 static double idle_count_calls(FILE *trace)
 {
 	int marker = 0, thread;

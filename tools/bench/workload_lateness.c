@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the lateness of expiries of 10^4 timers over a second. The consumer polls with epoll if
- * the subject can.
+ * Measures the lateness of 10^4 timers that expire within a second. If the service allows it, the
+ * consumer polls with epoll.
  */
 #include <sys/prctl.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declares the measurements, which workload.c lists. */
+/* Declares the functions that measure workloads. bench.c lists the workloads. */
 #ifndef BENCH_WORKLOAD_LIST_H
 #define BENCH_WORKLOAD_LIST_H
 

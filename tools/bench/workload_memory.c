@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "memory": resident bytes for each live timer. The process opens a subject and arms N timers, and
- * its growth is divided by N. Timers that users embed in their records count. Handles that users
- * store do not count, and are reported as "handle".
+ * Measures memory. "memory" reports the resident bytes for each live timer. The process opens a
+ * subject and arms N timers, and the growth of its memory is divided by N. Timers that users embed
+ * in their records count. Handles that users store do not count, and are reported as "handle".
  *
- * "open": opening and closing a service with room for N timers, and the resident memory just after
- * the open.
+ * "open" reports the time to open and close a service with room for N timers, and the resident
+ * memory just after the open.
  */
 #include "clocks.h"
 #include "process.h"
@@ -37,7 +37,8 @@ void open_measure(const struct run *run, struct result *result)
 	struct meter meter;
 	uint64_t resident;
 
-	run->subject->open(&setup); /* warm up: code pages, the thread's stack */
+	run->subject->open(
+		&setup); /* The first open brings code pages and the thread's stack into memory. */
 	run->subject->close();
 	resident = process_resident_bytes();
 	run->subject->open(&setup);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens a journal of N live tasks with keys, as after a crash. The first open has an empty page
- * cache, as after a boot. The second has all files in the cache. The workload also reports a task's
- * memory without its data and key.
+ * Measures the open of a journal of N live tasks with keys, as after a crash. The first open has an
+ * empty page cache, as after a boot. The second open has all files in the page cache. The workload
+ * also reports the memory of a task without its data and key.
  */
 #include <errno.h>
 #include <sys/wait.h>
@@ -31,7 +31,7 @@ static struct timerhub_journal *open_with(const char *folder, uint32_t tasks, ui
 	return journal;
 }
 
-/* Returns the number of puts that have ended. Waits for one at least. */
+/* Wait until at least one put has ended. Returns the number of puts that have ended. */
 static unsigned await_puts(struct timerhub_journal *journal)
 {
 	struct timerhub_journal_completion completions[TOGETHER];
@@ -70,7 +70,10 @@ static void put_all(struct timerhub_journal *journal, uint32_t tasks)
 	}
 }
 
-/* In a process of its own, since this process measures its memory. */
+/*
+ * Fill the journal with tasks. A child process does this, because this process measures its own
+ * memory.
+ */
 static void fill(const char *folder, uint32_t tasks)
 {
 	pid_t child = fork();
@@ -78,7 +81,7 @@ static void fill(const char *folder, uint32_t tasks)
 
 	if (child == 0) {
 		put_all(open_with(folder, tasks, 0), tasks);
-		_exit(0); /* as in a crash */
+		_exit(0); /* without closing the journal, as in a crash */
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
 		subject_fail("filling a journal", 0);

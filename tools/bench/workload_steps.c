@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See workload_steps.h. */
+/* Implements the common steps of workloads. See workload_steps.h. */
 #include "workload_steps.h"
 
 #include <pthread.h>
@@ -9,13 +9,13 @@
 #include "randoms.h"
 #include "records.h"
 
-static const struct subject *opened; /* the subject that calls use */
+static const struct subject *opened; /* the open subject, or its mailbox */
 static struct subject_setup setup;
-static void (*hook)(uint32_t timer); /* the workload's callback, or NULL */
-static bool settled;                 /* set by the callback without a consumer thread */
-static sem_t settlings;              /* posted by the callback if there is a consumer thread */
-static uint64_t delivered;           /* written by the thread that calls back */
-static uint64_t awaited;             /* driver_await() returns at this number */
+static void (*hook)(uint32_t timer); /* the workload's callback for each expiry, or NULL */
+static bool settled;       /* the timer of driver_settle() has expired; without a consumer thread */
+static sem_t settlings;    /* posted when this timer expires, with a consumer thread */
+static uint64_t delivered; /* number of expiries; written by the thread that calls back */
+static uint64_t awaited;   /* number of expiries at which driver_await() returns */
 
 static void driver_expired(uint32_t timer)
 {
@@ -26,7 +26,7 @@ static void driver_expired(uint32_t timer)
 	} else if (setup.cross) {
 		(void)sem_post(&settlings);
 	} else {
-		/* The writer may be the owner's thread. */
+		/* The thread of the service's owner may execute this store. */
 		__atomic_store_n(&settled, true, __ATOMIC_RELEASE);
 	}
 }
@@ -71,7 +71,7 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 void driver_settle(void)
 {
 	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
-		return; /* this subject applies each call at once */
+		return; /* the subject applies each call at once */
 	settled = false;
 	opened->tick();
 	subject_must(opened->arm(setup.timers, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common steps of workloads: open a subject for one or several threads, run its consumer, and wait
- * until it has applied all calls.
+ * Common steps of workloads. The functions open a subject for one or several threads, run the
+ * subject's consumer, and wait until the subject has applied all calls.
  */
 #ifndef BENCH_WORKLOAD_STEPS_H
 #define BENCH_WORKLOAD_STEPS_H
@@ -9,32 +9,37 @@
 #include "bench.h"
 
 /*
- * Open the run's subject. Returns the subject to call. If calls go through the mailbox, this is the
- * mailbox's subject. `on_expiry` may be NULL. With setup->cross this starts the thread in run().
+ * Open the run's subject. Returns the subject that the workload must call, which is the mailbox's
+ * subject if calls go through the mailbox. `on_expiry` may be NULL. With setup->cross, start the
+ * thread that calls run().
  */
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
 
-/* Arm one more timer and wait for it, so that the subject has applied all earlier calls. */
+/* Arm one more timer and wait until it expires. The subject has then applied all earlier calls. */
 void driver_settle(void);
 
-/* Returns the number of timers delivered until now. Any thread. */
+/* Returns the number of delivered timers. Any thread may call this function. */
 uint64_t driver_delivered(void);
 
-/* Deliver on this thread until there were as many deliveries. Only without setup->cross. */
+/*
+ * Deliver expiries on this thread until driver_delivered() is `deliveries`. Only without
+ * setup->cross.
+ */
 void driver_await(uint64_t deliveries);
 
-/* Returns the subject's counts, or zeros if it counts nothing. */
+/* Returns the subject's counts, or zeros if the subject counts nothing. */
 struct subject_counts driver_counts(void);
 
 /*
- * Call `body`, inside the subject's loop if the subject needs that and this thread owns the loop.
+ * Call `body`. If the subject has within() and this thread owns its loop, call `body` inside the
+ * loop.
  */
 void driver_within(void (*body)(void *), void *context);
 
 /*
- * Arm all timers, in order, with random delays in [from, to). If both are equal, all delays are
- * `from`.
+ * Arm the timers 0 to timers - 1, in order, with random delays in [from_ns, to_ns). If from_ns and
+ * to_ns are equal, all delays are from_ns.
  */
 void driver_arm_all(uint32_t timers, uint64_t from_ns, uint64_t to_ns, uint64_t seed);
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures the relay beside its peers, on the same Redis in interleaved rounds.
+"""Measures the relay and other services for delayed tasks, in interleaved rounds.
 
 Usage: bench.py BUILD PEERS [--rounds N] [--only A,B] [--plot FILE.svg]
 
-BUILD is where timerhub was built, PEERS a folder with bullmq, bull and bee-queue in node_modules.
-Parts: lateness fast floor pollers scripts looks idle throughput always memory kill. Every figure is
-of this machine and this run. The bars are multiples of other figures of the run.
-tools/run-bench-relay installs the needed packages, and calls this script.
+BUILD is the folder in which timerhub was built. PEERS is a folder with bullmq, bull and bee-queue
+in node_modules. The parts are: lateness fast floor pollers scripts looks idle throughput always
+memory kill. Every figure is of this machine and this run. The bars (targets) are multiples of other
+figures of the run. tools/run-bench-relay installs the needed packages, and calls this script.
 """
 
 import argparse
@@ -32,8 +32,8 @@ from protocol import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
 NAME = "bench"
-PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's packages
-# The calls of clients, in statistics that also count the calls of scripts.
+PYTHON = "/usr/bin/python3"  # the Python of Debian, which finds Debian's Python packages
+# Matches the calls of clients in INFO commandstats, which also counts the calls of scripts.
 ASKED = re.compile(r"cmdstat_(fcall|eval|evalsha|b\w+|xreadgroup|ping|publish):calls=(\d+)")
 
 
@@ -44,7 +44,7 @@ def rank(values, share):
 
 
 class Bench:
-    """A Redis on a port of its own, for one measurement."""
+    """A Redis server on a free port, for one measurement."""
 
     def __init__(self, build, peers, *options):
         with socket.socket() as free:
@@ -89,13 +89,13 @@ class Bench:
         return relays
 
     def asked(self):
-        """How many commands of each kind clients have sent."""
+        """Returns the number of commands of each kind that clients have sent."""
         found = ASKED.findall(self.redis("INFO", "commandstats").decode())
         return collections.Counter({name: int(calls) for name, calls in found})
 
 
 class Taker(threading.Thread):
-    """A plain consumer of the relay's stream, in Python."""
+    """A consumer of the relay's stream, in Python, without the library."""
 
     def __init__(self, bench, number):
         super().__init__(daemon=True)
@@ -124,7 +124,7 @@ def put_at_rate(bench, rate, count, min_ms, span_ms):
 
 
 class Result:
-    """Lateness in microseconds, and the calls of Redis for it."""
+    """The lateness of tasks in microseconds, and the calls of Redis during the measurement."""
 
     def __init__(self, late, asked):
         self.late, self.asked = late, asked
@@ -159,7 +159,8 @@ def run_node(where, kind, workers, rate, count):
 
 
 def run_poller(where, worker, producer, count):
-    """RQ, Sidekiq, Celery: their workers push how late a task was onto a list."""
+    """Measures RQ, Sidekiq or Celery. A worker pushes the lateness of each task onto a list in
+    Redis."""
     with Bench(*where) as bench:
         bench.start(*[word.replace("PORT", str(bench.port)) for word in worker], cwd=HERE)
         time.sleep(4)
@@ -173,7 +174,7 @@ def run_poller(where, worker, producer, count):
 
 
 def run_beanstalkd(count):
-    """Its delays are whole seconds."""
+    """Measures beanstalkd, which has delays of whole seconds."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -230,7 +231,7 @@ LATE_HEAD = ("| | tasks | p50 ms | p99 ms | most ms | early |\n|---|---|---|---|
 
 
 def part_lateness(where, rounds, plots, rate=20, count=150):
-    """One worker each, tasks due 0.5 to 1.5 s after their put."""
+    """Measures each service with one worker. The tasks are due 0.5 to 1.5 s after their put."""
     subjects = {
         "timerhub, 1 relay": lambda: run_relay(where, 1, 1, rate, count),
         "timerhub, 16 relays": lambda: run_relay(where, 16, 1, rate, count),
@@ -253,7 +254,8 @@ def part_fast(where, rounds, plots):
 
 
 def run_floor(where, relays, rate, count):
-    """The relay's tasks and the floor's, at the same time. Returns three lists of lateness."""
+    """Runs tasks of the relay and of the floor at the same time. Returns three lists of lateness:
+    of the relay, of the floor, and of the floor's sleeps."""
     step_us = 10**6 // rate
     with Bench(*where) as bench:
         bench.relays(relays)
@@ -267,7 +269,7 @@ def run_floor(where, relays, rate, count):
         scripts = [script("taker", bench.queue.prefix + "ready", count, NAME),
                    script("taker", "floor", count),
                    script("sender", "floor", begin_us + step_us // 2, step_us, count)]
-        for number in range(count):  # two seconds ahead
+        for number in range(count):  # each task is put two seconds before it is due
             due_us = begin_us + number * step_us
             time.sleep(max(0, due_us / 1e6 - 2 - time.time()))
             bench.queue.put(f"task-{number}", due_us, "a")
@@ -275,7 +277,8 @@ def run_floor(where, relays, rate, count):
 
 
 def part_floor(where, rounds, rate=500, count=3000):
-    """The floor sleeps, adds an entry, and a taker reads it. No relay can be better than that."""
+    """Compares the relay with the floor. The floor is a program that sleeps and adds an entry,
+    which a consumer reads. No relay can be faster than the floor."""
     print(f"\nThe relay and its floor at the same time, each {rate} tasks a second, {rounds} rounds"
           "\n\n| | p50 ms | p99 ms | p99/p50 |\n|---|---|---|---|")
     names = ("{} relay(s)", "floor beside {}", "sleeps of the floor beside {}")
@@ -308,7 +311,7 @@ def part_pollers(where, plots):
 
 
 def part_scripts(where):
-    """Put and finish included."""
+    """Counts the scripts that a task needs, including its put and its finish."""
     print("\nScripts a task, put and finish included (and blocking reads)\n\n"
           "| | 1 worker | 4 workers |\n|---|---|---|")
     rows = {
@@ -327,7 +330,7 @@ def part_scripts(where):
 
 
 def part_looks(where):
-    """Tasks that are due one after another: calls other than puts, dones and reads."""
+    """Counts the calls for tasks that are due one after another, except puts, dones and reads."""
     print("\nLooks a due instant, 200 instants\n")
     for relays in (1, 16):
         result = run_relay(where, relays, 1, 20, 200)
@@ -342,7 +345,7 @@ def part_idle(where):
         with Bench(*where) as bench:
             if isinstance(subject, int):
                 bench.relays(subject)
-                time.sleep(30)  # the ranks settle
+                time.sleep(30)  # wait until the relays' ranks are stable
             else:
                 bench.start("node", HERE / "peers.js", subject, bench.port, 4, 1, 0, 1, 1)
                 time.sleep(10)
@@ -352,14 +355,14 @@ def part_idle(where):
 
 
 class Rate:
-    """The rate a second, and in a second of the server's processor time."""
+    """A rate of operations per second, and per second of the server's processor time."""
 
     def __init__(self, wall, busy):
         self.wall, self.busy = wall, busy
 
     @staticmethod
     def together(*rates):
-        """If each takes all of these."""
+        """Returns the rate of an operation that consists of one operation of each rate."""
         return Rate(1 / sum(1 / rate.wall for rate in rates),
                     1 / sum(1 / rate.busy for rate in rates))
 
@@ -379,7 +382,7 @@ def redis_benchmark(bench, *words, pipeline=64, clients=50, count=200_000):
     done = subprocess.run(["redis-benchmark", "-p", str(bench.port), "-q", "-P", str(pipeline),
                            "-c", str(clients), "-n", str(count), "-r", "1000000000", "--csv",
                            *map(str, words)], check=True, capture_output=True, text=True)
-    # "name","requests a second", and six times in milliseconds.
+    # A line of redis-benchmark has the name, the requests a second, and six times in milliseconds.
     wall = float(done.stdout.splitlines()[-1].strip('"').rsplit('","', 7)[1])
     return Rate(wall, count / (busy_s(bench) - before))
 
@@ -475,7 +478,8 @@ def part_memory(where):
 
 
 def part_kill(where, rounds):
-    """The latest of the tasks that were due about when rank 0 was killed."""
+    """Measures the largest lateness of the tasks that were due about the time when the relay of
+    rank 0 was killed."""
     latest = []
     for _ in range(4 * rounds):
         with Bench(*where) as bench:
@@ -504,8 +508,8 @@ def kill_first(bench, relays):
 
 
 def plot(path, plots):
-    """The share of tasks that have come, by lateness. Two hundred points make a line. Values below
-    10 us are outside the picture."""
+    """Draws, for each service, the share of the tasks that were delivered with at most a given
+    lateness. A curve has two hundred points. Latenesses below 10 us are outside the picture."""
     draw(path, {name: [(max(rank(late, step / 200), 10) / 1000, step / 200)
                        for step in range(201)] for name, late in plots.items()},
          """set logscale x

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The least that a scheduler on Redis can do, for comparison with the relay: bench.py calls it.
+"""The floor: the least work of a scheduler on Redis. bench.py compares it with the relay.
 
 Usage: floor.py sender PORT STREAM BEGIN_US STEP_US COUNT
        floor.py taker PORT STREAM COUNT [QUEUE]
 
-sender  sleeps until each due time and adds one entry. Prints how late each sleep ended.
-taker   reads the stream, blocked, and acknowledges. With QUEUE it is the relay's, and a task is
-        finished by timerhub_done. Prints how late each task came.
+sender  sleeps until each due time and adds one entry. Prints the lateness of each sleep.
+taker   reads the stream with a blocking call, and acknowledges each entry. With QUEUE the taker
+        reads the relay's stream, and finishes each task by timerhub_done. Prints the lateness of
+        each task.
 
-Both print microseconds, as one line of JSON.
+sender and taker print microseconds, as one line of JSON.
 """
 
 import json

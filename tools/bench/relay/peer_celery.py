@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Celery: run as a program it puts COUNT tasks at RATE a second; its worker imports `app`.
+"""Puts COUNT tasks of Celery at RATE a second. Celery's worker imports `app` from this file.
 
 Usage: PEER_PORT=PORT peer_celery.py PORT RATE COUNT MIN_MS SPAN_MS
 """

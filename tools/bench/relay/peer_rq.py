@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""RQ: run as a program it puts COUNT tasks at RATE a second; its workers import task() from here.
+"""Puts COUNT tasks of RQ at RATE a second. RQ's workers import task() from this file.
 
 Usage: peer_rq.py PORT RATE COUNT MIN_MS SPAN_MS
 """

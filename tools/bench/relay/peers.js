@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: MIT
-// One of the queues for Node: a producer and its workers. Run by bench.py.
+// SPDX-License-Identifier: MIT Runs one of the queues for Node, with a producer and workers.
+// bench.py runs this program.
 //
 // Usage: node peers.js KIND PORT WORKERS RATE COUNT MIN_MS SPAN_MS
 //
-// Puts COUNT tasks at RATE a second, each due MIN_MS to MIN_MS + SPAN_MS after its put, prints how
-// late each came to its worker, in microseconds, as a list of JSON, and ends. COUNT 0: only waits.
+// Puts COUNT tasks at RATE a second, each due MIN_MS to MIN_MS + SPAN_MS after its put. Prints the
+// lateness of each task at its worker, in microseconds, as a list of JSON, and ends. If COUNT is 0,
+// the program only waits.
 'use strict';
 
 const { performance } = require('perf_hooks');
@@ -20,7 +21,8 @@ function nowUs() {
 async function work(dueMs) {
 	late.push(Math.round(nowUs() - dueMs * 1000));
 	if (late.length === count) {
-		// What finishes the last task is counted too.
+		// The program ends a little later, so that the calls that finish the last task
+		// count too.
 		setTimeout(() => {
 			console.log(JSON.stringify(late));
 			process.exit(0);
@@ -28,7 +30,7 @@ async function work(dueMs) {
 	}
 }
 
-// Each returns what puts a task.
+// Each function starts a queue and its workers, and returns a function that puts a task.
 const kinds = {
 	bullmq() {
 		const { Queue, Worker } = require('bullmq');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts tasks through one relay by many threads, and prints the number of puts a second. bench.py
+ * Puts tasks from many threads through one relay, and prints the number of puts a second. bench.py
  * runs this program.
  *
  * usage: relay_put URL QUEUE THREADS PUTS
