@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reads journals by what timerhub-journal(5) says of their bytes, and nothing else.
+"""Reads journals only by the description of their bytes in timerhub-journal(5).
 
 Usage: format_page_test.py PAGE SCRIBE
 
-The tables of the page say where each field is; they must leave no byte out. What is read must be
-what scribe says that it wrote.
+PAGE is the manual page. SCRIBE is the program of sample_journals.c, which writes journals and
+prints their records. The tables of the page have the offset of each field, and must leave no byte
+out. The records that the test reads must be equal to the records that the program prints.
 """
 
 import pathlib
@@ -24,7 +25,8 @@ def expect(condition, what):
 
 
 def read_table(text, columns):
-    """field -> (offset, bytes), of one table; each byte in one field."""
+    """Returns the fields of one table as field -> (offset, bytes). Each byte must belong to one
+    field."""
     fields = {name: (int(offset), int(count)) for offset, count, name in
               re.findall(r"^\.It (\d+) Ta (\d+) Ta (\w+) Ta ", text, re.MULTILINE)}
     at = 0
@@ -52,7 +54,7 @@ def crc32c(crc, data):
     for byte in data:
         crc ^= byte
         for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)  # the polynomial, reflected
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)  # the reflected polynomial of CRC-32C
     return crc ^ 0xffffffff
 
 
@@ -71,7 +73,8 @@ def read_header(data, fields, path):
 
 
 def read_record(data, page, salt):
-    """The record at the beginning of data, with its name, and how long it is."""
+    """Returns the record at the beginning of data, with the name of its type, and the record's
+    length."""
     _, fields, _, types = page
     record = decode(data, fields)
     flags = record["flags"]
@@ -99,7 +102,7 @@ def read_record(data, page, salt):
 
 
 def read_journal(folder, page):
-    """All records, in order; and how many zeros are ahead."""
+    """Returns all records of the journal in order, and the number of zeros ahead."""
     records, ids, ahead = [], 0, 0
     paths = sorted(pathlib.Path(folder).glob("*.seg"))
     for path in paths:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes recovery (libFuzzer), with any bytes as one or two segments. The first segment may have
- * zeros written ahead. Recovery must end and leak nothing. Recovery must accept its own output
- * again. With clang's -fsanitize=fuzzer, libFuzzer makes the input. Without it, main() below
- * damages good segments at random.
+ * Fuzzes the recovery of a journal, with any bytes as one or two segments. The first segment may
+ * have zeros written ahead. Recovery must end and leak no memory. A second recovery must accept the
+ * files that the first recovery has left. With clang's -fsanitize=fuzzer, libFuzzer makes the
+ * input. Without libFuzzer, main() below damages good segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>
@@ -31,7 +31,9 @@ static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 	return result;
 }
 
-/* Make a record that record_encode() could have written: types, lengths and flags in bounds. */
+/*
+ * Make a record from the bytes. Its type, lengths and flags are in the bounds of record_encode().
+ */
 static struct record tame(const uint8_t *at)
 {
 	struct record record = {
@@ -58,7 +60,9 @@ static struct record tame(const uint8_t *at)
 	return record;
 }
 
-/* Correct the checksums, so that the fuzzer gets past them. */
+/*
+ * Correct the checksums of the records, so that damaged records reach the code behind the checks.
+ */
 static void mend(uint8_t *bytes, size_t count)
 {
 	struct segment_header header = { FORMAT_VERSION, 7, 1, 1, 1, 1 };
@@ -99,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	sim_plant(disk, "0000000000000001.seg", copy, count - 1 + ahead);
 	if ((bytes[0] & 2) != 0)
 		sim_plant(disk, "0000000000000002.seg", copy, (count - 1) / 2);
-	/* Also write a watermark with any contents. */
+	/* Also write a watermark file with any contents. */
 	if ((bytes[0] & 8) != 0)
 		sim_plant(disk, WATERMARK_NAME, copy,
 		          count - 1 < WATERMARK_BYTES ? count - 1 : WATERMARK_BYTES);

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Kills a process at the k-th call of each kind that changes a disk, for every k, and looks what
-the next one finds: everything that was acknowledged, and of the call in progress either. Of what
-was written and not acknowledged any part may be missing, as if the kill had cut the write short.
-Then the same with calls that fail instead; with commits in flight; with many threads; and with a
-repair. Last, what is asked of the files between two syncs.
+"""Kills a process with a journal at the k-th system call of each kind that changes a disk, for
+every k, and checks the journal that the next process finds. The journal must have all acknowledged
+changes. It may have the change of the call in progress or not. Any end of the written records that
+are not acknowledged may be missing, as if the kill had cut the write short. The other tests make
+system calls fail, and kill a process with commits in flight, a process with many threads, and a
+repair. The last test checks the system calls on files between two syncs.
 
 Usage: kill_test.py STRIDE VICTIM [TOOL]
 
-STRIDE 1 is every k; what a sanitizer slows down tries every so many.
+With STRIDE 1 the test tries every k. With a larger STRIDE, for slow builds with a sanitizer, it
+tries every STRIDE-th k.
 """
 
 import concurrent.futures
@@ -24,7 +26,7 @@ import typing
 CALLS = ("pwrite64", "fdatasync", "renameat", "ftruncate", "unlinkat", "fsync")
 ERRORS = (("fdatasync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO"),
           ("renameat", "ENOSPC"), ("unlinkat", "EIO"), ("fsync", "EIO"))
-SHM_BYTES = 16 << 20  # many times what all runs at a time need
+SHM_BYTES = 16 << 20  # many times the space that all concurrent runs need
 THREADS = 4
 FLYING_KILLS = {"fdatasync": range(3, 11), "pwrite64": range(4, 18), "renameat": (2, 3)}
 FLYING_ERRORS = (("fdatasync", "EIO", 5), ("pwrite64", "EIO", 9), ("pwrite64", "ENOSPC", 8),
@@ -32,7 +34,7 @@ FLYING_ERRORS = (("fdatasync", "EIO", 5), ("pwrite64", "EIO", 9), ("pwrite64", "
 THREADED_KILLS = {"fdatasync": (3, 4, 6, 13, 26), "pwrite64": (3, 4, 10, 30)}
 TORN = b"torn" * 10
 EIO = -5
-ATTEMPTS_MAX = 2  # the victim's
+ATTEMPTS_MAX = 2  # largest number of attempts in the victim's journal
 HEADER_BYTES, RECORD_BYTES, ALIGN = 64, 56, 8
 SKIP = 77
 STRIDE = int(sys.argv[1])
@@ -40,18 +42,19 @@ EACH = "each" if STRIDE == 1 else f"every {STRIDE}th"
 
 
 class Wrong(Exception):
-    """What was found, and ought not to be."""
+    """The journal has wrong contents. The text says which contents."""
 
 
 def strace(options, command):
-    # LeakSanitizer traces the process, and fails if strace traces it already.
+    # LeakSanitizer must trace the process, and cannot if strace traces the process already.
     return subprocess.run(["strace", "-f", "-qq", *options, *command], capture_output=True,
                           text=True, check=False,
                           env=os.environ | {"LSAN_OPTIONS": "detect_leaks=0"})
 
 
 def inject(call, fault, k, command):
-    """Runs the command with a fault at its k-th such call; returns how it ended, and its output."""
+    """Runs the command with a fault at its k-th system call `call`. Returns whether the process was
+    killed, and its lines of output."""
     done = strace(["-o", os.devnull, "-e", f"trace={call}",
                    "-e", f"inject={call}:{fault}:when={k}"], command)
     return done.returncode in (-9, 137), done.stdout.splitlines()
@@ -64,7 +67,7 @@ def count_calls(call, command):
 
 
 class Task(typing.NamedTuple):
-    """What is known of a task; attempts are the most that there can be."""
+    """The known state of a task. `attempts` is the largest possible number of attempts."""
     state: str
     due: int
     reason: int
@@ -72,7 +75,7 @@ class Task(typing.NamedTuple):
 
 
 def show(victim, folder):
-    """The tasks that a fresh open finds, by their ids."""
+    """Returns the tasks that a new process finds in the journal, as id -> task."""
     done = subprocess.run([victim, "show", folder], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Wrong(f"does not open again: {done.stderr}")
@@ -84,14 +87,15 @@ def show(victim, folder):
 
 
 def parse(words, live):
-    """What a call makes of tasks, None if it ends one: {id: task}."""
+    """Returns the states after a call as {id: task}. The value is None if the call ends the
+    task."""
     changed = {}
     for word in words:
         task, state, due, reason = word.split(":")
         before = live.get(int(task))
         attempts = before.attempts if before else 0
         if before and before.state == "parked":
-            attempts = 0  # it is revived
+            attempts = 0  # the call revives the task
         changed[int(task)] = (None if state == "gone" else
                               Task(state, int(due), int(reason), attempts))
     return changed
@@ -106,7 +110,8 @@ def apply(live, changed):
 
 
 def replay(lines, live, flying=False):
-    """What must be there after these lines; and what calls in doubt make of it."""
+    """Returns the tasks that must be in the journal after these lines, and the changes of the calls
+    in doubt."""
     doubts, asked = [], {}
     for line in lines:
         sign, number, *words = line.split()
@@ -119,8 +124,8 @@ def replay(lines, live, flying=False):
             changed = parse(asked.pop(number), live)
             if sign == "=" and words[0] == "0":
                 apply(live, changed)
-            # Only the first failed change or batch may be in doubt, because nothing is written
-            # after it.
+            # Only the first failed change or batch is in doubt, because the journal writes nothing
+            # after a failure.
             elif sign == "=" and int(words[0]) == EIO and (flying or not doubts):
                 doubts.append(changed)
     return live, doubts + [parse(words, live) for words in asked.values()]
@@ -129,7 +134,8 @@ def replay(lines, live, flying=False):
 def is_like(found, wanted):
     if not found or not wanted:
         return found == wanted
-    # A task whose delivery is on record and its answer is not has used its attempts up.
+    # If the record of a task's last delivery is on disk but its acknowledgement is not, the task
+    # has used up its attempts and is parked.
     if (found.state, found.reason) == ("parked", 0) and wanted.state == "pending":
         return found.due == wanted.due and found.attempts == wanted.attempts >= ATTEMPTS_MAX
     return found[:3] == wanted[:3] and (found.attempts <= wanted.attempts if
@@ -138,7 +144,8 @@ def is_like(found, wanted):
 
 
 def check(what, found, live, doubts):
-    """Each call in doubt was made or not, of none a half; and all else is as it was left."""
+    """Checks that each call in doubt has made all of its changes or none, and that all other tasks
+    are unchanged."""
     known = set()
     for changed in doubts:
         known |= set(changed)
@@ -152,8 +159,8 @@ def check(what, found, live, doubts):
 
 
 def cuts(folder):
-    """The last segment, and where it may end if the write of what lies behind the mark was cut
-    short: at each of those records, and inside it."""
+    """Returns the last segment, and the sizes that it may have if the kill cut the last write
+    short. The sizes are before and inside each record behind the watermark."""
     path = max(pathlib.Path(folder).glob("*.seg"))
     data = path.read_bytes()
     marked = int.from_bytes(pathlib.Path(folder, "begun").read_bytes()[8:16], "little")
@@ -168,7 +175,8 @@ def cuts(folder):
 
 
 def check_ended(what, victim, folder, lines, before, flying=False):
-    """Looks what is found, also if the last write was cut short. Returns how much is in doubt."""
+    """Checks the tasks that a new process finds, also if the last write was cut short. Returns the
+    number of calls in doubt."""
     live, doubts = replay(lines, dict(before), flying)
     path, places = cuts(folder) if doubts else (None, [])
     for place in places:
@@ -182,7 +190,8 @@ def check_ended(what, victim, folder, lines, before, flying=False):
 
 
 def try_once(victim, mode, start, before, call, fault, k):
-    """One run on a copy of `start`, where the tasks `before` are; was it killed?"""
+    """Makes one run on a copy of the journal `start`, which has the tasks `before`. Returns whether
+    the process was killed."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(start, folder, dirs_exist_ok=True)
         killed, lines = inject(call, fault, k, [victim, mode, folder])
@@ -192,7 +201,8 @@ def try_once(victim, mode, start, before, call, fault, k):
 
 
 def prepare_torn(victim, start):
-    """A journal whose process was killed, and whose end is torn: recovery has to cut."""
+    """Makes a journal whose process was killed and which ends with torn bytes. Recovery must cut
+    off these bytes. Returns the journal's tasks."""
     inject("fdatasync", "signal=KILL", 30, [victim, "run", start])
     with open(max(start.glob("*.seg")), "ab") as file:
         file.write(TORN)
@@ -202,7 +212,8 @@ def prepare_torn(victim, start):
 
 
 def every_k(pool, victim, mode, start, before, call, fault):
-    """Returns how many calls there are; just so many runs must be killed."""
+    """Tries every k. Returns the number of system calls `call` that the victim makes. With a kill,
+    exactly the runs with a k up to this number must be killed."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(start, folder, dirs_exist_ok=True)
         count = count_calls(call, [victim, mode, folder])
@@ -236,7 +247,7 @@ def test_sequence(pool, victim, mode, base):
 
 
 def try_flying(victim, call, fault, k):
-    """Returns how many commits were in doubt."""
+    """Makes one run with commits in flight. Returns the number of commits in doubt."""
     with tempfile.TemporaryDirectory() as folder:
         _, lines = inject(call, fault, k, [victim, "submit", folder])
         return check_ended(f"submit, {call} {fault} {k}", victim, folder, lines, {}, True)
@@ -264,7 +275,7 @@ def try_threads(victim, call, k):
         raise Wrong(f"threads, {call} {k}: lost {said['+'] - said['?'] - found}")
     if found & said["-"]:
         raise Wrong(f"threads, {call} {k}: back again {found & said['-']}")
-    # Each thread may leave one unannounced task at most: the task of its last put.
+    # Each thread may leave at most one task that it has not printed, the task of its last put.
     if len(found - said["+"]) > THREADS:
         raise Wrong(f"threads, {call} {k}: made up {found - said['+']}")
 
@@ -330,7 +341,8 @@ def test_repair(pool, victim, tool, base):
 
 
 def test_names(victim):
-    """A directory whose names the kernel does not tell is not one with fewer of them."""
+    """If the kernel fails to list the names of a directory, open must fail, and must not treat the
+    names as missing."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([victim, "run", folder], capture_output=True, check=True)
         for k in (1, 2):
@@ -346,8 +358,10 @@ def test_names(victim):
 
 def test_times(victim):
     """
-    A file system that is asked for a file's times notes the next write's time exactly, and some
-    sync that, too: as if each record made the file grow. Opening a file may ask.
+    Checks that the journal does not ask for the times of a file that it writes. After such a
+    question some file systems store the exact time of the next write, and must sync this time too.
+    Each record would then cost as much as a record that makes the file grow. Only the open of a
+    file may ask.
     """
     with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("r") as log:
         strace(["-o", log.name, "-e", "trace=openat,/stat"], [victim, "run", folder])
@@ -370,8 +384,8 @@ def main(arguments):
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
         print("strace cannot trace here")
         return SKIP
-    # This test kills processes only. The test `crash` covers data that the disk loses. /dev/shm is
-    # fast, but a container may have a tiny /dev/shm.
+    # This test only kills processes, and test_crash.c covers data that a disk loses. Therefore a
+    # fast file system in memory is enough. A container may have a tiny /dev/shm.
     if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > SHM_BYTES:
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory() as base, \

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that kill_test.py kills. The program makes fixed sequences of calls on a real
- * directory. Before each call it prints the intended state of each task, and after the call the
- * result, so that the test need not know the calls:
+ * The program ("victim") that kill_test.py kills. It makes fixed sequences of calls on a journal in
+ * a real directory. Before each call it prints the intended state of each task, and after the call
+ * the result. Therefore the test need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
- *   = CALL RESULT                    it has ended; of a submit: its completion has come
- *   - CALL                           a submit is refused, so nothing was begun
- *   t ID                             the task is about to be taken
+ *   = CALL RESULT                    the call has ended, or the completion of a submit has come
+ *   - CALL                           the submit was refused, so it changes nothing
+ *   t ID                             the task with this id will be taken
  *
- * victim run DIR by one thread, so that strace can count its system calls: puts, cancels, and
- * commits with one of each victim park DIR the same: tasks are delivered until they are parked,
- * parked with a reason, revived and dropped; commits park one and put another victim submit DIR the
- * whole journal; one thread keeps commits in flight, and awaits their completions victim threads
- * DIR the whole journal, four threads: "+ ID" put, "? ID" about to acknowledge it, "- ID"
- * acknowledged victim hold DIR opens it, puts a task of each kind, prints "ready", and ends with
- * its input victim show DIR open, and print each live task: "ID LENGTH STATE DUE REASON ATTEMPTS"
+ * victim run DIR makes puts, cancels, and commits of a put and a cancel. One thread makes all
+ * calls, so that strace can count its system calls.
+ * victim park DIR delivers tasks until they are parked, parks tasks with a reason, revives and
+ * drops tasks, and commits a park with a put. One thread makes all calls.
+ * victim submit DIR keeps commits of one thread in flight, and awaits their completions.
+ * victim threads DIR has four threads. It prints "+ ID" after a put, "? ID" before an
+ * acknowledgement and "- ID" after it.
+ * victim hold DIR opens the journal, puts a task of each kind, prints "ready", and ends at the end
+ * of its input.
+ * victim show DIR opens the journal and prints each live task as "ID LENGTH STATE DUE REASON
+ * ATTEMPTS".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,9 +35,9 @@ static struct timerhub_journal *journal;
 
 #define ATTEMPTS_MAX 2
 #define REASON 70
-#define FLIGHTS 12 /* submits in flight at most */
+#define FLIGHTS 12 /* largest number of submits in flight */
 #define SUBMITS 48
-#define HELD 16 /* tasks that are due for submits to park */
+#define HELD 16 /* number of due tasks that submits park */
 
 static const char bytes[400];
 
@@ -49,7 +53,10 @@ static void write_line(void)
 		_exit(3);
 }
 
-/* Begin a call; returns its number. say_task() follows, and write_line(). */
+/*
+ * Begin the line about a call. Returns the call's number. Calls of say_task() and write_line() must
+ * follow.
+ */
 static uint64_t say_call(void)
 {
 	static uint64_t calls;
@@ -99,7 +106,7 @@ static void end(uint64_t id)
 	say_result(call, timerhub_journal_cancel(journal, id));
 }
 
-/* Put another task in place of this task by one commit, which makes both changes or none. */
+/* Cancel the task `id` and put another task in one commit, which makes both changes or none. */
 static void replace(uint64_t id)
 {
 	struct timerhub_journal_change changes[2] = {
@@ -119,7 +126,7 @@ static void replace(uint64_t id)
 	say_result(call, timerhub_journal_commit(journal, changes, 2));
 }
 
-/* The number of steps is enough for some rotations and some compaction. */
+/* Make enough calls for rotations of segments and for compaction. */
 static void run(void)
 {
 	for (uint64_t i = 0; i < 24; i++) {
@@ -134,7 +141,10 @@ static void run(void)
 
 /* ---- parking, by one thread ---- */
 
-/* After a refusal the due task may be another than the last put task, or there is none. */
+/*
+ * Take a due task. If the last put was refused, the due task may be another task, or no task is
+ * due.
+ */
 static bool take(struct timerhub_task *ret_task)
 {
 	struct task *first = agenda_first(&journal->agenda);
@@ -185,7 +195,10 @@ static void revive(uint64_t id)
 	say_result(call, timerhub_journal_revive(journal, id, HOUR + id, TIMERHUB_ABSOLUTE));
 }
 
-/* A commit parks a taken task, drops a parked task and puts another task: all of it or nothing. */
+/*
+ * Make one commit that parks a taken task, drops a parked task and puts another task. The commit
+ * makes all changes or none.
+ */
 static void park_drop_and_put(uint64_t dropped, uint32_t reason)
 {
 	struct timerhub_task task;
@@ -234,7 +247,7 @@ static void park(void)
 static struct timerhub_task due[HELD];
 static unsigned due_count;
 
-/* A commit of two puts, and a cancel of an earlier task or a park of a taken task. */
+/* Submit a commit of two puts, and of a cancel of an earlier task or a park of a taken task. */
 static bool submit(unsigned number, uint64_t cancelled)
 {
 	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
@@ -269,7 +282,10 @@ static bool submit(unsigned number, uint64_t cancelled)
 	return result == 0;
 }
 
-/* Print completions. Waits for the first. Returns their number, and the id of one. */
+/*
+ * Wait for a completion, and print all completions that have come. Returns their number, and the id
+ * of one completed task.
+ */
 static unsigned complete(uint64_t *ret_id)
 {
 	struct timerhub_journal_completion completions[FLIGHTS];
@@ -286,7 +302,7 @@ static unsigned complete(uint64_t *ret_id)
 	return (unsigned)count;
 }
 
-/* The tasks that submits park are there, and taken, before the first submit. */
+/* Put and take the tasks that submits park, before the first submit. */
 static void take_some(void)
 {
 	struct timerhub_journal_change changes[HELD];
@@ -321,7 +337,7 @@ static int run_submit(const char *dir, const struct timerhub_journal_config *con
 			flying++;
 			going = ++number < SUBMITS;
 		}
-		/* The call is refused and nothing is in flight, so the refusal is final. */
+		/* If the submit is refused and no commit is in flight, the refusal is final. */
 		if (flying == 0)
 			break;
 		flying -= complete(&completed);
@@ -377,7 +393,9 @@ static int run_threads(const char *dir, const struct timerhub_journal_config *co
 
 /* ---- a journal in use ---- */
 
-/* Ids 1 to 4 are parked, taken, with a key, and periodic. */
+/*
+ * Hold a journal open. Task 1 is parked, task 2 is taken, task 3 has a key, and task 4 is periodic.
+ */
 static int run_hold(const char *dir, const struct timerhub_journal_config *config)
 {
 	struct timerhub_journal_change periodic = {
@@ -405,7 +423,7 @@ static int run_hold(const char *dir, const struct timerhub_journal_config *confi
 	puts("ready");
 	(void)fflush(stdout);
 	(void)!read(STDIN_FILENO, &byte, 1);
-	return 0; /* the journal is not closed */
+	return 0; /* the process ends without closing the journal */
 }
 
 /* ---- what a fresh open finds ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See model.h. */
+/* Implements the model of a journal, its random calls and its checks. See model.h. */
 #include "model.h"
 
 #include <errno.h>
@@ -74,7 +74,8 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 /* ---- the model ---- */
 
 /*
- * The numbers of zeros ahead: none, fewer than a record, no multiple of a sector, a whole segment.
+ * Numbers of zeros ahead that runs use: a whole segment, none, fewer than a record, and a number
+ * that is no multiple of a sector.
  */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 
@@ -140,7 +141,7 @@ void model_data(const struct fact *fact, uint8_t *data)
 		data[i] = (uint8_t)dice_roll(&dice);
 }
 
-/* Choose a fact, in most cases one of a live task. */
+/* Choose a random fact, in most cases the fact of a live task. */
 static struct fact *any_fact(struct model *model)
 {
 	unsigned start, count = model->count;
@@ -169,7 +170,7 @@ static struct fact *find_key(struct model *model, unsigned key)
 	return NULL;
 }
 
-/* Note the outcome of a change. After -EIO the change may have happened or not. */
+/* Record the outcome of a change in the fact. After -EIO the change may have happened or not. */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
                  uint64_t due_ns, bool parked)
 {
@@ -180,7 +181,9 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 		fact->parked = fact->parked_for_good = parked;
 		return;
 	}
-	/* A journal that had failed before makes no change, so there is no doubt. */
+	/*
+	 * If the journal had failed before the call, the call changed nothing and is not in doubt.
+	 */
 	if (result != -EIO || model->failed)
 		return;
 	fact->unsure = true;
@@ -190,13 +193,16 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 	fact->pair = 0;
 }
 
-/* Check that the call was refused and changed nothing. */
+/* Returns whether the result is 0 or an error that the simulated disk may cause. */
 static bool is_clean(int result)
 {
 	return result == 0 || result == -EIO || result == -ENOSPC || result == -EMFILE;
 }
 
-/* Each put has the id after that of the previous put, even if the disk refused that put. */
+/*
+ * Make the fact of a new task. The task's id is the previous put's id plus 1, even if the disk
+ * refused the previous put.
+ */
 static struct fact *new_fact(struct model *model)
 {
 	struct fact *fact = &model->facts[model->count];
@@ -297,7 +303,7 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	write_batch_add_transaction(batch, &put->transaction);
 }
 
-/* Begin a put, which may be refused only for lack of room in the batch or in memory. */
+/* Begin a put by a submit. The submit may be refused only if the batch or the memory is full. */
 static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 {
 	uint8_t data[DATA_MAX];
@@ -306,7 +312,7 @@ static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 	int result;
 
 	fact->key = 0;
-	fact->data_len %= 400; /* shorter, so that several tasks fit in one batch */
+	fact->data_len %= 400; /* the data is short, so that several tasks fit in one batch */
 	change = change_of(fact, data, key);
 	result = timerhub_journal_submit(model->journal, &change, 1, tag);
 	expect(result == 0 || result == -EAGAIN);
@@ -400,7 +406,9 @@ static void step_revive(struct model *model)
 		fact->attempts = 0;
 }
 
-/* Choose a fact whose latest delivery is not acknowledged, if there is one. */
+/*
+ * Choose a fact whose latest delivery is not acknowledged. Returns NULL if there is no such fact.
+ */
 static struct fact *held_fact(struct model *model)
 {
 	unsigned start = (unsigned)dice_below(&model->dice, model->count + 1);
@@ -411,7 +419,10 @@ static struct fact *held_fact(struct model *model)
 	return NULL;
 }
 
-/* The data of a delivery must not change, even if the task has ended. */
+/*
+ * Check that the data of a delivery has not changed. The data must not change even if the task has
+ * ended.
+ */
 static void check_held(struct fact *fact)
 {
 	uint8_t data[DATA_MAX];
@@ -422,7 +433,10 @@ static void check_held(struct fact *fact)
 		expect(memcmp(fact->stale.data, data, fact->data_len) == 0);
 }
 
-/* A delivery that is not the latest ends nothing. */
+/*
+ * Acknowledge a delivery that is not the latest delivery of its task. The acknowledgement must
+ * change nothing.
+ */
 static void step_stale(struct model *model)
 {
 	for (unsigned i = 0; i < model->count; i++) {
@@ -493,7 +507,10 @@ static void step_retry(struct model *model)
 		note(model, fact, result, true, model->timer.wall_ns + delay_ns, false);
 }
 
-/* A touch prolongs the lease, or begins it again if it was over and no other delivery was made. */
+/*
+ * Touch a delivery. The touch prolongs the lease. If the lease is over and the task was not
+ * delivered again, the touch begins the lease again.
+ */
 static void step_touch(struct model *model)
 {
 	struct fact *fact = held_fact(model);
@@ -513,7 +530,7 @@ static void step_touch(struct model *model)
 	model->delivered_due_ns = 0;
 }
 
-/* End one task and put another in one commit. */
+/* End one task and put another task in one commit. */
 static void step_commit(struct model *model)
 {
 	struct fact *ended = any_fact(model), *fact;
@@ -610,7 +627,10 @@ static void end_leases(struct model *model)
 	model->delivered_due_ns = 0;
 }
 
-/* With few live tasks, most of the log is garbage, so compaction always runs. */
+/*
+ * Returns whether the run has enough live tasks. With few live tasks, most of the log is garbage,
+ * and compaction always runs.
+ */
 static bool has_enough(const struct model *model)
 {
 	return model->churns && model->journal->tasks.count > 3;
@@ -665,9 +685,9 @@ void model_step(struct model *model)
 		step_stale(model);
 		break;
 	case 18:
-		/* Advance the wall clock only, so that no lease ends. */
+		/* Advance only the wall clock, because leases do not depend on it. */
 		model->timer.wall_ns += dice_magnitude(&model->dice, 35);
-		/* The records of deliveries are written later, without a sync. */
+		/* The journal writes the records of deliveries later, without a sync. */
 		(void)writer_pass(model->journal);
 		break;
 	default:
@@ -686,8 +706,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 
 	if (fact->unsure) {
 		/*
-		 * After recovery the model learns which of the two states is true. An id that no
-		 * call returned is used again.
+		 * After recovery the model learns whether the call in doubt was carried out. If no
+		 * call returned the id of a put, a later put may use the id.
 		 */
 		if (!fact->live && !task)
 			fact->id = 0;
@@ -704,8 +724,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
 	/*
-	 * Attempts are written after the delivery. So the last attempts may be missing, but the
-	 * count is never too large.
+	 * The journal writes attempts after the delivery. Therefore the last attempts may be
+	 * missing after recovery, but the number is never too large.
 	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;
@@ -748,7 +768,10 @@ void model_verify(struct model *model)
 		struct fact *fact = &model->facts[i];
 
 		verify_key(model, fact);
-		/* A commit that put one task and ended another must have done both, or neither. */
+		/*
+		 * If a commit put one task and ended another task, both changes or none must be
+		 * there.
+		 */
 		if (fact->pair != 0)
 			expect_eq(fact->live, !model->facts[fact->pair - 1].live);
 		fact->pair = 0;

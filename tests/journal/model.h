@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A journal on a simulated disk and under a clock that tests set. One thread makes seeded random
- * calls. The model is an unsorted array of facts.
+ * The model of a journal. The journal is on a simulated disk and uses a clock that tests set. One
+ * thread makes random calls from a seed. The model is an unsorted array of facts, and a fact is
+ * what the model knows about one task.
  */
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H
@@ -18,67 +19,70 @@ struct test_timer {
 	struct wall_timer timer;
 	uint64_t wall_ns;
 	uint64_t monotonic_ns;
-	uint64_t set_ns; /* time for which the timer is set */
+	uint64_t set_ns; /* time at which the timer will expire */
 };
 
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
 void test_timer_pass(struct test_timer *timer, uint64_t ns);
 
-/* A task that was put, or may have been put by a call in doubt. */
+/* A task that was put, or that a call with an unknown outcome (in doubt) may have put. */
 struct fact {
 	uint64_t id;
 	uint64_t due_ns;
 	uint64_t interval_ns;
-	uint64_t attempts; /* number of deliveries */
+	uint64_t attempts; /* number of the task's deliveries */
 	uint64_t seed;     /* seed of the task's data */
 	uint32_t data_len;
 	unsigned key; /* number of the task's key; 0: no key */
-	bool live;    /* whether the task is live, by the acknowledged calls */
+	bool live;    /* the task is live after all acknowledged calls */
 	bool taken;
 	bool parked;
-	bool parked_for_good; /* the park is on disk, even if no attempts are recorded */
-	bool unsure;          /* the last call on the task returned -EIO */
-	bool unsure_live;     /* whether the task is live if the call in doubt was carried out */
+	bool parked_for_good; /* the task's park is on disk, even if no attempts are recorded */
+	bool unsure;          /* the last call on the task returned -EIO and is in doubt */
+	bool unsure_live;     /* the task is live if the call in doubt was carried out */
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
-	/* If unsure: 1 plus the index of the other fact of the same commit; 0: no other fact. */
+	/*
+	 * If `unsure` is set: 1 plus the index of the other fact that the commit changes; 0: no
+	 * other fact.
+	 */
 	unsigned pair;
 	bool held, has_stale;
-	struct timerhub_task handed; /* the latest delivery, if a worker has it */
-	/* If has_stale: an earlier delivery that was not acknowledged. */
+	struct timerhub_task handed; /* latest delivery, if a worker has the task */
+	/* If has_stale is set: an earlier delivery, which was not acknowledged. */
 	struct timerhub_task stale;
 };
 
 struct model {
 	struct sim_disk *disk;
 	struct test_timer timer;
-	struct timerhub_journal *journal; /* the journal; NULL: closed */
+	struct timerhub_journal *journal; /* the open journal; NULL: the journal is closed */
 	struct timerhub_journal_config config;
-	uint64_t stretch_bytes; /* bytes of zeros ahead, in place of the journal's default */
+	uint64_t stretch_bytes; /* number of bytes of zeros that the journal writes ahead */
 	struct dice dice;
 	struct fact facts[MODEL_TASKS];
 	unsigned count;
-	bool churns;               /* the run keeps few tasks live at once */
+	bool churns;               /* the run keeps few tasks live */
 	bool failed;               /* the journal had failed before the present call */
-	uint64_t delivered_due_ns; /* due time of the last task that was taken since the last put */
+	uint64_t delivered_due_ns; /* due time of the last taken task since the last put */
 };
 
-/* Begin a model with segments of 4 KiB and tasks of up to 1000 bytes. */
+/* Initialize a model whose journal has segments of 4 KiB and tasks of up to 1000 bytes. */
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed);
 
-/* Opens the journal, and returns the result of journal_open(). */
+/* Open the journal. Returns the result of journal_open(). */
 int model_open(struct model *model);
 void model_close(struct model *model);
 
 /* Make a random call, and compare its result with the model. */
 void model_step(struct model *model);
 
-/* Put and cancel a large task, so that compaction soon has something to drop. */
+/* Put and cancel a large task, so that compaction soon can drop a segment. */
 void model_churn(struct model *model);
 
 /*
- * Add a put to the open batch, without a wake-up. The caller then calls writer_pass() to write the
- * batch.
+ * A put that model_gather() adds to the open batch, without waking a thread. The caller then calls
+ * writer_pass() to write the batch.
  */
 struct model_put {
 	struct transaction transaction;
@@ -86,15 +90,15 @@ struct model_put {
 };
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task);
 
-/* Begin several puts in one batch, and wait for all of them. */
+/* Begin `count` puts in one batch, and wait for all of these puts. */
 void model_put_many(struct model *model, unsigned count);
 
-/* Compare the open journal's memory with the model. */
+/* Compare the tasks in the open journal's memory with the facts of the model. */
 void model_verify(struct model *model);
 
 struct fact *model_find(struct model *model, uint64_t id);
 
-/* Returns the data of a fact. */
+/* Store the data of a fact's task in `data`. */
 void model_data(const struct fact *fact, uint8_t *data);
 
 #endif

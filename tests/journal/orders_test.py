@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lets the example orders crash a few times, and then finish; it checks its book itself.
+"""Lets the example orders crash a few times and then finish. The example checks its book of orders
+itself.
 
 Usage: orders_test.py ORDERS
 """
@@ -13,7 +14,7 @@ import sys
 import tempfile
 
 CRASHES = 3
-CRASHES_MAX = 50 # in vain: on a busy machine it may crash before there is an order
+CRASHES_MAX = 50 # on a busy machine the example may crash before it has an order
 
 
 def run(*command):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes two journals for format_page_test.py, which reads them by the manual page. The first has
- * records of every type that calls write. The second has copies by compaction, and is not closed.
- * Prints a line "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE" for each record of both
- * journals, and for each copy.
+ * Makes two journals ("scribe"). format_page_test.py reads the journals by the manual page. The
+ * first journal has records of every type that calls write. The second journal has copies by
+ * compaction, and is not closed. The program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON
+ * INTERVAL KEY MORE" for each record of both journals, and for each copy.
  *
  *   scribe DIR OTHER-DIR
  */
@@ -62,8 +62,8 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 }
 
 /*
- * A transaction of two records: a periodic task with a key, and another task. After the commit a
- * period of the first task is done.
+ * Commit a transaction of two records, which put a periodic task with a key and another task. Then
+ * acknowledge a period of the periodic task.
  */
 static void commit(void)
 {
@@ -88,7 +88,10 @@ static void commit(void)
 	say("renew", task.id, 3 + FAR_NS, 0, 0);
 }
 
-/* The calls are made one after the other, so that the order of the records is known. */
+/*
+ * Write records of each type. The calls are made one after the other, so that the order of the
+ * records is known.
+ */
 static uint64_t each_type(void)
 {
 	uint64_t kept = put(1, 11), ended, cancelled;
@@ -150,6 +153,6 @@ int main(int argc, char **argv)
 	churn();
 	printf("copy %" PRIu64 " 4 2 11 77 0 - 0\n", kept);
 	(void)fflush(stdout);
-	/* The journal is not closed, so that the file has zeros ahead. */
+	/* Exit without closing the journal, so that the file has zeros ahead. */
 	_exit(0);
 }

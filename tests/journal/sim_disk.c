@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See sim_disk.h. The number of a file is its index in `files`, and closing a file does nothing. */
+/*
+ * Implements the simulated disk. See sim_disk.h. The descriptor of a file is its index in `files`.
+ * Closing a file does nothing.
+ */
 #include "sim_disk.h"
 
 #include <errno.h>
@@ -53,7 +56,7 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 	(void)strcpy(change.to, to);
 	(void)strcpy(change.from, from);
 	if (sim->changes_count == SIM_CHANGES) {
-		/* The kernel may write a changed name to the disk before any sync. */
+		/* The kernel may write changed names to the disk before a sync. */
 		memcpy(sim->stable_names, sim->names, sizeof(sim->names));
 		sim->changes_count = 0;
 	}
@@ -62,8 +65,8 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 }
 
 /*
- * Count an operation. Returns 0, or an error if the operation fails. If the machine dies at the
- * operation, the operation may be half done.
+ * Count an operation that changes the disk. Returns 0, or an error if the operation must fail. If
+ * the machine crashes at the operation, the operation may be half done.
  */
 static int operate(struct sim_disk *sim)
 {
@@ -103,7 +106,7 @@ static int sim_list(struct disk *disk, int (*found)(void *context, const char *n
 		if (sim->names[i].name[0] != '\0') {
 			char name[DISK_NAME_MAX];
 
-			/* The callback may unlink the name. */
+			/* The callback may unlink the name, so it gets a copy. */
 			(void)strcpy(name, sim->names[i].name);
 			result = found(context, name);
 		}
@@ -216,7 +219,7 @@ static void put_bytes(struct sim_file *file, const void *bytes, size_t count, ui
 		file->size = (uint32_t)(offset + count);
 }
 
-/* The kernel may write dirty sectors to the disk before any sync. */
+/* Write some dirty sectors to the disk, as the kernel may do before a sync. */
 static void write_back(struct sim_disk *sim, struct sim_file *file)
 {
 	if (!dice_one_in(&sim->dice, 4))
@@ -230,7 +233,8 @@ static void write_back(struct sim_disk *sim, struct sim_file *file)
 }
 
 /*
- * An almost full disk writes as many bytes as fit. A disk that refuses may have written some bytes.
+ * Write bytes to a file. An almost full disk writes only the bytes that fit. If the disk returns an
+ * error, it may have written some of the bytes.
  */
 static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_t count,
                          uint64_t offset)
@@ -252,7 +256,7 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 		               ? count - (size_t)(used + growth - sim->space)
 		               : 0;
 	else if (count > 1 && dice_one_in(&sim->dice, 16))
-		/* The disk may write fewer bytes than asked. */
+		/* The disk may write fewer bytes than the caller asked for. */
 		able = 1 + (size_t)dice_below(&sim->dice, count - 1);
 	put_bytes(file, bytes, able, offset);
 	write_back(sim, file);
@@ -266,8 +270,9 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 }
 
 /*
- * After a failed sync some sectors are written and some are not. The next sync does not write all
- * of the rest, although reads show them: Linux has marked their pages clean.
+ * Fail a sync. Some dirty sectors are then written and some are not. Linux has marked the pages of
+ * all these sectors clean. Therefore reads return the new bytes, but the next sync does not write
+ * all of them.
  */
 static void sync_badly(struct sim_disk *sim, struct sim_file *file)
 {
@@ -308,7 +313,10 @@ static int sim_sync(struct disk *disk, int number)
 	return 0;
 }
 
-/* A file whose segment was unlinked is gone when it is closed. */
+/*
+ * Check that the file still has a name. The journal loses a file without a name when it closes the
+ * file.
+ */
 static int sim_check(struct disk *disk, int number)
 {
 	struct sim_disk *sim = sim_of(disk);
@@ -417,9 +425,9 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * The choice for an image: 0 keeps the old sectors, 2 keeps the new sectors, 1 chooses for each
- * sector. The choice is made once for each image, so that images with only old or only new sectors
- * occur.
+ * Choose the mood of an image. Mood 0 keeps the old sectors, mood 2 keeps the new sectors, and mood
+ * 1 chooses for each sector. One choice for the whole image makes images with only old or only new
+ * sectors common.
  */
 static unsigned roll_mood(struct dice *dice)
 {
@@ -529,7 +537,7 @@ void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t
 	struct sim_file *file = &sim->files[number];
 
 	expect_le(count, SIM_FILE_BYTES);
-	if (count > 0) { /* without bytes the pointer may be NULL, which memcpy() does not accept */
+	if (count > 0) { /* memcpy() does not accept NULL, the pointer of an empty file */
 		memcpy(file->now, bytes, count);
 		memcpy(file->stable, bytes, count);
 	}

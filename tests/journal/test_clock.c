@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wall clock is set while the journal is open, forward and back, by seconds to years. Tasks
- * that are now due come at once, other tasks wait, and the fd agrees. The test uses the real timer,
- * in a program with a wall clock of its own (wall_clock.h), and the simulated disk.
+ * Tests a wall clock that is set while the journal is open, forward and back, by seconds to years.
+ * Tasks that are due by the new time must come at once, other tasks must wait, and the journal's fd
+ * must be readable accordingly. The test uses the real timer, in a program with a wall clock of its
+ * own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -71,7 +72,10 @@ static bool is_readable(uint64_t timeout_ns)
 	return fd_readable_within(timerhub_journal_fd(journal), timeout_ns);
 }
 
-/* No task is due. The fd may be readable too early or too late. A take makes it unreadable. */
+/*
+ * Check that no task is due. The fd may be readable although no task is due. A take makes the fd
+ * unreadable.
+ */
 static void expect_none(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -148,7 +152,7 @@ START_TEST(set_back_what_was_due_waits)
 	expect(is_readable(ARRIVES));
 	jump(-(int64_t)DAY);
 	expect_none();
-	/* A task put now is due earlier than the others. */
+	/* The third task is due earlier than the other tasks. */
 	third = put(0);
 	expect_task(third);
 	expect_none();
@@ -170,7 +174,10 @@ START_TEST(set_back_while_others_are_due)
 	expect(is_readable(ARRIVES));
 	jump(-(int64_t)HOUR);
 	early = put(30 * MS);
-	/* The timer was set for the later task. The earlier task must not wait for it. */
+	/*
+	 * The timer was set for the later task. The earlier task must not wait for the later task's
+	 * time.
+	 */
 	jump((int64_t)(30 * SEC));
 	expect_task(early);
 	expect_none();
@@ -181,8 +188,9 @@ START_TEST(set_back_while_others_are_due)
 END_TEST
 
 /*
- * A lease does not depend on the wall clock. So the fd must not become readable an hour late.
- * The journal has no keeper here, because the disk may delay the keeper.
+ * A lease does not depend on the wall clock. If the wall clock is set back by an hour, the fd must
+ * not become readable an hour late. The journal of this test has no keeper thread, because the disk
+ * may delay the keeper.
  */
 START_TEST(set_back_while_a_lease_lasts)
 {
@@ -193,7 +201,7 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, NULL, 0, &id), 0);
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* The timer is set to the end of the lease on the present wall clock. */
+	/* The take sets the timer to the end of the lease, as a time of the present wall clock. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);
 	while (timerhub_journal_take(journal, &task, 0) == 0)
@@ -205,7 +213,10 @@ START_TEST(set_back_while_a_lease_lasts)
 }
 END_TEST
 
-/* The caller may have computed the time from the old clock, so it must check again. */
+/*
+ * If the set of the timer learns of a jump of the clock, the fd must become readable. The caller
+ * may have computed the time from the old clock, and must check again.
+ */
 START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {
 	begin();
@@ -259,7 +270,7 @@ START_TEST(far_away_is_no_error)
 	          0);
 	expect_eq(timerhub_journal_put(journal, TIMERHUB_NEVER, 0, NULL, 0, &id), 0);
 	expect_none();
-	/* A year has passed on the wall clock, and no task is due. */
+	/* The wall clock jumps forward by a year, and no task is due. */
 	jump((int64_t)DAY * 366);
 	expect_none();
 	expect_eq(timerhub_journal_move(journal, id, HOUR, 0), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compaction ends between two changes, for all sizes of segments and tasks, and for any number of
- * tasks that end in one write. Random lives on a simulated disk with many large files. One thread
- * writes, and counts the steps of compaction until it ends.
+ * Tests that compaction comes to an end between two changes, for all sizes of segments and tasks,
+ * and for any number of tasks that end in one write. The test makes random changes on a simulated
+ * disk with many large files. One thread writes, and counts the steps of compaction until its end.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -13,7 +13,7 @@
 #define TASKS 1500
 #define DATA_MAX 2000
 #define ROUNDS 12
-#define SEGMENTS_LIVE 50 /* the live tasks take at most this number of segments */
+#define SEGMENTS_LIVE 50 /* largest number of segments that live tasks fill */
 
 struct trial {
 	struct sim_disk disk;
@@ -23,17 +23,20 @@ struct trial {
 	uint64_t ids[TASKS]; /* ids of the live tasks */
 	unsigned count;
 	uint32_t data_max;
-	unsigned data_bits; /* number of bits of the size of this run's tasks */
+	unsigned data_bits; /* the tasks of this run have sizes of up to this number of bits */
 	struct disk_ops ops;
 	const struct disk_ops *plain;
-	bool keeps_spare; /* the disk refuses to shrink the spare */
-	uint64_t written; /* bytes written since the last rest began */
+	bool keeps_spare; /* the disk refuses to shrink the spare file */
+	uint64_t written; /* bytes written since the last call of rest() */
 	uint64_t written_max;
 };
 
 static struct trial life;
 
-/* Count inside a step too, because a step that never ends would not return. */
+/*
+ * Count the bytes of each write. The test also counts inside a step of compaction, because a step
+ * that never ends would not return.
+ */
 static int64_t count_write(struct disk *disk, int file, const void *bytes, size_t count,
                            uint64_t offset)
 {
@@ -78,8 +81,8 @@ static void close_life(void)
 }
 
 /*
- * Write and compact until there is nothing more to do. Compaction copies each live task a few times
- * at most. When compaction has ended, the bound of the disk's size holds.
+ * Write and compact until compaction has no more work. Compaction may copy each live task a few
+ * times at most. At the end, the journal's files must be within the bound of their size.
  */
 static void rest(void)
 {
@@ -95,7 +98,7 @@ static void rest(void)
 	          2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
 }
 
-/* Add changes to the open batch. If they do not fit, write the batch first. */
+/* Add changes to the open batch. If the changes do not fit, write the batch first. */
 static void submit(struct timerhub_journal_change *changes, unsigned count)
 {
 	struct timerhub_journal_completion completions[64];
@@ -125,12 +128,12 @@ static void put_some(unsigned count)
 		if (put.data_len > DATA_MAX)
 			put.data_len = DATA_MAX;
 		submit(&put, 1);
-		/* Ids are assigned in order, so this id was assigned last. */
+		/* Ids are assigned in order, so next_id - 1 is the id of the last put. */
 		life.ids[life.count++] = life.journal->next_id - 1;
 	}
 }
 
-/* End `count` tasks, as many in one write as fit in the batch. */
+/* End `count` tasks. Each write ends as many tasks as fit in a batch. */
 static void end_some(unsigned count)
 {
 	while (count-- > 0 && life.count > 0) {
@@ -172,7 +175,7 @@ START_TEST(compaction_comes_to_rest_whatever_ends_in_one_write)
 }
 END_TEST
 
-/* Compaction frees records. Compaction does not try to free bytes that are no records. */
+/* Compaction only frees records. It must not try to free bytes that are no records. */
 START_TEST(compaction_comes_to_rest_on_a_disk_that_is_full_of_other_things)
 {
 	live(scaled(50), true);

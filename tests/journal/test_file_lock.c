@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the lock of a directory when processes fork. The lock ends with its holder, although
- * children that never exec live longer.
+ * Tests the lock of a journal's directory when processes fork. The lock must end with the process
+ * that holds it, even if forked children live longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 
 static char path[] = "/tmp/hold-XXXXXX";
 static int dir;
-static int alive[2]; /* children end when all writers have closed it */
+static int alive[2]; /* pipe; children end when all write ends are closed */
 
-static void (*after_flock)(void); /* a function that flock() calls once */
+static void (*after_flock)(void); /* function that the replaced flock() calls once */
 static unsigned waits;
 
-/* Replaces the C library's function, to run code at the right moment. */
+/* Replaces flock() of the C library, so that a test can run code just after the lock was taken. */
 int flock(int file, int operation)
 {
 	void (*hook)(void) = after_flock;
@@ -63,8 +63,8 @@ static void end(void)
 }
 
 /*
- * Close the write end, in every process except the test's. The function closes it only once,
- * because its number may belong to another file later.
+ * Close the write end of the pipe in a child. A process calls close() only once, because the
+ * descriptor's number may later belong to another file.
  */
 static void do_not_keep_alive(void)
 {
@@ -91,7 +91,7 @@ static void fork_child(void)
 	expect_lt(0, child);
 }
 
-/* Check whether another process can lock the directory now. */
+/* Check the result of another process that tries to lock the directory now. */
 static void expect_lock(int wanted)
 {
 	pid_t child = fork();
@@ -107,8 +107,8 @@ static void expect_lock(int wanted)
 }
 
 /*
- * A child that has not run yet still has the inherited file. The other children live until the end
- * of the test.
+ * Wait until the lock is free. A child that has not run since its fork still has the inherited
+ * file. All other children live until the end of the test.
  */
 static void expect_free_soon(void)
 {
@@ -122,7 +122,7 @@ static void expect_free_soon(void)
 	file_lock_give(&lock);
 }
 
-/* The child ends by a signal if `killed` is set. */
+/* Wait for the end of the process. If `killed` is set, a signal must have ended the process. */
 static void expect_end(pid_t process, bool killed)
 {
 	int status = 0;
@@ -174,7 +174,10 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 
 	begin();
 	expect_eq(file_lock_take(&lock, dir, NAME), 0);
-	/* A child that is made without the handlers of fork() keeps the file. */
+	/*
+	 * A child that a system call makes does not run the handlers of fork(), so it keeps the
+	 * file.
+	 */
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0)
 		live_on();
@@ -185,7 +188,9 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 }
 END_TEST
 
-/* The child also closes no file of its own that has the number of the inherited file. */
+/*
+ * If a file of the child has the number of the inherited file, the child must not close this file.
+ */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {
 	struct file_lock lock, own;
@@ -216,7 +221,7 @@ END_TEST
 
 /* ---- a fork between opening the file and noting it ---- */
 
-/* In a child, as in the parent when it is over, nothing is waited for. */
+/* Check that no call on the lock waits, neither in a child nor in the parent after the fork. */
 static void expect_at_once(struct file_lock *lock)
 {
 	unsigned before = waits;
@@ -249,7 +254,10 @@ END_TEST
 
 static atomic_bool slow, begun, go_on, ended;
 
-/* Registered first. Such handlers run in reverse order, so the lock's first handler runs before. */
+/*
+ * A fork handler of the test, registered before the lock's handlers. Handlers before a fork run in
+ * reverse order. Therefore the lock's handler runs before this handler.
+ */
 static void in_fork(void)
 {
 	begun = slow;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds timerhub-journal to what its page says, on journals that victim has written.
+"""Tests that timerhub-journal does what its manual page says, on journals that the program of
+killed_program.c (VICTIM) has written.
 
 Usage: tool_test.py TOOL VICTIM
 """
@@ -49,7 +50,8 @@ def check_whole(tool, folder, lines_more=0):
 
 
 def check_ahead(tool, victim, folder):
-    """What a process leaves that is killed: zeros behind the last record."""
+    """Checks a journal whose process was killed. Its last segment ends with zeros behind the last
+    record."""
     before = shown(victim, folder)
     with open(max(pathlib.Path(folder).glob("*.seg")), "ab") as file:
         file.write(bytes(1000))
@@ -109,14 +111,16 @@ def check_none_left(tool, victim, folder):
 
 
 def listed(tool, folder):
-    """id -> the words of its line, in the order of the lines."""
+    """Returns the output of the command list as id -> words of the task's line, in the order of the
+    lines."""
     result = run(tool, "list", folder)
     expect(result.returncode == 0, result)
     return {line.split()[0]: line.split() for line in result.stdout.splitlines()}
 
 
 def check_wrong_use(result, named):
-    """At most three lines of usage, and then the reason, which names what is wrong."""
+    """Checks that the tool prints at most three lines of usage, and then the reason, which names
+    the wrong argument."""
     *usage, reason = result.stderr.splitlines()
     expect(result.returncode == 2 and not result.stdout, result)
     expect(0 < len(usage) <= 3 and usage[0].startswith("usage: "), result)
@@ -159,7 +163,8 @@ def check_tasks(tool, victim, folder, base):
 
 
 def check_in_use(tool, victim, base):
-    """What reads the files serves beside the process that has them open; what writes is refused."""
+    """While another process has the journal open, commands that read must work, and commands that
+    write must be refused."""
     folder, copy = pathlib.Path(base, "used"), pathlib.Path(base, "copy-of-used")
     folder.mkdir()
     copy.mkdir()
@@ -195,7 +200,7 @@ def check_in_use(tool, victim, base):
 
 
 def check_long_work(tool, whole, base):
-    """check, repair and backup show how far they are."""
+    """check, repair and backup must show their progress."""
     folder, copy = pathlib.Path(base, "damaged"), pathlib.Path(base, "empty")
 
     def damaged():
