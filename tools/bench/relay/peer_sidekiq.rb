@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: MIT With arguments, puts COUNT tasks of Sidekiq at RATE a second.
-# Sidekiq's worker loads the class from this file.
+# SPDX-License-Identifier: MIT
+# With arguments, puts COUNT tasks of Sidekiq at RATE a second. Sidekiq's worker loads the class
+# from this file.
 #
 # Usage: REDIS_URL=redis://127.0.0.1:PORT ruby peer_sidekiq.rb PORT RATE COUNT MIN_MS SPAN_MS
 require 'sidekiq'
