@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: MIT
-# Runs one of the queues for Node, with a producer and workers.
+// SPDX-License-Identifier: MIT
+// Runs one of the queues for Node, with a producer and workers.
 // bench.py runs this program.
 //
 // Usage: node peers.js KIND PORT WORKERS RATE COUNT MIN_MS SPAN_MS
