@@ -2,10 +2,9 @@
 /*
  * Implements the backup of backup.h: copies a journal's files to another directory. Any thread may
  * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
- * files without the journal's lock. The watermark is copied before the segments. Therefore, if a
- * copy has no last segment, the copied log ends before the copied watermark, and open refuses the
- * copy. The backup is tested by tests/journal/test_calls.c, which puts and ends tasks during the
- * copy, and by tool_test.py.
+ * files without the journal's lock. The watermark is copied before the segments. Therefore a copy
+ * without its last segment ends before its watermark, and open refuses the copy. The backup is
+ * tested by tests/journal/test_calls.c, during changes, and by tool_test.py.
  */
 #include "journal/backup.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies a journal, which may be in use during the copy. The copy has all changes that were
- * acknowledged before the call of the backup. The log grows only at its end, so the bytes of the
- * log that a backup copies do not change. If compaction drops the first segment during the copy,
- * the backup begins again.
+ * acknowledged before the call of the backup. The log grows only at its end, so the copied bytes do
+ * not change. If compaction drops the first segment during the copy, the backup begins again.
  */
 #ifndef JOURNAL_BACKUP_H
 #define JOURNAL_BACKUP_H
@@ -15,8 +14,8 @@
 /*
  * Copy the journal on `from` into the empty directory `to`. Returns 0, -ENOTEMPTY if `to` is not
  * empty, -EBADMSG if the journal is damaged, -EBUSY if compaction dropped a segment during every
- * attempt, or an error of the disk of the journal or of the copy. Stores in `*ret_by_copy` whether
- * the error came from the directory `to`. timerhub_journal_open() refuses an incomplete copy.
+ * attempt, or an error of a disk. Stores in `*ret_by_copy` whether the error came from the
+ * directory `to`. timerhub_journal_open() refuses an incomplete copy.
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 

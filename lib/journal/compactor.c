@@ -2,8 +2,8 @@
 /*
  * Implements compaction (compactor.h): copies the live tasks of the first segment and drops the
  * segment. The leader compacts after a batch, and tasks are delivered during compaction. The record
- * that ends a task is always behind the record that put the task. Therefore compaction copies a
- * task of the first segment only if the task is live and the segment has the task's data.
+ * that ends a task is always behind the record that put the task. Therefore compaction copies only
+ * live tasks whose data is in the first segment.
  */
 #include "journal/compactor.h"
 
@@ -12,8 +12,8 @@
 
 #define STEP_BYTES ((size_t)64 << 10)
 /*
- * Bytes that a round of compaction writes for each dropped segment, in addition to the live
- * records: two segment headers and the record of the drop.
+ * Bytes of the two headers and the record of the drop that compaction writes for each dropped
+ * segment.
  */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
@@ -37,10 +37,9 @@ void compactor_fini(struct compactor *compactor)
 
 /*
  * Returns whether a round of compaction must begin. A round begins if the files are larger than the
- * live tasks' bytes times `halves` / 2, plus a segment, and the round would free enough. A round
- * over N segments writes the live records again, a record for each dropped segment, and at most
- * 2N+1 headers. A round frees all records that it does not write again. If a round would free less
- * than a quarter of a segment, no round begins. Without this rule, compaction would never end on a
+ * live tasks' bytes times `halves` / 2, plus a segment, and the round would free a quarter of a
+ * segment. A round over N segments writes the live records again, a record for each dropped
+ * segment, and at most 2N+1 headers. Without the second condition, compaction would never end on a
  * disk that reserved room fills instead of records.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
@@ -237,10 +236,7 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/*
-		 * The result of record_decode_header() is ignored, because log_append() has just
-		 * sealed this record, so it is good.
-		 */
+		/* The decode cannot fail, because log_append() has just sealed this record. */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;
@@ -285,8 +281,8 @@ static void compactor_begin(struct compactor *compactor)
 		compactor->state = COMPACTOR_SCANS;
 	}
 	/*
-	 * The reader must stop at the end of the good records, because a refused write may have
-	 * left bytes behind them.
+	 * Stop the reader at the end of the good records, because a refused write may have left
+	 * bytes there.
 	 */
 	compactor->reader.end = log->segments[0].bytes;
 }

@@ -10,8 +10,8 @@
  * reserved room and not records fill the disk.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
- * memory. If the first segment cannot be read, the compactor finds the segment's tasks by a scan of
- * all tasks in memory. So compaction can also drop a segment with a bad sector.
+ * memory. If the first segment has a bad sector, the compactor finds the segment's tasks by a scan
+ * of all tasks in memory.
  */
 #ifndef JOURNAL_COMPACTOR_H
 #define JOURNAL_COMPACTOR_H

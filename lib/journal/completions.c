@@ -2,7 +2,7 @@
 /*
  * Implements the list of completions of completions.h. The leader adds completions, and any thread
  * takes them. If another thread empties the list before the leader writes to the fd, the fd becomes
- * readable although the list is empty. The next call of completions_take() clears the fd.
+ * readable until the next completions_take(), although the list is empty.
  */
 #include "journal/completions.h"
 

@@ -30,7 +30,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
  * Find a delivery that may change its task, and store it in `*ret_held`. Returns 0 if no change of
  * the task is in flight. If a change of the task is in flight, stores its batch in `*ret_batch` and
  * returns 1. If the delivery may not change the task, ends the delivery and returns -ENOENT or
- * -ESTALE, with the meaning that these errors have for timerhub_journal_done().
+ * -ESTALE, with the meaning of timerhub_journal_done().
  */
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the table of deliveries (delivery_table.h) as an array with a free list. The tests of
- * the calls take, done, retry and release also test this table.
+ * take, done, retry and release also test the table.
  */
 #include "journal/delivery_table.h"
 

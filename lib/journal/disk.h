@@ -2,8 +2,8 @@
 /*
  * Abstracts the file system under a journal's directory, as a table of calls. The implementation in
  * disk_real.c makes system calls. Tests use a simulated disk that loses and tears unsynced writes.
- * Only one thread at a time uses a disk: after the journal is open, the leader. The calls identify
- * an open file by a small number, at least 0.
+ * Only one thread at a time uses a disk: after open, the leader. The calls identify an open file by
+ * a number of at least 0.
  */
 #ifndef JOURNAL_DISK_H
 #define JOURNAL_DISK_H

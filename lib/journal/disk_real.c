@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal inject
- * faults with strace. In the tests with strace, every system call of this file fails once, and the
- * process is killed once after every system call.
+ * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal use strace
+ * to let every system call of this file fail once, and to kill the process after it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -92,9 +91,9 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 
 /*
  * Returns the number of names of a file, or -1 if the number is unknown. The number is read by
- * statx(), because fstat() would also read the file's times. After a read of the times, the kernel
- * records the time of the next write exactly, and a file system without a journal writes the inode
- * at the next sync.
+ * statx(), because fstat() would also read the file's times. After such a read, the kernel records
+ * the time of the next write exactly, and a file system without a journal writes the inode at the
+ * next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -112,8 +111,8 @@ static int disk_real_create(struct disk *disk, const char *name)
 	int file;
 
 	/*
-	 * Before the new file is created, remove a file of the same name. Another user may have
-	 * created a symbolic link of this name, which the create must not follow.
+	 * Remove a file of the same name first, because the name may be a symbolic link of another
+	 * user, which the create must not follow.
 	 */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;

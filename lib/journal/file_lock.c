@@ -85,8 +85,8 @@ static int file_lock_open_locked(int dir, const char *name)
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*
-	 * A network file system cannot lock a directory. On a network file system, the journal
-	 * locks only the lock file, and a failed lock of the directory counts as a success.
+	 * A network file system cannot lock a directory. A failed lock of the directory counts as a
+	 * success, and then only the lock file is locked.
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
@@ -115,10 +115,9 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 
 /*
  * Another thread may fork after this function opens the file and before this function notes the
- * file in `file_lock_places`. The child of such a fork has the file open and does not close it. If
- * such a fork may have happened, this function unlocks the file, which also releases the child's
- * lock, and locks the file once more. If the number of forks that have begun now equals the number
- * of forks that had ended before the open, no such fork has happened.
+ * file in `file_lock_places`. The child of such a fork does not close the file. If such a fork may
+ * have happened, this function unlocks the file, also for the child, and locks the file once more.
+ * If all forks that have begun until now had ended before the open, no such fork has happened.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun
@@ -152,10 +151,7 @@ int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 
 void file_lock_give(struct file_lock *lock)
 {
-	/*
-	 * A forked child must not close the descriptor. The child has closed the file already, and
-	 * may have reused the descriptor.
-	 */
+	/* A forked child has closed the file already, and may have reused the descriptor. */
 	if (lock->file >= 0 && lock->process == getpid()) {
 		(void)flock(lock->file, LOCK_UN);
 		atomic_store(&file_lock_places[lock->place], 0);

@@ -27,8 +27,7 @@
  */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
 /*
- * The size of a batch. A batch is smaller if a segment is smaller, and larger if a record may be
- * larger.
+ * The size of a batch. If a segment is smaller, or a record may be larger, a batch has that size.
  */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
@@ -137,8 +136,7 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
 	/*
-	 * The agenda of leases gets the capacity of the agenda of tasks, because the directory may
-	 * have more tasks than tasks_max allows.
+	 * The agenda of tasks has room for all recovered tasks, which may be more than tasks_max.
 	 */
 	if (journal->lease_ns > 0)
 		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
@@ -245,8 +243,8 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 	if (result < 0)
 		return result;
 	/*
-	 * Lock the directory before anything else is opened, so that no thread is started if
-	 * another process has the journal open.
+	 * Lock the directory first, so that no thread is started if another process has the journal
+	 * open.
 	 */
 	result = disk->ops->lock(disk);
 	if (result == 0)
@@ -280,9 +278,8 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 }
 
 /*
- * Write a CLOSE record, which tells the next open that all earlier records were stable. If the log
- * ends with a CLOSE record, the next open treats a bad record of the log as damage, and not as a
- * torn tail.
+ * Write a CLOSE record, which tells the next open that all earlier records were stable. A bad
+ * record before the CLOSE record is damage, and not a torn tail.
  */
 static void journal_sign_off(struct timerhub_journal *journal)
 {

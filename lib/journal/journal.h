@@ -4,10 +4,9 @@
  * simulate disk and clock. The public calls are in journal.c (open, close), change.c, take.c,
  * query.c and backup.c.
  *
- * A transaction is one or more changes that are made together. A caller adds its transaction, with
- * the records, to the open batch. A leader writes and syncs the batch, applies its transactions to
- * the tasks in memory, and wakes the callers. While the leader writes, callers fill the next batch.
- * Only stable tasks are delivered, and a change that the disk refuses has no effect.
+ * A caller adds its transaction, one or more changes that are made together, to the open batch. A
+ * leader writes and syncs the batch, and applies it to the tasks in memory (writer.c). Only stable
+ * tasks are delivered, and a change that the disk refuses has no effect.
  */
 #ifndef JOURNAL_JOURNAL_H
 #define JOURNAL_JOURNAL_H

@@ -82,8 +82,8 @@ int keeper_start(struct timerhub_journal *journal)
 	int result;
 
 	/*
-	 * Let the keeper check for compaction at its start, because an earlier process may have
-	 * left segments to compact.
+	 * Check for compaction at the start, because an earlier process may have left segments to
+	 * compact.
 	 */
 	journal->compacts = true;
 	journal->called = true;

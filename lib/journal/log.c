@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the log of log.h: appends records to segment files, syncs and drops segments. Only one
- * thread at a time uses the log. In tests/journal, the simulated disk refuses every operation once,
- * and crashes at every operation once.
+ * thread at a time uses the log. In tests/journal, the simulated disk refuses each operation and
+ * crashes at each operation.
  */
 #include "journal/log.h"
 
@@ -139,8 +139,8 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 /*
  * Write zeros ahead, for `bytes` of records and some more records. The sync of the `bytes` of
  * records also makes the zeros stable. No caller waits for zeros only. If the disk refuses the
- * zeros, the log cuts them off, and writes zeros again after some more records. log_stretch()
- * returns no error, because the write of the records fails if the disk has no room for them either.
+ * zeros, the log cuts them off, and writes zeros again after some more records. If the disk has no
+ * room for the records either, the write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -198,8 +198,8 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
 		 * A rename that failed with -EIO may have taken effect on the disk. If the log then
-		 * wrote more records to the old segment, recovery would find a gap between the old
-		 * segment and the empty new segment.
+		 * wrote more records to the old segment, recovery would find a gap before the empty
+		 * new segment.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -208,7 +208,7 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 	log->file = file;
 	log->salt = header->salt;
 	log->plain_to = 0;
-	/* Make the new segment's name stable before any record is written to the segment. */
+	/* Make the new segment's name stable before its first record is written. */
 	return ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
@@ -250,8 +250,8 @@ static int log_sync_now(struct log *log)
 }
 
 /*
- * Begin the next segment. Before the next segment begins, all records of the previous segment are
- * stable, and no bytes are behind these records. Recovery relies on both properties.
+ * Begin the next segment, after the previous segment is stable and has no bytes behind its records.
+ * Recovery relies on both properties.
  */
 static int log_rotate(struct log *log)
 {
@@ -300,10 +300,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/*
- * Count `bytes` more bytes of the last segment as records. The records have overwritten zeros as
- * far as there were zeros.
- */
+/* Count `bytes` more bytes of the last segment as records, which may have overwritten zeros. */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -391,7 +388,7 @@ int log_reserve(struct log *log, uint64_t bytes)
 
 /*
  * Shrink the spare, but keep some steps of it for the next puts. Without these steps, a journal
- * whose only task is put and ended again and again would write a step each time.
+ * whose only task is put and ended repeatedly would write a step each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {
@@ -409,10 +406,7 @@ int log_sync(struct log *log)
 	return log->stable == log->sequence ? 0 : log_sync_now(log);
 }
 
-/*
- * Write and sync the watermark. The caller, log_trim(), waits for the disk anyway. If the sync
- * fails, an older watermark remains valid.
- */
+/* Write and sync the watermark. If the sync fails, an older watermark remains valid. */
 static void log_sync_watermark(struct log *log)
 {
 	if (log->watermark >= 0 && watermark_write(log->disk, log->watermark, log->stable) == 0)
@@ -451,8 +445,8 @@ int log_drop_first(struct log *log)
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
 	/*
-	 * Make the removal of the segment stable before the next segment is dropped, because
-	 * recovery refuses a gap between segments.
+	 * Make the removal stable before the next segment is dropped, because recovery refuses a
+	 * gap between segments.
 	 */
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }

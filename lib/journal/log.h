@@ -73,9 +73,9 @@ struct segment *log_last(struct log *log);
 int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
- * Begin a new segment, whose header and name are stable when the call returns. `oldest` is the
- * number of the oldest segment that belongs to the log. Returns 0, -EIO if the log has failed, or
- * an error of the disk after which the log is unchanged.
+ * Begin a new segment, with stable header and name. `oldest` is the number of the log's oldest
+ * segment. Returns 0, -EIO if the log has failed, or an error of the disk after which the log is
+ * unchanged.
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
@@ -90,10 +90,7 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
 /* Returns whether a result of log_append() means that the disk is full. */
 bool log_is_full(int result);
 
-/*
- * Reserve room in the spare for `bytes` of records that end tasks. Returns 0 or an error of the
- * disk.
- */
+/* Reserve room in the spare for `bytes` of records. Returns 0 or an error of the disk. */
 int log_reserve(struct log *log, uint64_t bytes);
 
 /* Shrink the spare to about `bytes`, if the spare is much larger. */

@@ -23,10 +23,7 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 	(void)snprintf(name, DISK_NAME_MAX, "%016" PRIx64 ".seg", number);
 }
 
-/*
- * Make room in the buffer for `count` bytes from reader->offset on, and keep those of the bytes
- * that were read already.
- */
+/* Make room in the buffer for `count` bytes from reader->offset on, and keep those that it has. */
 static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -49,7 +46,7 @@ static int reader_make_room(struct reader *reader, size_t count)
 
 /*
  * Read bytes of the segment into the buffer. If the read fails and the reader is forgiving, read
- * only up to the end of the sector, because the disk may be able to read the next sectors.
+ * only to the end of the sector, because the next sectors may be good.
  */
 static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 {
@@ -68,10 +65,7 @@ static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 	return (int64_t)count;
 }
 
-/*
- * Fill the buffer with `count` bytes from reader->offset on, or with all bytes up to the end of the
- * file if there are fewer.
- */
+/* Fill the buffer with `count` bytes from reader->offset on, or up to the end of the file. */
 static int reader_fill(struct reader *reader, size_t count)
 {
 	int result;

@@ -66,8 +66,7 @@ int reader_is_foreign(struct reader *reader);
 /*
  * Search behind a bad record at reader->offset for the next good header of a record whose sequence
  * is at least `from` and whose `stable` is at least `stable_from`. Returns 1 and sets
- * reader->offset to the found header. Returns 0 if the search finds no header, or an error of the
- * disk.
+ * reader->offset to the header, 0 if there is none, or an error of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the encoding of records and segment headers (record.h). Several threads may call the
- * functions at the same time, each with its own bytes. The test tests/journal/test_format.c flips
- * every bit of a record.
+ * Implements the encoding of records and segment headers (record.h). Threads may call the functions
+ * at the same time, with different bytes. tests/journal/test_format.c flips every bit of a record.
  */
 #include "journal/record.h"
 
@@ -180,8 +179,8 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 	struct record record = record_read_header(from);
 
 	/*
-	 * Check the fields before the checksum, because the check of the fields is faster. The
-	 * search for records behind damage calls record_decode_header() at every eighth byte.
+	 * Check the fields first, which is faster, because the search for records behind damage
+	 * calls record_decode_header() at every eighth byte.
 	 */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))
@@ -299,10 +298,7 @@ int segment_header_decode(const uint8_t *from, struct segment_header *ret_header
 	if (memcmp(from + AT_MAGIC, record_magic, MAGIC_BYTES) != 0 ||
 	    segment_header_crc(from) != little_get32(from + AT_HEADER_CRC))
 		return -EBADMSG;
-	/*
-	 * The version can be read before the other fields, because magic, checksum and version have
-	 * the same offsets in every version of the format.
-	 */
+	/* Magic, checksum and version have the same offsets in every version of the format. */
 	if (little_get32(from + AT_VERSION) != FORMAT_VERSION)
 		return -EOPNOTSUPP;
 	if (!record_is_zero(from + AT_ZEROS, SEGMENT_HEADER_BYTES - AT_ZEROS))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes and decodes the records and segment headers of a journal's files, by pure functions. The
- * manual page man/timerhub-journal.5 describes the file format.
+ * Encodes and decodes the records and segment headers of a journal's files, by pure functions.
+ * man/timerhub-journal.5 describes the format.
  *
- * Two threads encode a record, in two steps. First a caller of the journal, which has the data,
- * calls record_encode(). Later the leader, which knows the sequence number, calls record_seal().
- * Therefore a record has two checksums. The first checksum covers the body (interval, key, data).
- * The second checksum covers the header, which holds the first checksum.
+ * A caller, which has the data, encodes a record by record_encode(). Later the leader, which knows
+ * the sequence number, completes the record by record_seal(). Therefore a record has two checksums.
+ * The first checksum covers the body (interval, key, data). The second checksum covers the header,
+ * which holds the first checksum.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -22,8 +22,8 @@
 #define RECORD_KEY_MAX_BYTES 255u
 #define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
 /*
- * Ids, sequence numbers and segment numbers are smaller than RECORD_NUMBER_END, so the sum of two
- * such numbers does not overflow.
+ * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two does not
+ * overflow.
  */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
@@ -35,7 +35,7 @@ enum record_type {
 	RECORD_DONE = 4,   /* a task was done */
 	RECORD_RETRY = 5,  /* a worker returned a task; has the new due time */
 	RECORD_TAKE = 6,   /* a task was delivered; has the task's number of attempts */
-	/* A copy of a task, made by compaction; has id, due time, attempts, key and data. */
+	/* A copy of a task by compaction; has id, due time, attempts, key and data. */
 	RECORD_COPY = 7,
 	/* The journal was closed; a bad record before a CLOSE record is damage. */
 	RECORD_CLOSE = 8,
@@ -80,7 +80,7 @@ struct segment_header {
 	uint64_t number;         /* number of the segment, also in the file's name */
 	uint64_t oldest;         /* number of the oldest segment of the log */
 	uint64_t first_sequence; /* sequence number of the segment's first record */
-	/* Lower bound of later tasks' ids: all earlier tasks have smaller ids. */
+	/* Bound of ids: all earlier tasks have smaller ids. */
 	uint64_t next_id;
 };
 
@@ -113,8 +113,8 @@ enum record_verdict {
 };
 
 /*
- * Decode the record at `from`, if the record is good with the salt. If the record is good, the
- * pointers in `*ret_record` point into `from`, and `*ret_bytes` is the record's size.
+ * Decode the record at `from`. If the record is good with the salt, the pointers in `*ret_record`
+ * point into `from`, and `*ret_bytes` is the record's size.
  */
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
@@ -127,8 +127,8 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 
 /*
  * Returns whether the bytes are a header with the right checksum that record_encode() cannot have
- * written. A torn write cannot leave such a header. Either the file was forged, or a later version
- * of the library wrote the header.
+ * written. A torn write cannot leave such a header, but a forger or a later version of the library
+ * can.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage.
- * Every record says up to which sequence number the log was stable when the record was written. The
- * watermark says up to which sequence number the whole log was stable. If the watermark or a record
- * behind a bad place says that the bad place had been stable, acknowledged changes are damaged, and
- * open refuses the journal. If neither the watermark nor a record says so, a crash interrupted an
- * unacknowledged write, and the log ends at the bad place. Each segment except the last was stable
- * before the next segment began, so only the last segment can have a torn tail or zeros ahead.
+ * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. The
+ * watermark, and each record, say up to which sequence number the log was stable when they were
+ * written. If the watermark or a record behind a bad place says that the place was stable,
+ * acknowledged changes are damaged, and open refuses the journal. If neither the watermark nor a
+ * record says so, a crash interrupted an unacknowledged write, and the log ends at the bad place.
+ * Each segment except the last was stable before the next segment began, so only the last segment
+ * can have a torn tail or zeros ahead.
  *
- * Recovery treats zeros written ahead like a torn tail. The log ends at the zeros, unless the
- * watermark or a record behind the zeros says that records were stable at the zeros' place.
+ * Recovery treats zeros written ahead like a torn tail.
  */
 #include "journal/replay.h"
 
@@ -120,8 +119,8 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 	/*
-	 * Read the watermark before the segments, because a process that has the journal open may
-	 * write more records and a larger watermark.
+	 * Read the watermark before the segments, because another process may be writing records
+	 * and larger watermarks.
 	 */
 	int result = watermark_read(log->disk, &replay->has_watermark, &replay->watermark);
 
@@ -254,9 +253,8 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Decide whether a place in a segment without a record of the expected sequence is a torn tail or
- * damage. Returns 0 if the place can be a torn tail of the last segment; the segment then ends at
- * the place. Returns -EBADMSG if the journal is damaged.
+ * Decide whether a place without a record of the expected sequence is damage. Returns 0 if the
+ * place can be a torn tail, at which the last segment ends, or -EBADMSG if the journal is damaged.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -437,8 +435,8 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 
 /*
  * Cut off the torn tail, so that the next record follows the last good record. Also cut off zeros,
- * because the zeros may not be stable. After a crash, old bytes of the disk could be in the place
- * of unstable zeros, behind the next records.
+ * because the zeros may not be stable. After a crash, old bytes could be in the place of unstable
+ * zeros.
  */
 static int replay_cut(struct reader *reader)
 {

@@ -28,9 +28,9 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 }
 
 /*
- * A thread that waits in take ends leases without the journal's timer. For a caller that polls the
- * fd, the timer also expires at the end of the first lease. If the wall clock is set forward before
- * the lease ends, the timer expires too early, and the caller's take finds no task.
+ * For a caller that polls the fd, the timer also expires at the end of the first lease. If the wall
+ * clock is set forward before the lease ends, the timer expires too early, and the caller's take
+ * finds no task.
  */
 void state_set_timer(struct timerhub_journal *journal)
 {

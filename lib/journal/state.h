@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
- * delivery_policy.h and transaction.h read and change the state. The leader writes changes to the
- * disk (writer.h). The public calls of a journal use delivery_policy.h, transaction.h and writer.h.
- * Each layer of the journal includes only headers of lower layers.
+ * delivery_policy.h and transaction.h read and change the state, and the leader writes changes to
+ * the disk (writer.h). The public calls use delivery_policy.h, transaction.h and writer.h.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -59,8 +58,8 @@ struct timerhub_journal {
 	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
 	/*
-	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). The index of
-	 * a batch's eventcount is the batch's number % JOURNAL_FINISHED.
+	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). Its index is
+	 * the batch's number % JOURNAL_FINISHED.
 	 */
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
@@ -97,10 +96,9 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * Set the timer to the due time of the first task. If a caller polls the fd, set the timer to the
- * end of the first lease if the lease ends earlier. After a stop, make the timer expire at once. If
- * no caller polls the fd and no taker sleeps on the timer, do nothing. The caller holds the
- * journal's lock.
+ * If a taker sleeps on the timer or a caller polls the fd, set the timer to the due time of the
+ * first task, or for a polling caller to the end of the first lease if that is earlier. After a
+ * stop, the timer expires at once. The caller holds the journal's lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

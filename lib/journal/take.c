@@ -154,7 +154,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 		return -EOWNERDEAD;
 	/*
 	 * Disable the cancellation of the thread. If a thread were cancelled while it sleeps on the
-	 * timer, no other thread would sleep on the timer afterwards.
+	 * timer, no other thread would replace it.
 	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the two hash tables of tasks (tasks.h) with chains. Because ids are consecutive, the
- * multiplicative hash of an id gives chains of one or two tasks. The tests of recovery and of every
- * call also test these tables.
+ * multiplicative hash of an id gives chains of one or two tasks. All tests of calls and of recovery
+ * also test the tables.
  */
 #include "journal/tasks.h"
 

@@ -5,8 +5,8 @@
  * task wait for the outcome.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. Between a successful check and the begin of the transaction, the lock is not released. The
- * tests in tests/journal compare all calls of a journal with a model.
+ * room. The lock is not released between a successful check and the begin of the transaction. The
+ * tests compare all calls of a journal with a model.
  */
 #include "journal/transaction.h"
 

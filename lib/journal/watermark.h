@@ -6,7 +6,7 @@
  * the watermark only at the end of a segment and of the journal. If a log ends before the
  * watermark, acknowledged records are lost.
  *
- * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
+ * The watermark's file exists if the journal has ever had a segment. So a directory with a
  * watermark and no segment has lost all segments. Version 1 of the file format left the file empty.
  */
 #ifndef JOURNAL_WATERMARK_H
@@ -24,8 +24,8 @@
 int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
 
 /*
- * Open the watermark's file for writing, or create the file if `is_there` is false, and make the
- * watermark `sequence` stable in the file. Returns the file's descriptor, or an error.
+ * Open the watermark's file, or create it if `is_there` is false, and make the watermark `sequence`
+ * stable. Returns the file's descriptor, or an error.
  */
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the batches of write_batch.h. Every test of a durable call also tests batches, and
- * tests with full disks test write_batch_take_out().
+ * Implements the batches of write_batch.h. All tests of changes also test batches; tests with full
+ * disks test write_batch_take_out().
  */
 #include "journal/write_batch.h"
 

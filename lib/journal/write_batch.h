@@ -79,10 +79,9 @@ size_t write_batch_add(struct write_batch *batch, const struct record *record);
 void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
- * Remove the transactions that need more room on the disk: every transaction with a put. If
- * `only_ends` is true, remove every transaction with a change that does not end a task. Also remove
- * the records of deliveries, which belong to no transaction. Returns the list of removed
- * transactions.
+ * Remove every transaction with a put, or if `only_ends` is true, every transaction with a change
+ * that does not end a task. Also remove the records of deliveries, which belong to no transaction.
+ * Returns the list of removed transactions.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

@@ -2,14 +2,13 @@
 /*
  * Implements group commit (writer.h). The first caller becomes the leader. The leader writes and
  * syncs the open batch and applies the batch to the tasks. While the leader writes, other callers
- * fill the next batch. Afterwards a caller of the next batch becomes the leader. A lone caller pays
- * for a write and a sync, and waits for no other thread. If no caller waits for the open batch, the
- * keeper (keeper.c) becomes the leader.
+ * fill the next batch. Afterwards a caller of the next batch becomes the leader. If no caller waits
+ * for the open batch, the keeper (keeper.c) becomes the leader.
  *
  * There is at most one leader (`writing`), and a leader writes one batch. The leader stops with the
  * lock held. If callers wait for the open batch, the stopping leader sets an offer in the
- * eventcount of that batch, and one of these callers becomes the leader. If there is other work,
- * the stopping leader wakes the keeper. Therefore each batch has a thread that writes it.
+ * eventcount of that batch, and a caller becomes the leader. If there is other work, the stopping
+ * leader wakes the keeper. Therefore each batch has a thread that writes it.
  *
  * The stopping leader first wakes the next leader, because the disk is idle until the next leader
  * writes. Then the stopping leader wakes two callers of its batch, and in writer_await() each woken
@@ -158,9 +157,8 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 		return NULL;
 	/*
 	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
-	 * batch, before a caller waits for the next batch on the eventcount. If callers of both
-	 * batches waited on one eventcount, a wake-up for one batch could go to a caller of the
-	 * other batch.
+	 * batch first, because a wake-up for one batch could otherwise go to a caller of the other
+	 * batch.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
@@ -326,8 +324,7 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 
 /*
  * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
- * the leader leaves compaction to the keeper, unless the disk holds more than 2 L + S
- * (compactor.h).
+ * the keeper compacts, unless the disk holds more than 2L+S (compactor.h).
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
@@ -350,9 +347,8 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 	int cancel;
 
 	/*
-	 * Block all signals, so that no signal handler delays the threads that wait for the leader.
-	 * Disable cancellation, so that no cancellation ends the leader in a system call on the
-	 * disk.
+	 * Block all signals, so that no handler delays the threads that wait for the leader.
+	 * Disable cancellation, which could end the leader in a system call on the disk.
 	 */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -31,9 +31,8 @@ void writer_await(struct timerhub_journal *journal, uint32_t number);
 bool writer_remind(struct timerhub_journal *journal);
 
 /*
- * Ask the keeper to write at once. Returns whether the caller must wake the keeper, as
- * writer_remind() does. If there is a leader, the keeper is not woken, because the leader finds the
- * work before it stops.
+ * Ask the keeper to write at once. Returns whether the caller must wake the keeper. If there is a
+ * leader, the keeper is not woken, because the leader finds the work before it stops.
  */
 bool writer_kick(struct timerhub_journal *journal);
 
