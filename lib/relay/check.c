@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a queue (timerhub_relay_check()): how durable the servers are by their configuration,
- * whether a relay serves the queue, and whether the queue's keys agree with each other.
+ * Checks a queue (timerhub_relay_check()): how durable the servers' configuration is, whether a
+ * relay serves the queue, and whether the queue's keys agree with each other.
  */
 #include <errno.h>
 #include <stdlib.h>

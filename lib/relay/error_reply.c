@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements error_reply.h with a table of error texts. The table lists the errors in the order of
- * the source of Redis, as far as that source lists them. If a command fails within a Redis
- * function, the text of the function's error begins with the command's error. The table is tested
- * by tests/relay/test_parts.c.
+ * Implements error_reply.h with a table of error texts, in the order of the source of Redis. If a
+ * command fails within a Redis function, the text of the function's error begins with the command's
+ * error. The table is tested by tests/relay/test_parts.c.
  */
 #include "relay/error_reply.h"
 

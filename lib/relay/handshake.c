@@ -20,8 +20,8 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	int result = wire_call(wire, &reply, timeout_ns);
 
 	/*
-	 * Return -EHOSTUNREACH instead of -ETIMEDOUT, which would mean that a change of a task is
-	 * in doubt. A handshake changes no task.
+	 * -ETIMEDOUT would mean that a change of a task is in doubt, but a handshake changes no
+	 * task.
 	 */
 	if (result == -ETIMEDOUT)
 		return -EHOSTUNREACH;

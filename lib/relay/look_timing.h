@@ -3,16 +3,15 @@
  * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
  * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
  * by which a put asks for an earlier look. Each relay has a "rank": rank 0 looks first, and a
- * higher rank looks only if the lower ranks are late. The functions sit() and promise() in
- * timerhub.lua assign the ranks. Replies to looks and bells come on two connections, in any order,
- * and each reply or bell may change the time of the next look. The module is pure: it gets all
- * times as arguments, and no function fails.
+ * higher rank looks only if the lower ranks are late. timerhub.lua assigns the ranks. Replies and
+ * bells come on two connections, in any order, and each may change the time of the next look. The
+ * module is pure, and no function fails.
  *
  * The anchor is a pair of times of the last answered look: the local time at which the look was
- * sent, and the time on Redis's clock at which the look ran. The difference between a time T and
- * the anchor's time, both on Redis's clock, is a wait. A look that must run at T is sent when this
- * wait has passed since the anchor's local time. The network's latency cancels out, because the
- * anchor's look and the new look take equally long to reach the server.
+ * sent, and the time on Redis's clock at which the look ran. If a look must run at the time T on
+ * Redis's clock, its wait is T minus the anchor's time on Redis's clock. The look is sent when this
+ * wait has passed since the anchor's local time. The network's latency cancels out, because both
+ * looks take equally long to the server.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -33,7 +32,7 @@ struct look_timing {
 	bool is_anchored;
 	uint64_t sent_ns;   /* local time of the anchor, the last answered call of timerhub_look */
 	uint64_t ran_us;    /* time of the anchor on Redis's clock */
-	uint64_t asked_ns;  /* local time at which the call of timerhub_look in flight was sent */
+	uint64_t asked_ns;  /* local time at which the last call of timerhub_look was sent */
 	bool asking;        /* a call of timerhub_look is in flight */
 	uint64_t target_ns; /* local time at which to call timerhub_look next */
 	/* Earliest time that a bell message has asked for since the last call of timerhub_look. */

@@ -93,10 +93,6 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	return true;
 }
 
-/*
- * Put the requests of a lost connection back into the mailbox, before the requests that are queued
- * there.
- */
 static void give_back(struct pipeline *pipeline)
 {
 	struct requests back = pipeline->unconfirmed;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the command connection of a shard. The shard's thread sends the requests of callers in
- * order on the command connection, and finishes the requests as the replies come. If the command
- * connection is lost, the sent requests go back to the mailbox. The sent requests are then in
- * doubt, because the server may have carried out some of them. Only the shard's thread calls the
- * functions of pipeline.h.
+ * Declares the command connection of a shard. The shard's thread sends callers' requests in order
+ * on this connection, and finishes the requests as the replies come. If the command connection is
+ * lost, the sent requests go back to the mailbox. The sent requests are then in doubt, because the
+ * server may have carried out some of them. Only the shard's thread calls the functions of
+ * pipeline.h.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H
@@ -52,10 +52,7 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
  */
 bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
 
-/*
- * Close the connection, put its requests back into the mailbox, and begin a back-off, after which
- * pipeline_open() opens the connection again.
- */
+/* Close the connection, put its requests back into the mailbox, and begin a back-off. */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
 /* Returns whether commands may be sent on the command connection now. */

@@ -32,8 +32,8 @@
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
- * How long a put waits for the reply to a put in flight. The time is longer than a round trip
- * within one machine, and much shorter than a round trip between machines.
+ * How long a put waits for the reply to a put in flight: longer than a round trip within a machine,
+ * and much shorter than a round trip between machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 

@@ -19,10 +19,7 @@
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-/*
- * Timeout of the command WAIT. If replicas are missing, a WAIT delays a call of timerhub_look
- * behind the WAIT by this time.
- */
+/* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by this time. */
 #define WAIT_MS 20u
 
 void requests_append(struct requests *requests, struct request *request)
@@ -257,8 +254,8 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 }
 
 /*
- * Returns the result for the caller of a request that was sent twice. `result` is the result of the
- * second sending. The result is converted, because the first sending may have taken effect.
+ * Converts the result of a request that was sent twice, because the first sending may have taken
+ * effect.
  */
 static int in_doubt(const struct request *request, int result)
 {
@@ -355,8 +352,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/*
-		 * The put's deadline was converted to a wrong time, because the clock of Redis was
-		 * set. Set the anchor and send the put again.
+		 * Redis's clock was set, so the put's deadline was converted to a wrong time. Send
+		 * the put again.
 		 */
 		set_anchor(client, request, reply, 1);
 		return false;

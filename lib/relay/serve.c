@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the scheduler of a relay (serve.h). In tests/relay, test_look_timing.c tests the
- * scheduler's times in virtual time, and test_calls.c and kill_test.py test the scheduler on a
- * server. Model: tests/models/relay.pml.
+ * scheduler in virtual time, and test_calls.c and kill_test.py test it on a server. Model:
+ * tests/models/relay.pml.
  */
 #include "relay/serve.h"
 
@@ -163,9 +163,8 @@ void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 		look_timing_put_off(&serve->timing, now_ns);
 	serve->looking = false;
 	/*
-	 * Close the bells' connection too, because the server may have been demoted. A demoted
-	 * server still delivers bell messages, but the new master does not count this relay as a
-	 * subscriber.
+	 * The server may have been demoted. A demoted server still delivers bell messages, but the
+	 * new master does not count this relay as a subscriber.
 	 */
 	if (serve->bells.wire)
 		serve_lose_bells(serve, why, now_ns);

@@ -81,9 +81,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no more tasks. If the server is the same, keep the takers' connection open. If
- * the takers' connection were closed, a task that is on its way to this relay would be lost until
- * the task's lease ends.
+ * old server gets no more tasks. If the server is the same, keep the takers' connection, because a
+ * task that is on its way to this relay would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {

@@ -37,8 +37,8 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
                 uint64_t seed);
 
 /*
- * shard_open() makes the first connection of a shard, within the timeout of a call. shard_start()
- * starts the shard's thread.
+ * shard_open() makes the first connection within the timeout of a call. shard_start() starts the
+ * shard's thread.
  */
 int shard_open(struct shard *shard);
 int shard_start(struct shard *shard);

@@ -17,8 +17,8 @@
 #define SHARED_CONSUMER_BYTES 128
 
 /*
- * A callback by which the daemon timerhub-relay learns errors of servers. First relay_open() and
- * later the shards' threads call the callback.
+ * A callback by which the daemon timerhub-relay learns errors of servers, called by relay_open()
+ * and by the shards' threads.
  */
 struct watcher {
 	/*

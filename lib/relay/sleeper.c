@@ -97,7 +97,7 @@ static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now
 {
 	/*
 	 * The calls of timerhub_loop cannot fail, because the timeout is in the loop, and its time
-	 * is less than the largest allowed time.
+	 * is allowed.
 	 */
 	if (until_ns - now_ns > REACH_NS)
 		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads tasks for waiting takers, by a blocking XREADGROUP on a separate connection, the takers'
- * connection. Only the shard's thread calls the functions of taker.h.
+ * Reads tasks for waiting takers, by a blocking XREADGROUP on the takers' connection. Only the
+ * shard's thread calls the functions of taker.h.
  */
 #ifndef RELAY_TAKER_H
 #define RELAY_TAKER_H

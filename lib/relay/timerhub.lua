@@ -3,14 +3,13 @@
 -- Keeps delayed tasks in Redis: a library of Redis functions for the protocol of timerhub-relay(5).
 --
 -- A queue is eight keys under one hash tag. A caller gives the keys of a function in KEYS, in the
--- function's order, or only the key {QUEUE}. The comment before a function lists its keys and
--- arguments. Every reply begins with 0 or a negative errno. If a function fails, Redis keeps the
--- effects that it had before the failure. So a function makes all checks, and all reads that can
--- fail on a key of the wrong type, before its first effect. Times are whole microseconds of Redis's
--- clock since 1970, which a double holds exactly until 2255. The work of each function is bounded
--- and does not depend on the number of tasks. tests/relay compares the functions with a model.
--- tests/models/relay.pml is a model of the relays' calls of timerhub_look and of the messages
--- (bells) that ask for an earlier call.
+-- function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative errno. If a
+-- function fails, Redis keeps the effects that it had before the failure. So a function makes all
+-- checks, and all reads that can fail on a key of the wrong type, before its first effect. Times
+-- are whole microseconds of Redis's clock since 1970, which a double holds exactly until 2255. The
+-- work of each function is bounded and does not depend on the number of tasks. tests/relay compares
+-- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
+-- and bells (messages that ask for an earlier look).
 
 local VERSION = 2  -- version of this file; a relay replaces an older version in Redis
 local LAYOUT = 1  -- version of the layout of the keys
@@ -81,8 +80,8 @@ local function is_id(id)
 end
 
 -- Returns the fields of a task's record: stage (w: waiting, r: in the stream), attempts, put time,
--- and rest. The rest is the data of a waiting task, or the id of a task's entry in the stream.
--- Attempts and put time are text. If the record is damaged, returns nil.
+-- and rest. The rest is the data of a waiting task, or the id of the entry in the stream. Attempts
+-- and put time are text. If the record is damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -140,10 +139,10 @@ end
 
 -- Returns the relays that ring() must wake for a task due at `due`, in order, and the time by which
 -- a relay must call timerhub_look. Returns nil if a relay has promised to call timerhub_look in
--- time. The promised time is look_by. If look_by is absent, no relay has promised a call. For a
--- task that was due in the past, the returned time is now, because a promise of a past time counts
--- as broken. If the promised time is long past, the relays that promised it are dead, and the
--- returned time is now. find_seats() reads all keys that ring() needs, so that ring() cannot fail.
+-- time. The promised time is look_by. If look_by is absent, no relay has promised a call. If the
+-- task was due in the past, the returned time is now, because a promise of a past time counts as
+-- broken. If the promised time is long past, its relays are dead, and the returned time is now.
+-- find_seats() reads all keys of ring(), so that ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -165,8 +164,7 @@ end
 
 -- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
 -- that are subscribed. Remove a relay that is not subscribed from the seats (the registered
--- relays), because the relay's connection is closed. Returns the number of relays that received the
--- message.
+-- relays), because the relay's connection is closed. Returns the number of receivers.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -263,8 +261,7 @@ local function bury(dead, most, id, due, attempts, why, data)
 end
 
 -- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
--- put, further puts of the id are refused. So if a client does not know whether its put was carried
--- out, and repeats the put, the repeated put changes nothing.
+-- put, further puts of the id are refused. So a client that repeats a put in doubt changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -332,8 +329,7 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- Returns the limits tasks_max and data_max, and look_by, the text of the time at which a relay has
--- promised to call timerhub_look.
+-- Returns tasks_max, data_max, and look_by, the text of the time of the promised timerhub_look.
 local function limits_of(state)
     local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
     return tonumber(told[1] or nil) or DEFAULT.tasks_max,
@@ -419,7 +415,7 @@ local function puts(keys, args)
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
-        -- fail, because this function has already read the key of the HSET.
+        -- fail, because its key was read before.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -596,9 +592,9 @@ local function forget(q, now)
 end
 
 -- Remove an id from the key `due` that has no record of a waiting task. Another program has added
--- such an id, and the id would block the ids behind it. If the id's task is in the stream, the
--- task's record stays. If the id's task is not in the stream, the id's record goes to the key
--- `dead`. If Redis refuses the entry in `dead`, the record stays and is never due.
+-- such an id, which would block the ids behind it. Unless the id's task is in the stream, the id's
+-- record goes to the key `dead`. If Redis refuses the entry in `dead`, the record stays and is
+-- never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -624,9 +620,9 @@ local function note_late(sum, late_us)
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- Move a chunk of due tasks into the stream. The array `heads` has the tasks' ids and due times as
--- text, and the chunk is from index `from` to index `last`. Returns the bytes of the chunk's data.
--- If Redis refuses an entry, sets sum.refusal to the error.
+-- Move a chunk of due tasks into the stream. The array `heads` has ids and due times as text, and
+-- the chunk is from index `from` to `last`. Returns the bytes of the chunk's data. If Redis refuses
+-- an entry, sets sum.refusal to the error.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -727,8 +723,8 @@ end
 
 -- End the leases of pending entries whose time has passed, beginning with the entry at which the
 -- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. Every
--- pending entry is checked, because a consumer may extend the lease of an entry. Then the lease of
--- a later entry may end before the lease of an earlier entry.
+-- pending entry is checked, because consumers may extend leases, and so a later entry's lease may
+-- end before an earlier entry's lease.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -740,9 +736,8 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Delete acknowledged entries before the first pending entry, and their tasks' records. If a
--- consumer acknowledges an entry by a plain XACK, the entry and the record stay. Returns whether
--- there may be more such entries.
+-- Delete acknowledged entries before the first pending entry, and their tasks' records, which a
+-- plain XACK of a consumer has left. Returns whether there may be more such entries.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -801,7 +796,7 @@ end
 -- ---- seats: the registered relays and their ranks ----
 
 -- Returns the score of a newly registered relay in the key `seats`. The score depends on the queue,
--- so that different queues have different first relays.
+-- so that queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -830,8 +825,8 @@ local function sit(q, now, look_by, relay, horizon, grace)
 end
 
 -- Note in the key `seen` that a relay is alive. The note lasts four times as long as the relay may
--- sleep, and is renewed when half of this time has passed. If the relay's call has moved tasks,
--- also note the relay's info, because the call writes to Redis anyway.
+-- sleep, and is renewed after half of this time. If the relay has moved tasks, also note its info,
+-- because the call writes to Redis anyway.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -860,8 +855,8 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     return first - now
 end
 
--- Read all keys of a timerhub_look, so that a key of the wrong type makes the function fail before
--- its first effect. Returns the length of the stream.
+-- Read all keys of timerhub_look, so that a key of the wrong type fails before any effect. Returns
+-- the length of the stream.
 local function check_types(q)
     redis.call('ZCARD', q.due)
     redis.call('HLEN', q.task)
@@ -1279,7 +1274,7 @@ local function version()
 end
 
 -- Returns the keys of a function, or nil if the caller gave wrong keys. The caller gives each key,
--- or instead of all keys only the queue's name in braces.
+-- or only the queue's name in braces.
 local function keys_of(keys, parts)
     if #keys >= #parts then
         return keys
@@ -1305,8 +1300,7 @@ end
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
 -- Functions with the flag allow-oom work even if the memory of Redis is full, because they free
--- memory or need little. Among the functions that write, only `put` and `puts` do not have this
--- flag.
+-- memory or need little. Of the functions that write, only `put` and `puts` lack the flag.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)

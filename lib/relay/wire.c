@@ -2,8 +2,7 @@
 /*
  * Implements the connection to a Redis server (wire.h). No other file of the relay uses sockets or
  * hiredis. The file uses only the reader of hiredis, because the connections of hiredis raise
- * SIGPIPE. Every test of a call in tests/relay also tests this file, and some do so through a
- * proxy.
+ * SIGPIPE. All tests of calls in tests/relay also test this file.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
