@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bell is an eventfd that serves as a flag: readable or not. The owner has a bell that wakes it.
- * Each queue has a bell, which its consumers poll.
+ * A bell is an eventfd that is used as a flag, readable or unreadable. The owner has a bell that
+ * wakes it. Each queue has a bell, which its consumers poll.
  */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H

@@ -73,7 +73,7 @@ struct board_callers {
 
 /*
  * Notes of one free stack, in an observable hub only. The thread that has changed the stack writes
- * them. A delayed thread may overwrite a newer note, until the stack changes again.
+ * the notes. A delayed thread may overwrite a newer note, until the stack changes again.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */

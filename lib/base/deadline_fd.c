@@ -2,7 +2,7 @@
 /*
  * Implements deadline_fd.h. The owner or the loop's thread makes all calls except open and close.
  *
- * The timerfd is set to an absolute time. The kernel computes the remaining time, also after a
+ * The timerfd is set to an absolute time. The kernel computes the remaining time, even after a
  * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports the
  * change and still sets the timerfd. No thread needs to read the timerfd.
  */

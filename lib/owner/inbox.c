@@ -110,7 +110,7 @@ static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 
 /*
  * Returns whether a cell with the value `seen` still holds an entry of an earlier lap. `empty` is
- * the value of an empty cell of the present lap. The difference is signed: lap numbers wrap.
+ * the value of an empty cell of the present lap. The difference is signed, because laps wrap.
  */
 static bool cell_is_behind(uint64_t seen, uint64_t empty)
 {

@@ -106,7 +106,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint6
 	return true;
 }
 
-/* Remove stale handles from a full outbox. Consumers may have found it empty: signal them. */
+/* Remove stale handles from a full outbox. If handles are left, signal consumers again. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;

@@ -58,7 +58,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * The exchange is relaxed, because a consumer that clears the flag after the load sees the
-	 * published events. If a consumer set the flag since the load, its write serves this call.
+	 * published events. If a consumer set the flag since the load, that consumer's write is
+	 * enough.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -85,9 +86,9 @@ void notifier_clear(struct notifier *notifier)
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
-		 * Store `rings_cleared` after the clearing. If this thread stops in between,
+		 * Store `rings_cleared` after the clearing. If this thread stops before the store,
 		 * another consumer clears the eventfd. A write in progress may come after the
-		 * clearing, so a later consumer must clear again.
+		 * clearing, so a later consumer must clear the eventfd again.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}

@@ -8,8 +8,8 @@
  * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
  * a few cache lines. Model: tests/models/notifier.pml.
  *
- * During compaction the outbox looks empty, but handles may come back. A flag in the tail says
- * that. The owner sets the flag before it moves the head, and clears it when it publishes the
+ * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows a
+ * compaction. The owner sets the flag before it moves the head, and clears it when it publishes the
  * handles that it has put back.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
@@ -147,7 +147,7 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/* If a compaction moved the head, the load below reads its tail or a later tail. */
+	/* If a compaction moved the head, the load below sees the compaction's tail or newer. */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
 
 	/*

@@ -109,7 +109,7 @@ void callback_end(struct callback *callback)
 
 /*
  * The comparison ignores the top two bits of the generation. Two timers whose generations differ
- * only in these bits are never in cells at the same time.
+ * only in the top two bits are never in cells at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {

@@ -13,7 +13,7 @@
 
 struct run {
 	struct timer_due *entries;    /* room for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* a second array of this size, for sorting */
+	struct timer_due *spare;      /* a second array like `entries`, for sorting */
 	struct timer_filing *filings; /* .where of a slot in the run: WHERE_RUN | its index */
 	uint32_t begin; /* index of the earliest entry, whose slot is never SLOT_NONE */
 	uint32_t end;

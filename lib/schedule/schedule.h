@@ -18,7 +18,7 @@ struct schedule {
 	struct wheel wheel; /* slots due after the current finest bucket */
 	struct run run;     /* slots of the current bucket when its turn came */
 	struct heap heap;   /* slots scheduled later into the current bucket, or before it */
-	struct timer_filing *filings; /* one for each slot; zero: the slot is not scheduled */
+	struct timer_filing *filings; /* a filing for each slot; zero: not scheduled */
 	uint64_t taken_ns;            /* the time at which the last taken slot was scheduled */
 	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
 	struct memory memory;         /* the mapping of everything except the filings */

@@ -203,7 +203,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* The next removal from this bucket writes this filing. */
+		/* Fetch the filing that the next removal from the bucket writes. */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;

@@ -35,7 +35,7 @@ struct wheel_chunk {
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
 	uint32_t first;      /* the bucket's first chunk */
-	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: it has left, bound_ns may be low */
+	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: that slot has left, bound may be low */
 };
 
 struct wheel_level {
@@ -128,7 +128,7 @@ uint64_t wheel_bound_ns(const struct wheel *wheel);
 /* The wheel's first slot, and the cost of entering its bucket. */
 struct wheel_first {
 	uint64_t bound_ns; /* the result of wheel_bound_ns() */
-	uint32_t slot;     /* slot at bound_ns; SLOT_NONE: it has left a long bucket */
+	uint32_t slot;     /* slot at bound_ns; SLOT_NONE: that slot has left a long bucket */
 	bool is_alone;     /* no other slot is in the slot's bucket */
 	bool is_of_many;   /* entering its bucket may cost as much as thousands of takes */
 };

@@ -66,7 +66,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* most slots in use at once */
 };
 
-/* Returns the sums over all stacks. The counts are exact while no thread takes or puts. */
+/* Returns the sums over all shards. The counts are exact while no thread takes or puts. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

@@ -61,7 +61,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
-	 * The pair may change before the swap. The owner may process the free slot or drop its
+	 * The pair may change before the CAS. The owner may process the free slot or drop its
 	 * schedule entry, and a thread that pushed the slot for an earlier timer may set PUSHED.
 	 */
 	do {
@@ -219,7 +219,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* If the phase is not FREE or ARMED, the timer has expired, and its entry is right. */
+	/* If the phase is not FREE or ARMED, the timer has expired; its schedule entry is right. */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 

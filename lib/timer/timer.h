@@ -203,7 +203,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* ---- reading ---- */
 
-/* A timer, read from its pair and its record. */
+/* The values of a timer, read from the pair and the record. */
 struct timer_view {
 	struct pair pair;  /* a guess until timer_change() succeeds */
 	struct pair after; /* the pair after a delivery that leaves work */
