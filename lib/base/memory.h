@@ -31,7 +31,7 @@ int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
  */
 int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, int *ret_fd);
 
-/* In a forked child, replace the memory by zeroed private memory. Signal-safe. */
+/* In a forked child, replace the memory by zeroed private memory. The call is signal-safe. */
 void memory_unshare(const struct memory *memory);
 
 /* Allocate zeroed memory, aligned to a cache line. Returns NULL on failure. free() releases it. */

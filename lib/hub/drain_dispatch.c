@@ -337,7 +337,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		bool stopped;
 
 		if (result < 0) {
-			/* The wake-up may have been for an event: let another waiter take it. */
+			/*
+			 * The wake-up may have been for an event, which another waiter must take.
+			 */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);
 			return result;

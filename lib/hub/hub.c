@@ -23,7 +23,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* cheap beside a system call */
+	                            1); /* a counter, cheap beside a system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }

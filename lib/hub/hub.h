@@ -33,7 +33,7 @@ struct timerhub {
 	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
 	struct board *board;        /* the page with the hub's counters */
 	struct memory living_memory;
-	struct memory queues_memory; /* holds the table `queues` */
+	struct memory queues_memory; /* the mapping that holds `queues` */
 	int board_fd;                /* descriptor of an observable hub's board; else -1 */
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
 	struct promise promise;

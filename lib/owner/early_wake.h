@@ -11,7 +11,7 @@
  *
  * An earlier design used the least lateness of the last hundreds of sleeps as the margin. One sleep
  * on a processor that has not halted spoils this minimum for hundreds of sleeps. The minimum
- * lowered the median lateness by 20 us, the present margin by 24 us.
+ * lowered the median lateness by 20 us, the percentile lowers it by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

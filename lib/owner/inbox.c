@@ -57,7 +57,7 @@
 #define INBOX_ASK_MIN 512
 /* The page size: lane_expect() touches one cell in each page of the inbox. */
 #define INBOX_TOUCH_BYTES 4096
-/* The most threads that may be stopped between a push claim and its push (see timer.c). */
+/* At most this many threads may be stopped between a push claim and the push (see timer.c). */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif

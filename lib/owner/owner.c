@@ -90,8 +90,8 @@ static void owner_empty_inbox(struct owner *owner)
 
 /*
  * Returns whether the handle stays in the outbox that the owner compacts. A handle stays if its
- * timer has an undelivered expiry and `old_place` is its latest position. Records `new_place` if it
- * stays.
+ * timer has an undelivered expiry and `old_place` is its latest position, which then becomes
+ * `new_place`.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {

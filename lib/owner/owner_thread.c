@@ -109,7 +109,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t tim
 	return true;
 }
 
-/* Sleep. If the sleep lasts until `until_ns`, its lateness adjusts the early-wake margin. */
+/* Sleep, and adjust the early-wake margin if the sleep lasts until `until_ns`. */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
 {
 	uint64_t now_ns;

@@ -36,7 +36,7 @@ void notifier_clear(struct notifier *notifier);
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);
 
-/* Make `count` waiting threads read the outbox again (UINT32_MAX: all threads). Signal-safe. */
+/* Make `count` waiters read the outbox again (UINT32_MAX: all). The call is signal-safe. */
 void notifier_wake(struct notifier *notifier, unsigned count);
 
 #endif

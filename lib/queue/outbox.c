@@ -8,9 +8,9 @@
  * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
  * a few cache lines. Model: tests/models/notifier.pml.
  *
- * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows a
- * compaction. The owner sets the flag before it moves the head, and clears it when it publishes the
- * handles that it has put back.
+ * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows
+ * that a compaction is in progress. The owner sets the flag before it moves the head, and clears it
+ * when it publishes the handles that it has put back.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.

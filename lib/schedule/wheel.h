@@ -152,7 +152,7 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
  * empty, the base may also move back, after the wall clock was set back. If the base enters a
  * bucket, the bucket is emptied. The call then returns the bucket's first chunk, and
  * wheel_leave_chunk() the further chunks. The caller schedules the chunks' slots again, whose
- * .where is unchanged. In all other cases returns CHUNK_NONE.
+ * .where is unchanged. If the base enters no bucket, returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 

@@ -112,7 +112,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 {
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
-	/* Where the arrays begin; the pairs come first. */
+	/* The offsets of the arrays. The pairs come first. */
 	size_t cold = align_up(capacity * sizeof(struct timer));
 	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
 	size_t filings = intervals + align_up(capacity * sizeof(atomic_u64));
@@ -214,7 +214,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		/* If another thread overwrote a link, the top has changed, and the CAS fails. */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(
-				&arena->timers.cold[below].data); /* as in shard_pop() */
+				&arena->timers.cold[below].data); /* relaxed as in shard_pop() */
 			__builtin_prefetch(&arena->timers.pairs[below], 1);
 			below = link_below(link);
 			taken++;
@@ -466,7 +466,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* The take count and the depth of one stack belong together. Sums over stacks are hints. */
+	/* The take count and the depth of one stack belong together. Sums of stacks are hints. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;
