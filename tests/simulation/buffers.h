@@ -12,7 +12,7 @@
 /* Begin a run with empty buffers, and discard stores of the last run. */
 void buffers_begin(void);
 
-/* Write all buffered stores of this thread to memory. */
+/* Write all stores in the buffer of `thread` to memory. */
 void buffer_drain(unsigned thread);
 /* In a random part of the calls, write the oldest buffered store of a random thread to memory. */
 void buffers_drain_some(void);

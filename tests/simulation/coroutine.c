@@ -125,7 +125,7 @@ void coroutine_init_thread(struct coroutine *coroutine)
 	pthread_attr_t attributes;
 
 	*coroutine = (struct coroutine){ .stack = NULL };
-	/* AddressSanitizer needs the bounds of the thread's own stack. */
+	/* Store the bounds of the thread's own stack, which AddressSanitizer needs at a switch. */
 	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
 		(void)pthread_attr_getstack(&attributes, &coroutine->stack,
 		                            &coroutine->stack_bytes);

@@ -53,7 +53,7 @@ static struct memory_view woken_views[ACTORS_MAX];
  */
 static struct region {
 	char *base;
-	size_t bytes; /* size of the region */
+	size_t bytes; /* size of the region, a power of two */
 	size_t asked; /* bytes that the caller asked for; 0: the region is free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
@@ -442,7 +442,7 @@ static struct region *region_of(const void *base)
 	while (region < regions + regions_made && region->base != base)
 		region++;
 	if (region == regions + regions_made || region->asked == 0)
-		report_failure("what is given back was not given out");
+		report_failure("memory is freed that was not allocated");
 	return region;
 }
 
@@ -483,7 +483,7 @@ int __wrap_munmap(void *address, size_t bytes)
 	scheduler_step();
 	region = region_of(address);
 	if (region->asked != bytes)
-		report_failure("what is unmapped was not mapped");
+		report_failure("munmap() of a size that was not mapped");
 	memory_lock(&mappings_view);
 	region_put(region);
 	kernel.regions--;

@@ -58,9 +58,10 @@ struct kernel {
 	uint64_t late_ns; /* lateness of most of the owner's sleeps; 0: none is late */
 	/* end of the owner's sleep, by the hub's clock as the sleep began */
 	uint64_t owner_until_ns;
-	struct wiped wiped_on_fork; /* memory that a forked child finds zeroed */
-	clockid_t clock;            /* the hub's clock */
-	uint64_t ahead_ns;          /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
+	/* memory that a forked child must find zeroed (MADV_WIPEONFORK) */
+	struct wiped wiped_on_fork;
+	clockid_t clock;   /* the hub's clock */
+	uint64_t ahead_ns; /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
 };
 
 extern struct kernel kernel;
@@ -111,7 +112,7 @@ bool timerfd_readable(void);
  */
 uint64_t timerfd_at_ns(void);
 uint64_t timerfd_at_clock_ns(void);
-/* Expire the timerfd if its time has come. */
+/* If the timerfd is due, make it readable. */
 void timerfd_look(void);
 void timerfd_close(void);
 

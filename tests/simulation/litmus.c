@@ -31,14 +31,14 @@ enum kind {
 	WRITE,
 	READ,
 	ADD,
-	SWAP, /* compare-and-swap: writes `value` if it reads `expected` */
+	SWAP, /* compare-and-swap: if the event reads `expected`, it writes `value` */
 	PAIR, /* half of a compare-and-swap of x and y; the two halves are one step */
 };
 
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
-	unsigned other;  /* the other half of a PAIR */
+	unsigned other;  /* of a PAIR: index of the event that is the other half */
 	unsigned thread; /* number of the event's thread; 0: the event is an initial value */
 	int order;
 };
@@ -180,7 +180,8 @@ static bool acyclic(const struct relation *relation)
 /* ---- one candidate execution ---- */
 
 static struct execution {
-	unsigned from[EVENTS_MAX];                    /* the write that a read has read from */
+	/* for each event that reads: the write that it reads from */
+	unsigned from[EVENTS_MAX];
 	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
 	/* writes to each place in modification order, the initial value first */

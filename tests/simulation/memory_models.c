@@ -42,7 +42,7 @@ struct store {
 	struct memory_view released;
 } __attribute__((aligned(64)));
 
-/* An atomic word. */
+/* The history of one atomic word. */
 struct location {
 	uint32_t count; /* number of stores made so far; store n is stores[n % HISTORY] */
 	struct sc_word sc;
@@ -57,7 +57,8 @@ bool simulation_direct;
 
 struct memory_view memory_views[MEMORY_THREADS];
 static struct location locations[LOCATIONS_MAX];
-static const volatile void *words[LOCATIONS_MAX]; /* addresses of the locations */
+/* for each location: the address of its word */
+static const volatile void *words[LOCATIONS_MAX];
 static uint32_t locations_count;
 static struct {
 	uint32_t run, index;
@@ -233,7 +234,7 @@ static void store_see(struct store *store)
 		store->seen[scheduler_self()] = epoch;
 }
 
-/* Returns the number of a store that the current thread may read. */
+/* Returns the number of a store that a load by the current thread may return, chosen at random. */
 static uint32_t location_choose(struct location *location, int order)
 {
 	const struct memory_view *known = memory_known();

@@ -575,7 +575,7 @@ static void operation_each(struct worker *worker)
 	report_tell("each");
 	oracle_walk_begin(&worker->walk);
 	if (timerhub_each(world.hub, on_shown, worker) != 0)
-		report_failure("each was ended by nobody");
+		report_failure("timerhub_each() did not return 0");
 	oracle_walk_end(&worker->walk);
 }
 
@@ -770,11 +770,11 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 	if (result > 0)
 		return;
 	if (result == 0 && queue->stopped && queue->stopped_at < taking->begin)
-		report_failure("a wait on a stopped queue ended with its time");
+		report_failure("a wait on a stopped queue ended by its timeout");
 	if (result == 0 && scheduler.now_ns < until_ns)
-		report_failure("a wait ended before its time was over");
+		report_failure("a wait ended before its timeout");
 	if (result == -ECANCELED && queue->interrupting == 0 && queue->interrupted < taking->begin)
-		report_failure("a wait was interrupted by nobody");
+		report_failure("a wait was interrupted without an interrupt");
 	if (result == -ESHUTDOWN && !queue->closing && queue->closed < taking->begin &&
 	    !queue->stopping)
 		report_failure("a wait was shut down on an open queue");

@@ -83,7 +83,9 @@ bool oracle_mover_sleeps(void)
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
 }
 
-/* Returns a number that changes whenever the hub may have been advanced. */
+/*
+ * Returns a number that changes whenever the owner has run or a worker has advanced the manual hub.
+ */
 static uint64_t oracle_mover_runs(void)
 {
 	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
@@ -108,7 +110,7 @@ static void life_leave(struct life *life)
 static void life_end(struct life *life, enum life_state state, uint64_t begin)
 {
 	if (life->missed < begin)
-		fail("timer %u was said to be no more before the call began that ended it",
+		fail("timer %u was reported as ended before the call that ended it began",
 		     life_number(life));
 	if (life->state == LIFE_ARMING) { /* the call that arms the timer has not returned */
 		oracle.armed++;
@@ -183,7 +185,10 @@ static bool life_call_end(struct life *life)
 	return alone;
 }
 
-/* Returns the time by which the timer must have expired, or NEVER if the time is unknown. */
+/*
+ * Returns the time by which the timer must have expired. If the timer has no deadline, or the
+ * oracle does not know it, returns NEVER.
+ */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
@@ -208,7 +213,7 @@ static uint64_t life_due_ns(const struct life *life)
 	return open == 0 ? NEVER : due_ns;
 }
 
-/* Returns whether the timer may have expired. */
+/* Returns whether a deadline of the timer has been reached, so that the timer may have expired. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
@@ -263,7 +268,8 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	memory_publish(&oracle.places_view);
 	if (result < 0) {
 		if (life->state != LIFE_ARMING)
-			fail("timer %u was refused and came all the same", life_number(life));
+			fail("the arm of timer %u was refused, and it was delivered",
+			     life_number(life));
 		if (result == -EAGAIN && !oracle.apart && oracle.occupancy_peak <= oracle.capacity)
 			fail("timer %u was refused while at most %u of %u were live",
 			     life_number(life), oracle.occupancy_peak - 1, oracle.capacity);
@@ -281,7 +287,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	}
 	write = life_find_write(life, life->arm_begin);
 	if (!write)
-		return; /* another caller moved the timer, or the timer was delivered */
+		return; /* another caller has re-armed the timer, or it was delivered */
 	write->end = oracle_stamp();
 	if (write->first_ns != NEVER)
 		write->last_ns = write->first_ns + later_ns;
@@ -307,14 +313,14 @@ bool oracle_knows(const struct life *life)
 }
 
 /*
- * A call returned -ENOENT. The timer must have ended, or a consumer must be about to return its
- * event.
+ * A call on the timer returned -ENOENT. Record that the timer must have ended, or that a consumer
+ * must be about to return the timer's event.
  */
 static void life_missed(struct life *life, uint64_t begin, bool alone)
 {
 	if (life->kept && alone && life_active(life) && life->armed < begin &&
 	    !oracle.queues[life->queue].closing)
-		fail("timer %u is kept, and was said to be no more", life_number(life));
+		fail("timer %u is kept, and was reported as ended", life_number(life));
 	/*
 	 * While the arming call is in progress, the timer may not exist yet, and -ENOENT is right.
 	 */
@@ -440,7 +446,8 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
 	/*
-	 * If several writes are open, a consumer may hold the expiry of a write that was not moved.
+	 * The re-arm has withdrawn all earlier deadlines, unless several writes are open and a
+	 * consumer may hold the expiry of one of them.
 	 */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
@@ -542,7 +549,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.calls--;
 	if (!life) {
 		if (result != -ENOENT)
-			fail("what is no timer was cancelled: %d", result);
+			fail("a handle of no timer was cancelled: %d", result);
 		return;
 	}
 	alone = life_call_end(life);
@@ -553,7 +560,9 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (result != 0)
 		fail("cancel returned %d", result);
 	memory_publish(&oracle.places_view);
-	/* The cancelled timer has not been delivered and never will be. */
+	/*
+	 * A cancelled one-shot has not been delivered and never will be, so its data may be freed.
+	 */
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
@@ -610,7 +619,7 @@ void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, 
 	    write->end > begin || oracle.clock_set > begin)
 		return;
 	if ((remaining_ns == NEVER) != (write->first_ns == NEVER))
-		fail("timer %u: never is not what was asked for", life_number(life));
+		fail("timer %u: NEVER is not the requested deadline", life_number(life));
 	if (write->first_ns == NEVER)
 		return;
 	if (remaining_ns > 0 ? begin_ns + remaining_ns > write->last_ns ||
@@ -685,8 +694,8 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	struct write *found = NULL;
 
 	/*
-	 * Prefer a write in force to a write in progress, which may be refused, and to a write that
-	 * has ended.
+	 * If several writes explain the deadline, prefer a write in force to a write in progress,
+	 * which may be refused, and to a write that was replaced.
 	 */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
@@ -701,7 +710,10 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	return found;
 }
 
-/* Compute the next deadline of a periodic timer after `count` delivered periods. */
+/*
+ * Set the write's deadline to the next deadline of the periodic timer, after `count` delivered
+ * periods.
+ */
 static void write_advance(const struct life *life, struct write *write, uint64_t count)
 {
 	uint64_t next_ns;
@@ -740,7 +752,8 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 }
 
 /*
- * Returns the number of periods due at `now_ns` if the first is due at `first_ns`, but at least 1.
+ * Returns the number of the timer's periods that are due at `now_ns`, if the first of them is due
+ * at `first_ns`. Returns at least 1.
  */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
@@ -831,8 +844,8 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 		fail("timer %u was delivered twice", life_number(life));
 	write = life_match(life, taking, event->expires_ns);
 	if (!write)
-		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
-		     event->expires_ns);
+		fail("timer %u came at %" PRIu64 ", a deadline that no call gave",
+		     life_number(life), event->expires_ns);
 	if (event->count != 1)
 		fail("timer %u counts %" PRIu64, life_number(life), event->count);
 	life_delivered_after(life, write, taking, event->expires_ns);
@@ -878,8 +891,8 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 
 	if (!write && !life->ahead_lost)
-		fail("timer %u came at %" PRIu64 ", for which nobody asked", life_number(life),
-		     event->expires_ns);
+		fail("timer %u came at %" PRIu64 ", a deadline that no call gave",
+		     life_number(life), event->expires_ns);
 	if (event->count != 1)
 		fail("timer %u counts %" PRIu64, life_number(life), event->count);
 	life->must = false;
@@ -929,11 +942,11 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 		life->handle = event->timer;
 	if (event->timer != life->handle || life->queue != taking->queue ||
 	    life->queue_life != oq->life || (event->fn != NULL) != life->has_fn)
-		fail("timer %u came with what is another's", life_number(life));
+		fail("timer %u came with values of another timer", life_number(life));
 	if (event->expires_ns > taking_latest_ns(taking))
 		fail_early(life, event->expires_ns);
 	if (life->state == LIFE_REFUSED)
-		fail("timer %u was refused and came all the same", life_number(life));
+		fail("the arm of timer %u was refused, and it was delivered", life_number(life));
 	if (!life_active(life) &&
 	    ((life->interval_ns == 0 && !life->kept) || life->end_end < taking->begin) &&
 	    life->state != LIFE_DELIVERED)
@@ -1042,7 +1055,7 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 		fail("no timer is shown: %" PRIu64, timer->data);
 	if ((life->handle != 0 && life->handle != timer->timer) || life->fn != timer->fn ||
 	    life->interval_ns != interval_ns || timer->count > 1)
-		fail("timer %u is shown with what is another's", life_number(life));
+		fail("timer %u is shown with values of another timer", life_number(life));
 	if (!life_active(life) && life->end_end < walk->begin)
 		fail("timer %u was over, and is shown (%d)", life_number(life), (int)life->state);
 	if (walk->shown[timer->data])
@@ -1195,7 +1208,7 @@ void oracle_conserve(const struct timerhub_stats *stats)
 {
 	if (oracle.armed !=
 	    oracle.retired + oracle.cancelled + oracle.dropped + oracle.active_count)
-		fail("the oracle itself has lost count");
+		fail("the counts of the oracle itself are wrong");
 	if (oracle.active_count > oracle.capacity)
 		fail("%u timers are live", oracle.active_count);
 	if (stats->armed != oracle.armed || stats->live != oracle.active_count ||

@@ -22,7 +22,7 @@
 #define ORDER_EVENTS 8
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
-/* The largest deadline of a timer. */
+/* The largest deadline that the library permits for a timer, in ns. */
 #define DEADLINE_MAX_NS ((UINT64_C(1) << 63) - 128)
 
 enum life_state {
@@ -46,7 +46,8 @@ struct write {
 	int32_t epoch;
 	/* of a kept timer: an overlapping delivery may have ended the write */
 	bool maybe;
-	uint64_t begin, end; /* stamps of the call; during the call, end is STAMP_NONE */
+	/* stamps of the call's begin and return; during the call, end is STAMP_NONE */
+	uint64_t begin, end;
 	/*
 	 * For a periodic or kept timer: stamp at which a later write replaced this write, or
 	 * STAMP_NONE.
@@ -54,12 +55,15 @@ struct write {
 	uint64_t closed;
 };
 
-/* Periods that one consumer returned before another consumer returned earlier periods. */
+/*
+ * Periods of a timer that one consumer returned before another consumer has returned earlier
+ * periods.
+ */
 struct ahead {
 	uint64_t expires_ns, count;
 };
 
-/* A timer from its arm to its end. */
+/* The oracle's record of one timer. The record is kept after the timer's end. */
 struct life {
 	timerhub_timer handle; /* the handle, stored by the call that arms the timer */
 	uint64_t interval_ns, slack_ns;
@@ -73,9 +77,10 @@ struct life {
 	bool crowded;
 	uint64_t arm_begin; /* stamp at which the arming call began */
 	enum life_state state;
-	unsigned index;      /* position in oracle.active while ARMING or LIVE */
-	unsigned calls;      /* calls on the timer in progress */
-	bool must;           /* the timer's event must be in the queue */
+	/* the timer's index in oracle.active while its state is ARMING or LIVE */
+	unsigned index;
+	unsigned calls;      /* number of calls on the timer in progress */
+	bool must;           /* true if the timer's event must be in its queue */
 	uint64_t must_since; /* stamp at which `must` was set */
 	/* the timer was dropped during a call on it that may still use the slot */
 	bool lingers;
@@ -90,9 +95,10 @@ struct life {
 	uint64_t settled_ns;         /* time when the last call on the timer returned */
 	uint64_t armed;              /* stamp at which the arming call returned */
 	uint64_t end_begin, end_end; /* stamps of the call that ended the timer */
-	uint64_t missed; /* stamp of the first call that returned -ENOENT; or STAMP_NONE */
-	uint64_t matched_begin, matched_end; /* stamps of the delivered write */
-	uint64_t matched_ns;                 /* the delivered deadline */
+	uint64_t missed; /* stamp at which a call first returned -ENOENT; or STAMP_NONE */
+	/* stamps of the write whose deadline was delivered */
+	uint64_t matched_begin, matched_end;
+	uint64_t matched_ns; /* the delivered deadline */
 	struct ahead ahead[AHEAD_MAX];
 	unsigned ahead_count;
 	bool ahead_lost;         /* the oracle does not know which deadline comes next */
@@ -103,7 +109,7 @@ struct life {
 	const struct actor *armer;
 	/* the arm or a delivery has given out the handle, so all actors may have it */
 	bool told;
-	bool freed;   /* the timer's data is freed */
+	bool freed;   /* the timer's data has been freed */
 	bool by_hand; /* some of the timer's events were drained and not dispatched */
 };
 
@@ -111,12 +117,13 @@ struct life {
 struct taking {
 	unsigned queue;
 	uint64_t begin;
-	uint64_t earliest_ns, latest_ns; /* range of the clock during the call */
+	/* smallest and largest value of the clock during the call */
+	uint64_t earliest_ns, latest_ns;
 	const struct actor *actor;
 	uint64_t owner_runs, changes;
 	bool owner_slept;
 	bool crowded; /* another call that takes events from the queue overlaps this call */
-	bool by_hand; /* the call returns events and calls no callback */
+	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
 	struct taking *next;
 };
 
@@ -145,15 +152,17 @@ struct oracle {
 	struct life *active[LIVES_MAX];
 	unsigned active_count, arming_count;
 	unsigned lingering;
-	unsigned occupancy_peak; /* largest number of slots in use since no arm was in progress */
+	/* largest number of slots in use while arms have been in progress */
+	unsigned occupancy_peak;
 	unsigned capacity;
-	uint64_t gather_ns; /* how late the owner may be when it coalesces a burst */
-	unsigned calls;     /* arms, re-arms and cancels in progress */
+	/* longest time that the owner may be late when it coalesces a burst */
+	uint64_t gather_ns;
+	unsigned calls; /* number of calls on timers in progress, without waits and walks */
 	uint64_t stamp;
 	uint64_t clock_set; /* stamp at which the clock was last set */
 	struct oracle_queue queues[QUEUES_MAX];
 	uint64_t armed, delivered, retired, cancelled, dropped, overruns;
-	const struct timerhub *manual_hub; /* the manual hub, or NULL */
+	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
 	/*
 	 * Whether callers do not synchronize with each other. If false, each arm synchronizes with
 	 * all earlier calls that freed a slot. If true, an arm may be refused although a slot was
@@ -205,7 +214,7 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
 void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns);
 /* Returns whether the timer is kept, and has no deadline that may still be delivered. */
 bool oracle_idles(const struct life *life);
-/* Returns whether the oracle does not know the timer's state. */
+/* Returns whether the oracle cannot know whether the kept timer is idle. */
 bool oracle_unsure(const struct life *life);
 void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
@@ -216,7 +225,7 @@ void oracle_walk_begin(struct walk *walk);
 void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns);
 void oracle_walk_end(const struct walk *walk);
 
-/* Returns whether the current actor may use this timer's handle. */
+/* Returns whether the current actor may already have this timer's handle. */
 bool oracle_knows(const struct life *life);
 /* A call on the timer has returned, and no callback of the timer runs or will run. */
 void oracle_silenced(struct life *life);

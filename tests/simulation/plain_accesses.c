@@ -61,7 +61,7 @@ static size_t pages_used; /* the pages from this index on were never allocated *
 
 extern const char __executable_start[];
 
-/* Reset the page to the state before any access. */
+/* Forget all accesses to the page. */
 static void page_forget(struct page *page)
 {
 	uint64_t *of_page = &lasts[(size_t)(page - pages) * PAGE_GRANULES];
@@ -254,7 +254,7 @@ void plain_freed(const void *base, size_t bytes)
 /* Code compiled for AddressSanitizer does not call the functions of ThreadSanitizer. */
 #ifndef __SANITIZE_ADDRESS__
 
-/* Checks an access of any size, at any address. */
+/* Checks a plain access of any size, at any address, for races with earlier accesses. */
 static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
 	size_t at = plain_offset(address);

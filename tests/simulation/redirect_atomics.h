@@ -23,7 +23,7 @@
 #include "source_line.h"
 #include "word.h"
 
-/* The source line of the next atomic access of the current actor. */
+/* The source line of the atomic access that the current actor makes next. */
 extern struct source_line simulation_line;
 
 /*

@@ -149,7 +149,7 @@ static void scheduler_go_on(uint32_t roll)
 	struct actor *next;
 
 	if (++scheduler.switches > SWITCHES_MAX)
-		report_failure("it goes on for ever: somebody spins");
+		report_failure("the run does not end, since an actor spins");
 	if ((roll & 0xff000000) == 0)
 		scheduler.unlucky =
 			(uint32_t)dice_roll(&scheduler.dice) & (uint32_t)dice_roll(&scheduler.dice);

@@ -47,7 +47,7 @@ struct scheduler {
 	unsigned count;
 	struct actor *current;
 	unsigned self;     /* number of the current actor */
-	uint32_t runnable; /* a bit for each actor that can run */
+	uint32_t runnable; /* a bit for each actor that is not blocked, stalled or over */
 	/* a bit for each actor that runs only if no actor without a bit can run */
 	uint32_t unlucky;
 	uint64_t now_ns;   /* virtual time */
@@ -79,7 +79,7 @@ static inline unsigned scheduler_self(void)
 	return scheduler.self;
 }
 
-/* Make this actor the current actor. */
+/* Make `actor` the current actor, without a switch of stacks. */
 static inline void scheduler_enter(struct actor *actor)
 {
 	scheduler.current = actor;
@@ -116,7 +116,7 @@ void scheduler_yield(void);
  */
 void scheduler_block(const void *on, uint64_t until_ns);
 
-/* Wake up to `count` actors blocked on `on`. */
+/* Wake at most `count` of the actors that are blocked on `on`. */
 void scheduler_wake(const void *on, unsigned count);
 
 /* Let this blocked actor continue at `until_ns` at the latest. */

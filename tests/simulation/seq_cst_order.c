@@ -4,7 +4,7 @@
  * each event the module keeps the set of all events that precede it in psc, directly or indirectly.
  * An event e directly follows an event g in three cases:
  *
- * - e is later than g on the same thread.
+ * - The same thread makes e after g.
  * - e accesses the same word as g, and comes after g in the word's order or happens after g.
  * - After g, g's thread accesses another word. That access happens before an access by e's thread
  *   to a word other than e's.
@@ -25,8 +25,10 @@ static struct event {
 	int32_t epoch; /* epoch of the event's thread when it made the event */
 	int32_t left;  /* epoch in which the thread next accessed another word; or LEFT_NEVER */
 } events[SC_EVENTS];
-static uint32_t befores[SC_EVENTS]; /* for each event: a bit for each event that precedes it */
-static unsigned events_made;        /* event n is events[n % SC_EVENTS] */
+/* for each known event: a bit for each known event that precedes it in psc */
+static uint32_t befores[SC_EVENTS];
+/* number of events so far; event n is events[n % SC_EVENTS] */
+static unsigned events_made;
 
 /* Events that preceded a forgotten event. They count as preceding every later event. */
 static uint32_t always;
@@ -38,7 +40,7 @@ static uint32_t always;
 static struct {
 	const void *word;
 	struct memory_view other;
-	unsigned horizon; /* number of events when the thread's call began */
+	unsigned horizon; /* value of events_made when the thread's call of the library began */
 	/* a bit for each event of the thread since it last accessed another word */
 	uint32_t here;
 } threads[MEMORY_THREADS];

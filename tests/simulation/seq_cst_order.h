@@ -17,7 +17,7 @@
 /* The known seq_cst stores of one atomic word. */
 struct sc_word {
 	uint32_t floor;  /* number of the oldest store that a seq_cst load may return */
-	uint32_t stores; /* a bit for each known event that stored to the word */
+	uint32_t stores; /* a bit for each known seq_cst access that stored to the word */
 };
 
 void sc_begin(void);

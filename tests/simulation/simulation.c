@@ -47,12 +47,12 @@ struct options {
 
 /* Memory that the program's main process shares with the processes that run seeds. */
 static struct shared {
-	_Atomic(uint64_t) next;     /* the next seed to be run */
+	_Atomic(uint64_t) next;     /* the seed that the next free process runs */
 	_Atomic(uint64_t) weakened; /* number of times that runs made the weakened access */
 	/* sum of a hash of each run's last random state and last virtual time */
 	_Atomic(uint64_t) digest;
 	struct {
-		uint64_t seed; /* the seed of the run in progress */
+		uint64_t seed; /* the seed that this process is running */
 		char text[REPORT_BYTES];
 	} jobs[JOBS_MAX];
 } * shared;

@@ -196,7 +196,7 @@ static void mover_run(void *unused)
 		if (result < 0)
 			report_failure("advance returned %d", result);
 		if (next_ns <= now_ns)
-			report_failure("advance is to be called again at once");
+			report_failure("advance asks to be called again at once");
 		report_tell("  advance = %d, next %" PRIu64, result, next_ns);
 		if (world.over)
 			return;
@@ -328,7 +328,7 @@ static void world_quiet(void)
 static void world_stuck(void)
 {
 	if (world.stuck || world.workers_over == world.workers_count)
-		report_failure("nobody can run, and nobody ever will");
+		report_failure("no actor can run, and none waits for a time");
 	world.stuck = true;
 	scheduler_wake(&world.workers_over, 1);
 }

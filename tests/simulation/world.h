@@ -23,13 +23,13 @@ enum focus {
 	FOCUS_NONE,
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
 	FOCUS_LATE,  /* queues that close, and calls on closing queues */
-	FOCUS_CLOCK, /* the wall clock is set back after expiries */
+	FOCUS_CLOCK, /* a wall clock that is set, often back to before an expiry */
 	FOCUS_PUSH,  /* arms and cancels that push to one lane of the inbox */
 	FOCUS_TINY,  /* a hub of one or two slots, and repeated deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
 
-/* The settings of a run. */
+/* The settings of a run, which the command line gives. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;
@@ -39,8 +39,9 @@ struct plan {
 };
 
 struct world_queue {
-	struct timerhub_queue *queue; /* the queue; NULL while it is closed */
-	int fd;                       /* the queue's eventfd */
+	/* the library's queue; NULL while this index has no open queue */
+	struct timerhub_queue *queue;
+	int fd; /* the queue's eventfd */
 	/* calls in progress that must return before the queue is closed */
 	unsigned users;
 	bool closing;
@@ -90,16 +91,17 @@ struct world {
 	/* number of times that no actor could run and the owner slept */
 	unsigned sleeps;
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
-	uint64_t instants[4];    /* deadlines that are used again and again */
+	uint64_t instants[4];    /* four deadlines that the run gives to many timers */
 	unsigned relative;       /* number of calls with relative deadlines in progress */
 	bool stuck;              /* no actor could run, and no actor waited for a time */
 	const struct plan *plan;
-	uint8_t kinds[OPERATION_KINDS]; /* the kind of operation for each dice value */
+	/* for each random number below OPERATION_KINDS: the kind of operation */
+	uint8_t kinds[OPERATION_KINDS];
 	/* number of opens of queues in progress that may be refused */
 	unsigned refusing;
 	/* stamp at which the last open of a queue that might be refused ended */
 	uint64_t refused;
-	bool late;       /* timers are armed on closing queues, against the contract */
+	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
 	bool dispatches; /* the events of every queue are dispatched to callbacks */
 	/* for each operation: the worker that does it; NOBODY: it is left out */
