@@ -208,7 +208,7 @@ inline expire(slot)
 		}
 	:: else -> goto next
 	od;
-	/* owner_deliver() */
+	/* Models owner_deliver(). */
 #ifdef LATE_UNSEEN
 	if
 	:: OTHERS(w) -> goto next
@@ -223,7 +223,7 @@ inline expire(slot)
 #endif
 	atomic { touch(); outbox[put] = HANDLE(slot, LIFE(w)); put++; goto next }
 drop:
-	/* owner_drop() */
+	/* Models owner_drop(). */
 #ifndef LATE_KEPT
 	w = pair[slot];
 	do

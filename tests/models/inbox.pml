@@ -359,7 +359,7 @@ endnone:
 		fi }
 	od;
 #endif
-	/* timer_confirm_push() */
+	/* Models timer_confirm_push(). */
 	atomic {
 #ifdef NO_RELOAD
 		w = n;

@@ -403,7 +403,7 @@ inline queue_block()
 	}
 #endif
 #ifdef INTERRUPT
-	/* queue_verdict() */
+	/* Models queue_verdict(). */
 	if
 	:: interrupts != before -> goto unblocked
 	:: else
@@ -467,7 +467,7 @@ taking:
 		:: else -> seen = 0; goto taking
 		fi
 	}
-	/* queue_leave() */
+	/* Models queue_leave(). */
 	if
 	:: EMPTY
 	:: else -> goto leaving
@@ -493,7 +493,7 @@ settling:
 		fi
 	}
 #ifdef STOP
-	/* queue_stopped() */
+	/* Models queue_stopped(). */
 	stopping = stopped;
 	atomic {
 		if
@@ -510,7 +510,7 @@ settling:
 	queue_block();
 	goto waiting;
 leaving:
-	/* notifier_signal_again() */
+	/* Models notifier_signal_again(). */
 #ifdef AGAIN_RINGS_FIRST
 	atomic { DRAINED -> ringing++ }
 	ring();

@@ -3,9 +3,9 @@
  * A model of the owner's promise, which decides which caller wakes the owner, and when the owner
  * may sleep.
  *
- * Two callers each arm a timer with any deadline. A canceller may cancel one of these timers before
- * the owner has seen it. A third timer was armed earlier. The owner and the clock are processes
- * too.
+ * Two callers each arm a timer, with one of two deadlines. A canceller may cancel one of the
+ * callers' timers before the owner has seen the timer. A third timer was armed earlier. The owner
+ * and the clock are processes too.
  *
  * Each thread's stores go through a store buffer, in order (TSO). A seq_cst store and a system call
  * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. inbox.pml

@@ -156,7 +156,8 @@
 #ifdef REARMERS
 #define LAST MOVED_BY_ARMER
 #else
-#define LAST (FIRST + INTERVAL) /* the second period becomes due, so the first is OVERDUE */
+/* the second period becomes due, so an undelivered first period is OVERDUE */
+#define LAST (FIRST + INTERVAL)
 #endif
 #elif defined(SLACK)
 #define BEGIN 1
@@ -563,7 +564,7 @@ proctype owner()
 end:
 	do
 	:: atomic {
-		/* owner_look_at() */
+		/* Models owner_look_at(). */
 		in_ring > 0 ->
 		in_ring--;
 		filed = (PHASE(state) == FREE -> NEVER :
@@ -574,7 +575,7 @@ end:
 		state = LOOKED_AT(state)
 	   }
 	:: atomic {
-		/* owner_expire_slot() */
+		/* Models owner_expire_slot(). */
 		filed <= now ->
 		by = filed;
 		filed = NEVER;
@@ -632,7 +633,7 @@ end:
 			fi
 		   }
 		od;
-		/* owner_deliver() */
+		/* Models owner_deliver(). */
 		atomic {
 			outbox[outbox_count] = GENERATION(s);
 			outbox_count++;
@@ -643,7 +644,7 @@ end:
 next:
 		atomic { expiring = false; s = 0; d = 0; by = 0; time = 0 }
 	:: atomic { filed < NEVER && MAY_DIFFER -> s = state }
-		/* owner_refile() */
+		/* Models owner_refile(). */
 		do
 		::
 #ifdef REST_TORN
@@ -717,7 +718,7 @@ read:
 #ifdef BACK
 		if
 		:: d > time ->
-			/* timer_give_back() */
+			/* Models timer_give_back(). */
 			atomic {
 				if
 				:: SAME ->
@@ -737,7 +738,7 @@ read:
 		fi;
 #endif
 #if INTERVAL == 0
-		/* timer_deliver_one_shot() */
+		/* Models timer_deliver_one_shot(). */
 		atomic {
 			if
 			:: DELIVERS ->
@@ -767,7 +768,7 @@ read:
 		fi;
 		goto done;
 #else
-		/* timer_deliver_periodic() */
+		/* Models timer_deliver_periodic(). */
 #ifndef PERIODS_TORN
 		if
 		:: d > time -> goto read
