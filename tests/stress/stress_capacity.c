@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define TENANTS 4
-#define EACH 4 /* timers of one thread */
+#define EACH 4 /* number of timers that each thread has */
 
 enum state { EMPTY, HELD, GONE };
 
@@ -20,7 +20,7 @@ enum state { EMPTY, HELD, GONE };
  * compare-and-swap. Only one of the two may succeed.
  */
 struct cell {
-	atomic_uint life_state; /* 4 * generation + state */
+	atomic_uint life_state; /* 4 times the number of timers so far, plus an enum state */
 	timerhub_timer handle;
 	bool periodic;
 };

@@ -24,7 +24,7 @@
 struct life {
 	uint64_t first_ns;
 	uint64_t interval_ns;
-	_Atomic uint64_t count; /* number of reported periods */
+	_Atomic uint64_t count; /* number of periods that events have reported */
 	/* a bit for each of the first PERIODS_MAX periods, set when reported */
 	_Atomic uint64_t told[PERIODS_MAX / 64];
 };

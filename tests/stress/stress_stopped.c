@@ -28,7 +28,7 @@
 static struct rig rig;
 static struct timerhub_queue *victims_queue;
 
-/* Arguments and results of the victim's call. */
+/* Arguments and results of the call that the victim makes. */
 static struct {
 	timerhub_timer timer;
 	timerhub_timer armed[BATCH];
@@ -250,7 +250,10 @@ static void others_are_served(void)
 		expect_eq(timerhub_cancel(rig.hub, arm_after(rig.queue, HOUR, i)), 0);
 }
 
-/* Expects that the timer is live and due within (after_ns, until_ns] from now, and cancels it. */
+/*
+ * Expects that the victim's timer is live, and is due in more than after_ns and at most until_ns.
+ * Then cancels the timer.
+ */
 static void conclude_live(uint64_t after_ns, uint64_t until_ns)
 {
 	uint64_t left_ns = 0;

@@ -39,7 +39,7 @@ struct order {
 };
 
 static struct shared {
-	uintptr_t begin; /* address range of the library's code */
+	uintptr_t begin; /* addresses of the begin and the end of the library's code */
 	uintptr_t end;
 	pid_t victim;
 	/* whether debug registers work; false on some virtual processors */
@@ -115,7 +115,7 @@ static void probe_breakpoints(void)
 	shared->breakpoints_fire = peek_register(REGISTER(rip)) == at;
 }
 
-/* Waits for the first mark of a call. */
+/* Waits until the victim stops at the mark before its next call. */
 static void await_call(void)
 {
 	static bool probed;

@@ -55,7 +55,7 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction);
 /* Runs the rest of the call of a stopped victim, and records the rest, as tracer_learn() does. */
 const struct tracer_way *tracer_learn_rest(void);
 
-/* Lets a stopped victim finish its call. */
+/* Lets the stopped victim run its call to the end. */
 void tracer_finish(void);
 
 #endif
