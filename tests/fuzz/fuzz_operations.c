@@ -21,7 +21,7 @@
 
 enum {
 	ARM,
-	ARM_MORE, /* arm with interval and slack */
+	ARM_MORE, /* arm one timer, with an interval and a slack from the input */
 	AFTER,
 	ARM_MANY,
 	REARM,
@@ -148,7 +148,7 @@ static void make_call(struct input *input, struct model *model)
 	case CANCEL:
 		model_cancel(model, input_handle(input, model));
 		break;
-	case CANCEL_MANY: /* with CALL_OTHER, re-arm many */
+	case CANCEL_MANY: /* with CALL_OTHER, the call is timerhub_rearm_many() */
 		call_many(input, model, call);
 		break;
 	case ADVANCE_BY:

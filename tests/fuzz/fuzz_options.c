@@ -87,7 +87,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 	input_bytes(&ahead, &size, sizeof(size));
 	if (size < sizeof(size))
-		size = sizeof(size); /* the library may always read the member `size` */
+		size = sizeof(size); /* the library may read the member `size` of any struct */
 	if (size > 2 * SIZE_MAX_BYTES)
 		size = 2 * SIZE_MAX_BYTES;
 	options = malloc((size_t)size * count);
@@ -98,7 +98,7 @@ static unsigned char *options_from(struct input *input, unsigned count)
 
 /* ---- config ---- */
 
-/* Returns whether the kernel lets a thread of this process run on the config's processor. */
+/* Returns whether the kernel lets a thread of this process run on the processor `cpu`. */
 static bool cpu_allowed(uint32_t cpu)
 {
 	cpu_set_t before, one;

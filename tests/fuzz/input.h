@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* libFuzzer calls this function for each input. */
+/* Each target defines this function, which libFuzzer calls for each input. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 struct input {
