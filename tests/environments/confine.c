@@ -31,7 +31,7 @@
 #define EXIT_CANNOT_CONFINE 125
 #define EXIT_CANNOT_RUN 126
 
-/* The capabilities that a container's superuser has. */
+/* The capabilities that a container engine gives to a container's superuser by default. */
 static const unsigned container_capabilities[] = {
 	CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,     CAP_MKNOD,
 	CAP_SETGID, CAP_SETUID,       CAP_SETFCAP,          CAP_SETPCAP,    CAP_NET_RAW,
