@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovers a million tasks: all must be found, in order, within the documented memory. The test
- * prints the time but does not check it, because other programs may slow it down; timerhub-bench
- * checks that it is less than two seconds.
+ * Recovers a million tasks. The journal must find all tasks, in order, within the documented
+ * memory. The test prints the time of the recovery but does not check it, because other programs
+ * may slow the test down. timerhub-bench checks that the recovery takes less than two seconds.
  */
 #include <errno.h>
 #include <journal/disk.h>
@@ -19,11 +19,11 @@
 
 #define DATA_LEN 16
 #define KEY_LEN 8
-#define CHUNK 4096 /* number of records in one write */
+#define CHUNK 4096 /* number of records that the test writes at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
 /*
- * The documented bytes of a task, without data and key. A struct task has 80 of these bytes, so a
- * key may cost less than 64.
+ * the documented memory of a task in bytes, without data and key. A struct task has 80 of these
+ * bytes, so the bookkeeping of a key may have less than 64.
  */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)
@@ -61,7 +61,7 @@ static size_t encode(uint8_t *to, uint64_t id, struct dice *dice)
 	return record_size(&record);
 }
 
-/* Write the same records as the puts, without a sync for each. */
+/* Write the records of `count` puts to the log, without a sync for each record. */
 static void write_log(unsigned count)
 {
 	struct disk *disk;
@@ -143,7 +143,10 @@ START_TEST(a_million_tasks_are_found_again_in_little_memory)
 	(void)snprintf(dir, sizeof(dir), "%.30s/journal-XXXXXX", base ? base : "/tmp");
 	expect(mkdtemp(dir) != NULL);
 	write_log(count);
-	/* A sanitizer's own memory is not the journal's. */
+	/*
+	 * Under a sanitizer the memory is not checked, because the sanitizer needs memory of its
+	 * own.
+	 */
 	check_journal(count, count >= 1000000);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	expect_eq(system(command), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls, on a real directory, with real threads and the real clock. Tests that need
- * exact times are in the other files, under a clock that tests set.
+ * Tests the public calls of the journal on a real directory, with real threads and the real clock.
+ * Tests that need exact times are in the other test programs, which use a clock that tests set.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -109,7 +109,10 @@ static bool is_readable(void)
 	return fd_readable(timerhub_journal_fd(journal));
 }
 
-/* No task is due. The fd may still be readable for an ended task. A take makes it unreadable. */
+/*
+ * Check that no task is due. The fd may still be readable for a task that has ended. A take makes
+ * the fd unreadable.
+ */
 static void expect_silence(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -127,7 +130,9 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 	uint64_t base_ns = wall_ns(), ids[3];
 
 	begin(NULL);
-	/* All due times count from one instant, so that a slow disk cannot change their order. */
+	/*
+	 * All due times count from one instant. A slow disk cannot change the order of these times.
+	 */
 	for (unsigned i = 0; i < 3; i++)
 		expect_eq(timerhub_journal_put(journal, base_ns + (order[i] + 1) * 20 * MS,
 		                               TIMERHUB_ABSOLUTE, NULL, 0, &ids[order[i]]),
@@ -210,12 +215,15 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 	}
 	expect_le(2 * config.lease_ns, monotonic_ns() - begin_ns);
 	/*
-	 * At least two periods have passed. If this thread was stopped, three or more periods may
-	 * have passed.
+	 * At least two periods of the task have passed. If this thread was stopped, three or more
+	 * periods may have passed.
 	 */
 	leases_over = stats().leases_over;
 	expect(leases_over == 2 || leases_over == 3);
-	/* A worker that comes too late may still say that it is done, if no other has the task. */
+	/*
+	 * A worker whose lease is over may still acknowledge the task, if no other worker has the
+	 * task.
+	 */
 	while (stats().leases_over < 3)
 		sleep_ns(MS);
 	expect_eq(timerhub_journal_done(journal, &task), 0);
@@ -228,7 +236,8 @@ END_TEST
 /* ---- deliveries ---- */
 
 /*
- * Simulate a worker that was stopped: its lease ends, and another worker gets the task and ends it.
+ * Simulates a worker that is stopped. Its lease ends, and another worker gets the task and ends the
+ * task. The data of the first delivery must not change.
  */
 START_TEST(data_stays_its_takers_though_another_ends_the_task)
 {
@@ -248,7 +257,7 @@ START_TEST(data_stays_its_takers_though_another_ends_the_task)
 	expect_eq(timerhub_journal_done(journal, &quick), 0);
 	expect_eq(stats().tasks, 0);
 	expect_eq(stats().data_bytes, sizeof(data) + 3);
-	/* A new put would reuse the task's memory if it were freed. */
+	/* If the task's memory were freed, the next put would reuse this memory. */
 	memset(other, 'b', sizeof(other));
 	for (unsigned i = 0; i < 20; i++)
 		expect_eq(timerhub_journal_put_key(journal, &i, 3, HOUR, 0, other, sizeof(other),
@@ -289,7 +298,7 @@ START_TEST(delivery_that_is_not_the_latest_is_answered_estale)
 			result = timerhub_journal_touch(journal, &first, HOUR);
 		expect_context("call", call, 0);
 		expect(result == -ESTALE);
-		/* The second worker still has the task. */
+		/* The second worker still has the task, so its acknowledgement succeeds. */
 		expect_eq(timerhub_journal_done(journal, &second), 0);
 	}
 	end();
@@ -306,8 +315,8 @@ START_TEST(touch_prolongs_a_lease_and_takes_a_task_back)
 	(void)put(0, "long");
 	task = take();
 	/*
-	 * The lease may have ended by now. The call succeeds nevertheless, because no other worker
-	 * has the task.
+	 * The lease may be over at this time. The touch succeeds nevertheless, because no other
+	 * worker has the task.
 	 */
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(timerhub_journal_take(journal, &other, 50 * MS), 0);
@@ -370,7 +379,7 @@ START_TEST(task_that_comes_back_too_often_is_parked)
 	expect_eq(timerhub_journal_park(journal, &task, 17), 0);
 	expect_eq(timerhub_journal_peek(journal, id, &info, NULL, 0), 0);
 	expect_eq(info.reason, 17);
-	/* The task was removed. */
+	/* The cancel removes the parked task. */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	expect_eq(stats().tasks + stats().parked, 0);
 	end();
@@ -392,7 +401,7 @@ START_TEST(task_whose_leases_end_too_often_is_parked)
 	while (stats().parked == 0)
 		sleep_ns(MS);
 	expect_silence();
-	/* The last worker may still say that it is done. */
+	/* The worker of the last delivery may still acknowledge the task. */
 	expect_eq(timerhub_journal_done(journal, &task), 0);
 	expect_eq(stats().tasks + stats().parked, 0);
 	end();
@@ -429,7 +438,7 @@ START_TEST(periodic_task_comes_once_for_the_periods_that_passed)
 		expect_lt(last_ns, task.due_ns);
 		expect_eq(task.attempts, 1);
 	}
-	/* The period was not acknowledged, so it is delivered again. */
+	/* The period was not acknowledged, so the next open delivers it again. */
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
 	last_ns = task.due_ns;
@@ -452,7 +461,7 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 
 	begin(NULL);
 	for (unsigned i = 0; i < sizeof(key); i++)
-		key[i] = (unsigned char)i; /* any bytes */
+		key[i] = (unsigned char)i; /* a key may have any bytes */
 	expect_eq(timerhub_journal_put_key(journal, key, 255, HOUR, 0, "a", 1, &id), 0);
 	expect_eq(timerhub_journal_put_key(journal, key, 254, HOUR, 0, "b", 1, &other), 0);
 	expect(timerhub_journal_put_key(journal, key, 256, HOUR, 0, "c", 1, &found) == -EINVAL);
@@ -481,7 +490,7 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 	expect(timerhub_journal_cancel_key(journal, key, 255) == -ENOENT);
 	expect_eq(timerhub_journal_cancel_key(journal, key, 254), 0);
 	expect_eq(stats().tasks, 0);
-	/* The ended task's key is free again. */
+	/* After the end of its task, a key can be used again. */
 	expect_eq(timerhub_journal_put_key(journal, key, 255, HOUR, 0, "a", 1, &found), 0);
 	expect_lt(id, found);
 	end();
@@ -540,13 +549,13 @@ START_TEST(commit_makes_all_changes_or_none)
 	expect(changes[2].result == -ENOENT);
 	expect_eq(stats().tasks, 1);
 	expect_eq(stats().taken, 1);
-	/* Put the next step under the same key. */
+	/* One commit ends a task and puts the next task with its key. */
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	expect_lt(id, changes[1].id);
 	expect_eq(stats().tasks, 1);
 	/*
-	 * These commits are refused: two changes of one task, two puts of one key, and too many
-	 * changes.
+	 * The journal refuses commits with two changes of one task, with two puts of one key, and
+	 * with too many changes.
 	 */
 	changes[0] = changes[2] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
@@ -582,7 +591,10 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	task = take();
 	changes[2] = changes[0];
-	/* Another task is cancelled, and this task is put again and again. */
+	/*
+	 * The commit makes the task with the key wait again (RETRY), and puts a second task with
+	 * the key.
+	 */
 	changes[1] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -593,7 +605,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	};
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(changes[2].id, task.id);
-	/* done of a periodic task ends one period. */
+	/* The done of a periodic task ends only one period of the task. */
 	changes[0].op = TIMERHUB_JOURNAL_DONE;
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(stats().tasks, 2);
@@ -628,7 +640,10 @@ static int submit_put(uint64_t tag, const char *key)
 	return timerhub_journal_submit(journal, &change, 1, tag);
 }
 
-/* Every submit that was accepted completes once; its task is there then, and after a restart. */
+/*
+ * Each accepted submit must complete once. Its task must be in the journal then, and after a
+ * restart.
+ */
 START_TEST(one_thread_keeps_many_puts_in_flight)
 {
 	unsigned wanted = scaled(20000), begun = 0, done = 0, empty = 0;
@@ -661,7 +676,10 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 			expect_eq(data, completions[i].tag);
 		}
 	}
-	/* The list is found empty at most once for each time that it was emptied. */
+	/*
+	 * A call finds the list of completions empty at most once for each time that the list was
+	 * emptied.
+	 */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
 	expect_eq(poll(&fd, 1, 0), 0);
@@ -674,14 +692,14 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 }
 END_TEST
 
-/* If the program has closed its standard input, the fd gets the number 0. */
+/* If the program has closed its standard input, the completion fd gets the number 0. */
 START_TEST(completion_fd_may_be_number_0)
 {
 	struct timerhub_journal_completion completion;
 
 	begin(&small);
 	expect_eq(close(STDIN_FILENO), 0);
-	errno = EDOM; /* an error of an earlier call */
+	errno = EDOM; /* an errno that an earlier call has left */
 	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
 	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
 	expect(!fd_readable(STDIN_FILENO));
@@ -692,7 +710,7 @@ START_TEST(completion_fd_may_be_number_0)
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 0);
 	expect(!fd_readable(STDIN_FILENO));
 	timerhub_journal_close(journal);
-	/* The fd is closed with the journal, so its number is free again. */
+	/* The close of the journal closes the completion fd, so its number is free again. */
 	expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
 	remove_dir();
 }
@@ -706,7 +724,10 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 
 	begin(NULL);
 	expect_eq(submit_put(1, "key"), 0);
-	/* The call returns -EAGAIN while the put is in flight, and -EEXIST later. */
+	/*
+	 * The second put of the key returns -EAGAIN while the first put is in flight, and then
+	 * -EEXIST.
+	 */
 	do {
 		result = submit_put(2, "key");
 		expect(result == -EAGAIN || result == -EEXIST);
@@ -717,7 +738,7 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 		sleep_ns(MS);
 	expect_eq(completion.tag, 1);
 	expect_eq(completion.result, 0);
-	/* Close writes transactions in flight, and drops their completions. */
+	/* Close writes the transactions in flight, and drops their completions. */
 	expect_eq(submit_put(4, "other"), 0);
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
@@ -757,7 +778,7 @@ static int see(void *context, const struct timerhub_journal_info *info)
 	struct seen_tasks *tasks = context;
 
 	tasks->ids[tasks->count++] = info->id;
-	/* A callback may make any call. */
+	/* The callback of a listing may make any call, such as a cancel. */
 	expect_eq(timerhub_journal_cancel(journal, info->id + 1), info->id % 2 == 1 ? 0 : -ENOENT);
 	return tasks->count == 3 ? 7 : 0;
 }
@@ -858,12 +879,12 @@ START_TEST(statistics_tell_of_ages)
 	expect_le(stats().oldest_due_ns, wall_ns() - 5 * SEC);
 	task = take();
 	expect_eq(timerhub_journal_done(journal, &task), 0);
-	/* 5 s are more than 2^32 ns. */
+	/* The task was at least 5 s late, which is more than 2^32 ns. */
 	expect_eq(sum(stats().lateness, 32), 1);
 	expect_eq(sum(stats().lateness, 0), 1);
 	expect_eq(sum(stats().sync_ns, 0), stats().syncs);
 	expect_lt(0, sum(stats().sync_ns, 1));
-	/* A backup delays compaction. */
+	/* A backup holds up compaction. After a failed backup, compaction must not be held up. */
 	in_dir(to, "nowhere");
 	expect(timerhub_journal_backup(journal, to) == -ENOENT);
 	expect_eq(stats().held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
@@ -925,8 +946,8 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	file = fopen(other, "w");
 	expect(file && fputs("theirs", file) >= 0 && fclose(file) == 0);
 	/*
-	 * A link at the name of the next segment, and foreign files and folders whose names end in
-	 * .new.
+	 * The directory has a link with the name of the next segment, and files and folders of
+	 * other programs whose names end in .new.
 	 */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
@@ -935,7 +956,7 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	in_dir(path, "backup.new");
 	expect_eq(mkdir(path, 0700), 0);
 	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
-	/* Create the same links and files while the journal is open. */
+	/* Create these links and files again while the journal is open. */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
 	while (stats().segments < 3)
@@ -946,13 +967,13 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	(void)fclose(file);
 	in_dir(path, "settings.new");
 	expect_eq(access(path, F_OK), 0);
-	/* A FIFO in place of a segment blocks no caller. */
+	/* A FIFO with the name of a segment must not block a caller. */
 	in_dir(path, "0000000000000009.seg");
 	expect_eq(mkfifo(path, 0600), 0);
 	expect(timerhub_journal_check(dir, &report) == -EBADMSG);
 	expect(timerhub_journal_open(&journal, dir, NULL) == -EBADMSG);
 	expect_eq(unlink(path), 0);
-	/* The lock file is a link. */
+	/* Open refuses a journal whose lock file is a link. */
 	in_dir(path, "lock");
 	expect_eq(unlink(path), 0);
 	in_dir(other, "elsewhere");
@@ -991,7 +1012,7 @@ static void *churner(void *argument)
 	return NULL;
 }
 
-/* Segments are small, so that some are added and dropped during the checks. */
+/* The segments are small, so that segments are added and dropped during the checks. */
 START_TEST(check_of_a_journal_in_use_finds_it_whole)
 {
 	struct timerhub_journal_config config = small;
@@ -1003,7 +1024,10 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 	churning = true;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_start(&threads[i], churner, NULL);
-	/* Check again until segments were added and dropped, which takes longer on a slow disk. */
+	/*
+	 * Repeat the check until segments were added and dropped. On a slow disk this takes more
+	 * checks.
+	 */
 	for (unsigned i = 0; i < scaled(4000) || stats().segments_dropped < 2; i++) {
 		expect_context("look", i, 0);
 		expect_eq(timerhub_journal_check(dir, &report), 0);
@@ -1016,8 +1040,8 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 END_TEST
 
 /*
- * A backup has every task put before it, while other tasks are put and ended and segments are
- * dropped.
+ * While tasks are put and ended and segments are dropped, a backup must have every task that was
+ * put before the backup.
  */
 START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 {
@@ -1054,14 +1078,15 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 	churning = false;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
-	/* Compaction may have a segment open at this moment, and the spare file may be open. */
+	/* Compaction may have a segment open at this moment, and the spare file may be open too. */
 	expect_le(process_fd_count(), descriptors + 2);
 	end();
 }
 END_TEST
 
 /*
- * More tasks than fit into one step of compaction. Compaction must not lose a task between steps.
+ * The segment has more tasks than one step of compaction copies. Compaction must not lose a task
+ * between two steps.
  */
 START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 {
@@ -1091,8 +1116,8 @@ START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 END_TEST
 
 /*
- * A backup that was interrupted lacks its last segment or a part of it. Open must refuse it, and
- * not find fewer tasks.
+ * An interrupted backup lacks its last segment or a part of this segment. Open must refuse such a
+ * backup, and must not find fewer tasks.
  */
 START_TEST(backup_that_was_broken_off_is_refused)
 {
@@ -1159,7 +1184,7 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	(void)put(HOUR, "again");
 	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EAGAIN);
-	/* Open keeps all tasks, even if there are more than the new limit. */
+	/* Open keeps all tasks, even if the journal has more tasks than the new limit. */
 	timerhub_journal_close(journal);
 	config.tasks_max = 1;
 	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
@@ -1169,7 +1194,10 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 }
 END_TEST
 
-/* The directory is in use, so open refuses it after it has accepted the config. */
+/*
+ * Open the journal with a config. The directory is in use. Therefore open returns -EBUSY if it has
+ * accepted the config.
+ */
 static int open_with(uint64_t segment_bytes, uint32_t data_max)
 {
 	struct timerhub_journal_config config = small;
@@ -1189,8 +1217,8 @@ START_TEST(sizes_at_their_limits_are_accepted)
 	expect(open_with((UINT64_C(4) << 30) + 1, 16 << 20) == -EINVAL);
 	expect(open_with(UINT64_C(4) << 30, (16 << 20) + 1) == -EINVAL);
 	/*
-	 * The smallest segment: the headers of a segment and of a record, an interval, a key of 255
-	 * bytes, and the data.
+	 * The smallest allowed segment has room for the headers of a segment and of a record, an
+	 * interval, a key of 255 bytes, and the data.
 	 */
 	expect(open_with(64 + 56 + 8 + 255 + 8001, 8001) == -EBUSY);
 	expect(open_with(64 + 56 + 8 + 255 + 8000, 8001) == -EINVAL);
@@ -1215,7 +1243,7 @@ START_TEST(misuse_of_open_is_answered)
 	config.segment_bytes = 1000;
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
-	config.data_max = 70000; /* more than a segment */
+	config.data_max = 70000; /* more than fits into a segment */
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
 	config.segment_bytes = UINT64_C(1) << 40;
@@ -1291,7 +1319,7 @@ START_TEST(misuse_is_answered)
 	expect(timerhub_journal_find(journal, "k", 0, &id) == -EINVAL);
 	expect(timerhub_journal_find(journal, "k", 1, NULL) == -EINVAL);
 	expect(timerhub_journal_done(journal, NULL) == -EINVAL);
-	expect(timerhub_journal_done(journal, &task) == -EINVAL); /* no delivery */
+	expect(timerhub_journal_done(journal, &task) == -EINVAL); /* the task names no delivery */
 	task.delivery = 1;
 	expect(timerhub_journal_done(journal, &task) == -ENOENT);
 	expect(timerhub_journal_take(journal, NULL, 0) == -EINVAL);
@@ -1344,7 +1372,10 @@ static bool are_zero(const uint64_t *words, size_t count)
 	return true;
 }
 
-/* Reserved output fields are 0, even if the caller's memory was not. */
+/*
+ * The journal sets reserved fields of its outputs to 0, even if the caller's memory has other
+ * values.
+ */
 START_TEST(room_to_grow_is_written_as_zero)
 {
 	struct timerhub_journal_change put = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1376,7 +1407,7 @@ START_TEST(room_to_grow_is_written_as_zero)
 }
 END_TEST
 
-/* Reserved input fields that are not 0 are refused, not ignored. */
+/* If a reserved field of an input is not 0, the call must be refused. */
 START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1429,7 +1460,7 @@ static int visit_none(void *context, const struct timerhub_journal_info *info)
 	return 1;
 }
 
-/* In the child, make every call that takes a journal. */
+/* Make every call that takes a journal, in a forked child. Each call must be refused. */
 static void child_is_told(uint64_t id, struct timerhub_task *task)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1478,11 +1509,11 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		struct timerhub_journal *other;
 
 		child_is_told(id, &task);
-		/* Does nothing in the child, and nothing to the parent. */
+		/* In the child the stop has no effect on the child's or the parent's journal. */
 		timerhub_journal_stop(journal);
 		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
-		/* The parent's lock is still held. */
+		/* The parent still holds the lock, so open returns -EBUSY. */
 		_exit(timerhub_journal_open(&other, dir, NULL) == -EBUSY ? 0 : 1);
 	}
 	expect_eq(waitpid(child, &status, 0), child);
@@ -1544,8 +1575,8 @@ START_TEST(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy
 	expect_eq(waitpid(parent, &status, 0), parent);
 	expect_eq(read(tell[0], &child, sizeof(child)), sizeof(child));
 	/*
-	 * The lock is free only after the child has run, because the child then closes its
-	 * inherited file.
+	 * The child closes its inherited file of the lock only when it runs. The lock is free only
+	 * after that.
 	 */
 	while (timerhub_journal_open(&journal, dir, NULL) == -EBUSY)
 		sleep_ns(MS);
@@ -1574,7 +1605,7 @@ static void *putter(void *argument)
 			timerhub_journal_put(journal, dice_below(&dice, 30 * MS), 0, &dice, 8, &id),
 			0);
 		/*
-		 * A third of the tasks is cancelled, except tasks that a worker has taken before.
+		 * Cancel a third of the tasks. A task that a worker has taken cannot be cancelled.
 		 */
 		if (dice_one_in(&dice, 3)) {
 			int result = timerhub_journal_cancel(journal, id);
@@ -1645,7 +1676,7 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
-/* io_uring_setup() answers EPERM, as in many containers. */
+/* Let io_uring_setup() fail with EPERM, as in many containers. */
 static void refuse_uring(void)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -1665,7 +1696,10 @@ START_TEST(journal_serves_where_io_uring_is_refused)
 }
 END_TEST
 
-/* Beyond RLIMIT_FSIZE the kernel answers EFBIG, and sends SIGXFSZ, which kills. */
+/*
+ * If a write goes beyond RLIMIT_FSIZE, the kernel returns EFBIG and sends SIGXFSZ, which would kill
+ * the process.
+ */
 START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 {
 	const struct rlimit limit = { .rlim_cur = 100000, .rlim_max = RLIM_INFINITY };
@@ -1684,7 +1718,10 @@ START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 }
 END_TEST
 
-/* Returns how often a thread has gone to sleep, or UINT64_MAX if it is not asleep. */
+/*
+ * Returns the number of times that the thread has gone to sleep, or UINT64_MAX if the thread is not
+ * asleep.
+ */
 static uint64_t sleeps_of(const char *thread)
 {
 	uint64_t sleeps = UINT64_MAX;
@@ -1703,7 +1740,7 @@ static uint64_t sleeps_of(const char *thread)
 	return asleep ? sleeps : UINT64_MAX;
 }
 
-/* Returns the sum for all other threads, or UINT64_MAX if a thread is awake. */
+/* Returns the sum of sleeps_of() for all other threads, or UINT64_MAX if one of them is awake. */
 static uint64_t sleeps_of_others(void)
 {
 	DIR *threads = opendir("/proc/self/task");
@@ -1724,9 +1761,9 @@ static uint64_t sleeps_of_others(void)
 }
 
 /*
- * Wait until all other threads sleep at the same instant. If a thread was asleep at two checks and
- * did not fall asleep between them, it slept all the time. No thread sleeps with a lock, so each
- * thread is in its final wait.
+ * Wait until all other threads sleep at the same instant. If a thread is asleep at two checks and
+ * did not fall asleep between the checks, it slept all the time. No thread sleeps while it holds a
+ * lock. Therefore each thread then is in its final wait.
  */
 static void await_sleep_of_others(void)
 {
@@ -1756,7 +1793,10 @@ START_TEST(close_sends_blocked_takers_away)
 	begin(NULL);
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_start(&threads[i], blocked_taker, NULL);
-	/* No call may begin after the close has begun. */
+	/*
+	 * A call must not begin after the close has begun, so wait until all threads are in their
+	 * calls.
+	 */
 	await_sleep_of_others();
 	timerhub_journal_close(journal);
 	for (unsigned i = 0; i < TAKERS; i++)
@@ -1778,7 +1818,8 @@ START_TEST(stop_sends_takers_away_and_is_for_ever)
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_join(threads[i]);
 	/*
-	 * A task that is put now waits for the next open, even if its due time is before the stop.
+	 * A task that is put after the stop waits for the next open, even if its due time is before
+	 * the stop.
 	 */
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, "late", 4, NULL), 0);
 	expect_eq(timerhub_journal_take(journal, &task, 0), -ESHUTDOWN);
@@ -1806,19 +1847,20 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	/*
-	 * A task that is given back now is due after the stop, so its worker does not get it again.
+	 * A task that is returned after the stop is due after the stop, so its worker does not get
+	 * the task again.
 	 */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
 	expect_eq(timerhub_journal_done(journal, &tasks[0]), 0);
 	expect_eq(timerhub_journal_take(journal, tasks, UINT64_MAX), -ESHUTDOWN);
-	/* The fd stays readable after a stop. */
+	/* After a stop the fd stays readable. */
 	expect(fd_readable_within(timerhub_journal_fd(journal), ARRIVES));
 	end();
 }
 END_TEST
 
-static atomic_uint worked; /* tasks done by workers that a stop ends */
+static atomic_uint worked; /* number of tasks that the workers have done before the stop */
 
 static void *worker_until_stop(void *argument)
 {
@@ -1835,7 +1877,7 @@ static void *worker_until_stop(void *argument)
 }
 
 /*
- * The stop also ends workers that are between a done and the next take. After the stop the test
+ * A stop must also end workers that are between a done and the next take. After the stop the test
  * joins the workers and closes the journal.
  */
 START_TEST(stop_join_close_ends_busy_workers)
@@ -1857,7 +1899,7 @@ START_TEST(stop_join_close_ends_busy_workers)
 		timerhub_journal_stop(journal);
 		for (unsigned i = 0; i < TAKERS; i++)
 			thread_join(threads[i]);
-		/* All tasks were due when the journal was stopped. */
+		/* All tasks were due at the stop, so the workers do all of them. */
 		expect_eq(atomic_load(&worked), count);
 		expect_eq(stats().tasks, 0);
 		timerhub_journal_close(journal);
@@ -1871,17 +1913,14 @@ static void *one_taker(void *argument)
 	struct timerhub_task task;
 
 	(void)argument;
-	/*
-	 * The takers wait without a timeout, because the end of a timeout would hide a lost
-	 * wake-up.
-	 */
+	/* The takers wait without a timeout. The end of a timeout would hide a lost wake-up. */
 	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
 	return NULL;
 }
 
 /*
- * Start `count` takers, cancelled ones if `cancelled`, and put a task for each. Each taker must get
- * one.
+ * Start `count` takers, and put a task for each taker. Each taker must get one task. If `cancelled`
+ * is set, the takers are cancelled.
  */
 static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {
@@ -1903,9 +1942,10 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread is not cancelled inside take. One thread sleeps on the timer for all takers, and wakes
- * the next taker when it returns. If this thread were cancelled in its sleep, it would wake no
- * taker. With a pending cancellation take returns first, and then the thread ends.
+ * A thread must not be cancelled inside take. One thread sleeps on the timer for all takers, and
+ * wakes the next taker when it returns. If this thread were cancelled in its sleep, it would wake
+ * no taker. If a thread with a pending cancellation is in take, take returns first, and then the
+ * thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests durability. After a crash at any point, with any loss of unsynced data, all acknowledged
- * changes are there. Each change that was not acknowledged is there completely or not at all. The
- * journal's code runs on a simulated disk that loses and tears unsynced writes. More than 150,000
- * different crashes hit logs with records of every type.
+ * Tests durability. After a crash at any point, with any loss of unsynced data, the journal must
+ * have all acknowledged changes. It must have each other change completely or not at all. The
+ * journal's code runs on a simulated disk that loses and tears unsynced writes. The test makes more
+ * than 150,000 different crashes, with logs that have records of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 static unsigned long states, cleaning, recovering;
 
-/* Counts the records in the logs of dead machines, by type and by optional parts. */
+/* numbers of records in the logs of crashed machines, by type and by optional parts */
 static struct {
 	bool types[RECORD_TYPE_END];
 	bool more, parked_copy, key, interval;
@@ -64,7 +64,7 @@ static bool have_seen_all(void)
 	return seen.more && seen.parked_copy && seen.key && seen.interval;
 }
 
-/* Repeat the random calls on a machine that dies at the given operation. */
+/* Repeat the random calls of the seed on a machine that crashes at the disk operation crash_at. */
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
 {
 	sim_open(disk, seed);
@@ -83,7 +83,7 @@ static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed,
 	return disk->dead;
 }
 
-/* Recover, with a few more crashes during the recovery. */
+/* Recover the journal, with a few more crashes during the recovery. */
 static void open_again(struct model *model, struct sim_disk *image, struct sim_disk *other,
                        struct dice *dice)
 {
@@ -102,7 +102,7 @@ static void open_again(struct model *model, struct sim_disk *image, struct sim_d
 	image->crash_at = 0;
 }
 
-/* After its death the machine must be opened as a new machine. */
+/* Open the image of a crashed machine, and compare the journal with the model before the crash. */
 static void check_image(const struct model *before, struct sim_disk *image, struct sim_disk *other,
                         struct dice *dice)
 {
@@ -114,7 +114,7 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	open_again(model, image, other, dice);
 	if (!image->dead)
 		model_verify(model);
-	/* The journal continues from the recovered state. */
+	/* The recovered journal must accept more calls. */
 	for (unsigned i = 0; i < more && !image->dead; i++)
 		model_step(model);
 	model_close(model);
@@ -128,8 +128,8 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 }
 
 /*
- * Simulate the death of the process. Another process opens the journal on the same machine, and
- * then the machine dies.
+ * Simulate a kill of only the process. Another process opens the journal on the same machine, and
+ * then the machine crashes.
  */
 static void check_survivor(const struct model *before, const struct sim_disk *disk,
                            struct sim_disk *image, struct sim_disk *other, struct dice *dice)
@@ -185,16 +185,16 @@ START_TEST(crash_loses_nothing_acknowledged)
 {
 	/*
 	 * The same seed gives the same calls in every build. A sanitizer checks the use of memory,
-	 * which repeats after some thousands of crashes, so half of its share is enough, as long
-	 * as the logs have all that a log may have.
+	 * which repeats after some thousands of crashes. Therefore a build with a sanitizer makes
+	 * half as many crashes, if the logs still have records of all kinds.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
 	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
 	struct dice dice = dice_new(1);
 
 	/*
-	 * Continue until there are enough records of each kind. Half of the seeds give compaction
-	 * much work.
+	 * Continue until the logs had enough records of each kind. Half of the seeds give
+	 * compaction much work.
 	 */
 	for (unsigned round = 0; states < wanted || cleaning < wanted / 100 ||
 	                         recovering < wanted / 100 || (!have_seen_all() && states < most);
@@ -208,8 +208,8 @@ START_TEST(crash_loses_nothing_acknowledged)
 END_TEST
 
 /*
- * The machine has crashed during a backup. The copy is whole if the backup had returned. If the
- * backup had not returned, the copy may be whole, refused, or not begun.
+ * Check the copy after a crash during a backup. If the backup had returned, the copy must be
+ * complete. If the backup had not returned, the copy may be complete, refused, or not begun.
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
@@ -227,7 +227,10 @@ static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 	replay_fini(&replay);
 }
 
-/* Returns whether the machine died before the copy was made. */
+/*
+ * Make a backup on a machine that crashes at the operation crash_at. Returns whether the machine
+ * crashed before the backup returned.
+ */
 static bool copy_until(struct sim_disk *disk, uint32_t tasks, unsigned crash_at, struct dice *dice)
 {
 	struct sim_disk to, image;
@@ -262,7 +265,10 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 	sim_open(&disk, 5);
 	model_init(model, &disk, 5);
 	expect_eq(model_open(model), 0);
-	/* No task ends, so the number of segments only grows. */
+	/*
+	 * Put tasks until there are four segments. No task ends, so the number of segments only
+	 * grows.
+	 */
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
 	tasks = model->journal->tasks.count;
@@ -275,7 +281,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
-/* The disk of a copy answers well, and flips a bit of this write to a segment. */
+/* The disk of a copy flips a bit in the write number flip_at to a segment, and reports success. */
 static unsigned segment_writes, flip_at;
 static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
                               uint64_t offset);
@@ -307,7 +313,7 @@ START_TEST(backup_whose_copy_is_damaged_is_refused)
 	expect_eq(model_open(model), 0);
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
-	/* Stop when the number exceeds the number of writes. */
+	/* Repeat until flip_at is larger than the number of writes to segments. */
 	while (flip_at <= segment_writes) {
 		struct sim_disk to;
 		int result;
@@ -334,8 +340,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * As cp does: the names as they were, in their order, so that the mark, "begun", comes behind the
- * segments. Tasks are put at the same time. Returns the id of the last task.
+ * Copy the files as cp does, in the order of the names at the beginning. The watermark's file
+ * "begun" comes after the segments. Tasks are put during the copy. Returns the id of the last task.
  */
 static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
                              struct timerhub_journal *journal, uint64_t puts, struct dice *dice)
@@ -357,7 +363,7 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 		for (; puts > 0 && dice_one_in(dice, 2); puts--)
 			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id),
 			          0);
-		/* This task ends at once, so that compaction drops files. */
+		/* Put a task and end it at once, so that compaction drops files. */
 		if (puts > 0) {
 			uint64_t ended = 0;
 
@@ -371,8 +377,8 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 }
 
 /*
- * Such a copy is no backup. But if it lacks a task that was put before its last file was copied,
- * open refuses it.
+ * A copy made file by file is no backup. If the copy lacks a task that was put before the last file
+ * was copied, open must refuse the copy.
  */
 START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
 {

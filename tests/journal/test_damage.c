@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovery of damaged files. A torn tail is cut off. Damage before the end is refused, with its
- * place. Recovery never invents a task. Another test opens a journal at another time.
+ * Tests the recovery of damaged files. Recovery must cut off a torn tail. If there is damage before
+ * the end, recovery must refuse the journal and name the place. Recovery must never find a task
+ * that was not put. Another test opens a journal at another time.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -17,16 +18,18 @@
 #define SEGMENT "0000000000000001.seg"
 #define BEGUN WATERMARK_NAME
 #define RECORDS 20
-#define MANY 80 /* number of records, which fill two segments */
+#define MANY 80 /* number of records that fill two segments */
 
 struct bench {
 	struct sim_disk disk, image;
 	struct model model;
-	uint64_t offsets[RECORDS + 2]; /* offset of each record, and of the end */
+	uint64_t offsets[RECORDS + 2]; /* offset of each record, and of the end of the records */
 	unsigned count;
 };
 
-/* Make a journal of single puts that was not closed, and note the offsets of its records. */
+/*
+ * Make a journal of `puts` single puts that was not closed, and store the offsets of its records.
+ */
 static struct bench *bench_new(unsigned puts)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -70,7 +73,10 @@ static int replay_image(struct bench *bench, struct replay *replay, enum replay_
 	return replay_run(replay, mode);
 }
 
-/* Copy the files to the image, which will be damaged. */
+/*
+ * Copy the journal's files to the image. Returns the image's first segment, which the caller
+ * damages.
+ */
 static struct sim_file *damaged_file(struct bench *bench)
 {
 	sim_copy(&bench->image, &bench->disk);
@@ -78,8 +84,7 @@ static struct sim_file *damaged_file(struct bench *bench)
 }
 
 /*
- * Write an older watermark, as if the last one had not reached the disk, because watermarks are
- * rarely synced.
+ * Write an older watermark. The journal rarely syncs watermarks, so a crash may leave an older one.
  */
 static void set_mark(struct bench *bench, uint64_t sequence)
 {
@@ -91,7 +96,7 @@ static void set_mark(struct bench *bench, uint64_t sequence)
 	expect_eq(watermark_write(disk, file, sequence), 0);
 }
 
-/* Returns where the zeros at the end of the file begin, at least `from`. */
+/* Returns the offset from which the file has only zeros. The offset is at least `from`. */
 static uint64_t zeros_from(const struct sim_file *file, uint64_t from)
 {
 	uint64_t at = file->size;
@@ -149,7 +154,7 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
 		replay_fini(&replay);
 	}
-	/* Open cuts the zeros off, because they may not be on the disk. */
+	/* Open cuts off the zeros at the end, because these zeros may not be on the disk. */
 	expect_eq(file->size, end);
 	bench_free(bench);
 }
@@ -209,8 +214,8 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 END_TEST
 
 /*
- * If one record is damaged, open refuses the journal and names the place, and salvage saves all
- * other tasks.
+ * Check a journal with damage in the records from `from` to `to`. Open must refuse the journal and
+ * name the place, and salvage must save all other tasks.
  */
 static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_t to)
 {
@@ -228,8 +233,8 @@ static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_
 }
 
 /*
- * A sector that reads as zeros looks like the end. The records behind the bad place say that it was
- * stable.
+ * A sector that reads as zeros looks like the end of the log. Only the records behind the bad
+ * sector show that the sector was stable.
  */
 START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 {
@@ -315,7 +320,10 @@ END_TEST
 
 /* ---- the mark ---- */
 
-/* Open refuses the journal at the place where the log breaks off, and changes no file. */
+/*
+ * Check that open refuses the journal at the offset where the log ends too early, and changes no
+ * file.
+ */
 static void expect_short(struct bench *bench, unsigned whole)
 {
 	const struct sim_file *file = sim_find(&bench->image, SEGMENT);
@@ -351,7 +359,7 @@ START_TEST(log_that_ends_before_its_mark_is_refused)
 		expect_short(bench, whole);
 		file = damaged_file(bench);
 		memset(file->now + size, 0, file->size - size);
-		/* A record whose end is zeros anyway is not damaged by zeros. */
+		/* Zeros do not damage a record that ends with zeros. */
 		while (memcmp(file->now, sim_find(&bench->disk, SEGMENT)->now,
 		              (size_t)bench->offsets[whole + 1]) == 0 &&
 		       whole < RECORDS)
@@ -386,7 +394,7 @@ START_TEST(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next)
 
 	expect(next && later);
 	sim_open(later, 3);
-	sim_copy(&bench->image, &bench->disk); /* a copy of the disk after a kill of the process */
+	sim_copy(&bench->image, &bench->disk); /* copy of the disk after a kill of the process */
 	model_init(next, &bench->image, 4);
 	expect_eq(model_open(next), 0);
 	expect_eq(timerhub_journal_put(next->journal, HOUR, 0, NULL, 0, NULL), 0);
@@ -406,8 +414,8 @@ START_TEST(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next)
 END_TEST
 
 /*
- * After any power failure the watermark's file exists, and its stable contents are old enough to be
- * true. A newer watermark may be torn, and then counts as 0.
+ * Check that the watermark's file exists after any crash, and that its stable contents are a
+ * watermark of at least `sequence`.
  */
 static void expect_mark(struct bench *bench, uint64_t sequence)
 {
@@ -454,7 +462,7 @@ START_TEST(mark_is_stable_at_open_at_close_and_when_a_segment_is_full)
 }
 END_TEST
 
-/* Without a good watermark only the log's records decide. */
+/* If the watermark is damaged, recovery must accept the journal by its records alone. */
 START_TEST(mark_that_is_damaged_refuses_nothing)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -493,7 +501,7 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 		expect_eq(replay.lost_bytes, SEGMENT_HEADER_BYTES);
 		replay_fini(&replay);
 	}
-	/* The range covers the first record. */
+	/* Overwrite the first record. */
 	memset(damaged_file(bench)->now, 0xaa, (size_t)bench->offsets[1]);
 	{
 		struct sim_file *file;
@@ -503,7 +511,7 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 		expect_eq(replay.tasks.count, RECORDS - 1);
 		expect_eq(replay.lost_bytes, bench->offsets[1]);
 		replay_fini(&replay);
-		/* The range covers the whole file. */
+		/* Overwrite the whole file. */
 		file = damaged_file(bench);
 		memset(file->now, 0xaa, file->size);
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
@@ -517,7 +525,8 @@ END_TEST
 
 /*
  * Returns whether all bytes of [from, to) in the unreadable sector are zeros. Salvage reads an
- * unreadable sector as zeros. A record's checksum is random and may end with a zero.
+ * unreadable sector as zeros, so it still reads such bytes right. The last byte of a record's
+ * checksum may be a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
@@ -537,7 +546,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 	struct replay replay;
 	unsigned kept = 0;
 
-	/* A disk reads whole sectors, so a read of a few good bytes of a bad sector fails too. */
+	/* A disk reads whole sectors. Therefore a read of any bytes of a bad sector fails. */
 	bench->image.bad_from = 2 * SIM_SECTOR;
 	bench->image.bad_to = 3 * SIM_SECTOR;
 	for (unsigned i = 0; i < RECORDS; i++)
@@ -552,7 +561,10 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 }
 END_TEST
 
-/* A write in progress by another process looks like damage once. */
+/*
+ * If another process writes the journal during the check, its unfinished write looks like damage.
+ * The next reading finds no damage.
+ */
 START_TEST(journal_in_use_is_looked_at_again)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -564,7 +576,10 @@ START_TEST(journal_in_use_is_looked_at_again)
 		bench->image.zero_to = bench->offsets[5];
 		bench->image.zero_opens = opens;
 		expect_context("opens", opens, 0);
-		/* The fault is reported when it was seen twice, with three opens each. */
+		/*
+		 * A fault is reported only if two readings have found it. Each reading opens the
+		 * file three times.
+		 */
 		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY) == 0, opens < 7);
 		replay_fini(&replay);
 	}
@@ -572,7 +587,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
-/* Returns the number of tasks of the segment that have a byte in the bad sector. */
+/* Returns the number of tasks in the segment whose records have a byte in the bad sector. */
 static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	char name[DISK_NAME_MAX];
@@ -592,7 +607,7 @@ static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t s
 	return count;
 }
 
-/* Repair an image with an unreadable sector in that segment. */
+/* Repair an image whose segment `number` has an unreadable sector. All other tasks must survive. */
 static void repair_around_bad_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	struct repair_report report = { .tasks = 0 };
@@ -640,7 +655,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* Cut a segment between its open and its read, `count` times. */
+/* number of the next opens of the segment that report more bytes than a read finds */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -655,7 +670,10 @@ static int open_then_cut(struct disk *disk, const char *name, bool write, uint64
 	return result;
 }
 
-/* The process that writes a journal cuts off its zeros. A second reading finds no fault. */
+/*
+ * The process that writes a journal may cut off the zeros of a segment while another process reads
+ * the segment. A second reading must find no fault.
+ */
 START_TEST(segment_that_is_cut_while_it_is_read_is_read_again_or_refused)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -713,8 +731,8 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 END_TEST
 
 /*
- * With the last possible id and the last sequence but one, a put is refused, and no number is used
- * twice.
+ * If the last possible id and the last sequence but one are used, a put must be refused, so that no
+ * number is used twice.
  */
 START_TEST(ids_that_are_used_up_are_refused)
 {
@@ -737,7 +755,9 @@ START_TEST(ids_that_are_used_up_are_refused)
 }
 END_TEST
 
-/* Either all puts of a commit have an id, or none has. */
+/*
+ * If there are not enough ids for all puts of a commit, the commit must be refused and use no id.
+ */
 START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 {
 	struct timerhub_journal_change changes[2] = { { .op = TIMERHUB_JOURNAL_PUT },
@@ -756,8 +776,9 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 END_TEST
 
 /*
- * A record with the right checksum that no journal can have written is not torn. Cutting the record
- * off would lose it, and reuse its id.
+ * If a record has the right checksum but contents that no journal writes, it is not torn. Recovery
+ * must refuse such a record. If recovery cut off the record, its task would be lost and its id used
+ * again.
  */
 START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 {
@@ -785,7 +806,7 @@ START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 		expect_eq(replay.tasks.count, RECORDS);
 		replay_fini(&replay);
-		/* With another checksum it is torn. */
+		/* With a wrong checksum the record is torn, and recovery cuts it off. */
 		file->now[end + 1] ^= 1;
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 		expect_eq(replay.tasks.count, RECORDS);
@@ -795,7 +816,7 @@ START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 }
 END_TEST
 
-/* Fill several segments. */
+/* Put tasks until several segments are full. */
 static void fill(struct bench *bench, unsigned puts)
 {
 	static const uint8_t data[500];
@@ -816,7 +837,7 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	fill(bench, 30);
 	expect_le(4, bench->model.journal->log.count);
 	segment_name(name, 2);
-	/* Zeros are ahead in the last segment only. */
+	/* Only the last segment has zeros ahead. */
 	sim_copy(&bench->image, &bench->disk);
 	size = sim_find(&bench->image, name)->size;
 	sim_find(&bench->image, name)->size += 8;
@@ -824,7 +845,7 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	expect_eq(replay.fault_segment, 2);
 	expect_eq(replay.fault_offset, size);
 	replay_fini(&replay);
-	/* Cut one byte, one sector, or all bytes behind the header. */
+	/* Cut off one byte, about one sector, or all bytes behind the header. */
 	for (unsigned less = 1; less < 2000; less += 499) {
 		sim_copy(&bench->image, &bench->disk);
 		sim_find(&bench->image, name)->size -= less;
@@ -833,15 +854,15 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 		replay_fini(&replay);
 	}
 	/*
-	 * Cut only the last record of a segment. The other records are good, and the next segment
-	 * shows the gap.
+	 * Cut off only the last record of a segment. All other records are good, and the next
+	 * segment shows the gap.
 	 */
 	sim_copy(&bench->image, &bench->disk);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
-	/* The gap is found even if the next segment has no record yet. */
+	/* Recovery finds the gap even if the next segment has no record. */
 	sim_copy(&bench->image, &bench->disk);
 	segment_name(name, bench->model.journal->log.count - 1);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
@@ -868,7 +889,7 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	char name[DISK_NAME_MAX];
 
 	fill(bench, 30);
-	/* Enough tasks end for compaction to drop some segments. */
+	/* End enough tasks, so that compaction drops some segments. */
 	for (uint64_t id = 2; id <= 25; id++)
 		expect_eq(timerhub_journal_cancel(journal, id), 0);
 	fill(bench, 10);
@@ -876,7 +897,10 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	sim_copy(&bench->image, &bench->disk);
 	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	replay_fini(&replay);
-	/* Compaction did not drop the first segment that is left. */
+	/*
+	 * Remove the first remaining segment. Compaction has not dropped this segment, so a segment
+	 * is missing.
+	 */
 	segment_name(name, journal->log.segments[0].number);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
 	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
@@ -894,7 +918,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	struct dice dice = dice_new(5);
 	struct replay replay;
 
-	/* The watermark's file is on the disk since open returned. */
+	/* After the first open has returned, the file of the watermark is on the disk. */
 	for (unsigned i = 0; i < 50; i++) {
 		sim_crash(image, &bench->disk, &dice);
 		expect(sim_find(image, BEGUN) != NULL);
@@ -908,12 +932,15 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	replay_fini(&replay);
 	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 	replay_fini(&replay);
-	/* If the watermark is removed too, open begins a new journal. */
+	/* If the watermark's file is also removed, open begins a new journal. */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
 	replay_fini(&replay);
-	/* A crash may come between the two steps. A segment with records loses nothing. */
+	/*
+	 * A crash may come between the creation of the segment and of the watermark's file. Open
+	 * must keep the records of such a segment.
+	 */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, BEGUN) != NULL);
@@ -927,7 +954,10 @@ START_TEST(all_segments_missing_is_no_new_journal)
 }
 END_TEST
 
-/* Give the image's first segment another version: it is refused, and named. */
+/*
+ * Give the image's first segment another version. Recovery must refuse the journal and name the
+ * segment.
+ */
 static void expect_version_refused(struct bench *bench, enum replay_mode mode, uint32_t version)
 {
 	struct segment_header header = { version, 0, 1, 1, 1, 1 };
@@ -953,8 +983,8 @@ START_TEST(another_version_is_refused_as_such)
 END_TEST
 
 /*
- * The damaged segment is not the last segment. The report names the bad place, and nothing is
- * guessed.
+ * If the first segment of a journal with several segments has another version, the report must name
+ * this segment.
  */
 START_TEST(a_first_segment_of_another_version_is_named)
 {
@@ -969,7 +999,10 @@ START_TEST(a_first_segment_of_another_version_is_named)
 }
 END_TEST
 
-/* After random damage to a random journal, open refuses it or finds a subset of its tasks. */
+/*
+ * After random damage to a random journal, open must refuse the journal or find a subset of its
+ * tasks.
+ */
 START_TEST(no_damage_makes_up_a_task)
 {
 	struct bench *bench = bench_new(0);
@@ -1016,7 +1049,7 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		}
 		expect_eq(early, 0);
 		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
-		/* A day later all tasks have come, none before its time. */
+		/* Each task must be delivered exactly at its time by the wall clock. */
 		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {
 			model->timer.wall_ns = model->timer.set_ns - 1;

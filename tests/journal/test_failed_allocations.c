@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests failed allocations. One sequence of calls, from open to close on a simulated disk, runs
- * again and again. In each run another allocation of the library fails. A call without memory
- * returns an error and changes nothing. The same call succeeds when it is repeated. At the end the
- * tasks are the same as in a run without failures, and all memory is freed. The linker redirects
+ * again and again. In each run another allocation of the library fails. A call without memory must
+ * return an error and change nothing. A repetition of the call must succeed. At the end the tasks
+ * must be the tasks of a run without failures, and all memory must be freed. The linker redirects
  * the journal's allocations to this file.
  */
 #include <errno.h>
@@ -23,10 +23,10 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 
-static unsigned asked;     /* number of allocations in this run */
+static unsigned asked;     /* number of allocations so far in this run */
 static unsigned refuse_at; /* number of the allocation that fails; 0: none */
 static int had;            /* number of allocations that are not freed */
-static bool refused;       /* an allocation failed in the present step */
+static bool refused;       /* an allocation has failed in the present step */
 
 static bool refuses(void)
 {
@@ -108,7 +108,7 @@ static int commit_two(void)
 	return timerhub_journal_commit(journal, changes, 2);
 }
 
-/* The completion of this change comes with the completion of the next change. */
+/* Submit a change. Its completion comes together with the completion of the next change. */
 static int submit_one(void)
 {
 	struct timerhub_journal_change change = {
@@ -171,7 +171,8 @@ static const struct step {
 };
 
 /*
- * Run with the allocation of that number refused. Returns whether the run made that allocation.
+ * Run the sequence of calls, in which the allocation `number` fails. Returns whether the run made
+ * this allocation.
  */
 static bool live(unsigned number)
 {
@@ -195,7 +196,7 @@ static bool live(unsigned number)
 				expect_le(0, steps[i].make());
 		}
 	}
-	/* A done task is not found, and the key finds the task that has it. */
+	/* Listing counts all live tasks, and no task that is done. */
 	expect_eq(told, MANY + 1 + 1 + 2 + 1 - 1);
 	expect_eq(timerhub_journal_cancel_key(journal, "key", 3), 0);
 	expect_eq(close_it(), 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests the file format bit by bit, and compares the agenda with an unsorted array. */
+/*
+ * Tests the bytes of the journal's file format, and compares the agenda (the heap of due tasks)
+ * with an unsorted array.
+ */
 #include <errno.h>
 #include <harness.h>
 #include <journal/agenda.h>
@@ -9,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CRC-32C by its definition: a polynomial division, one bit at a time. */
+/*
+ * Returns the CRC-32C of the bytes, by its definition as a polynomial division, one bit at a time.
+ */
 static uint32_t crc_by_bits(const uint8_t *bytes, size_t count)
 {
 	uint32_t crc = UINT32_MAX;
@@ -55,7 +60,7 @@ START_TEST(crc_is_its_definition_in_any_pieces)
 }
 END_TEST
 
-/* SipHash-c-d as the paper defines it. */
+/* Returns SipHash-c-d of the message, by the definition in the paper. */
 static uint64_t sip_by_the_paper(unsigned c, unsigned d, const uint64_t k[2], const uint8_t *m,
                                  size_t b)
 {
@@ -95,7 +100,7 @@ START_TEST(hash_is_siphash_1_3)
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
-	/* The example of the paper, for SipHash-2-4. */
+	/* This is the paper's example for SipHash-2-4. */
 	expect_eq(sip_by_the_paper(2, 4, key, bytes, 15), 0xa129ca6149be45e5);
 	for (size_t count = 0; count <= sizeof(bytes); count++)
 		expect_eq(siphash_bytes(key, bytes, count),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program in C++17 with the journal's header compiles without warnings, links and works. */
+/*
+ * Tests that a C++17 program with the journal's header compiles without warnings, links and works.
+ */
 #include <timerhub_journal.h>
 
 #include <cstdio>

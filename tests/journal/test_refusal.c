@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests a disk that is full, whose sync fails, or that refuses any one call; and the bound of the
- * journal's size on disk. Random calls on a simulated disk are compared with the model.
+ * Tests a journal on a disk that is full, whose sync fails, or that refuses any one call. Also
+ * tests the bound of the journal's size on disk. The tests make random calls on a simulated disk
+ * and compare the results with the model.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -44,7 +45,7 @@ static void steps(struct model *model, unsigned count)
 	}
 }
 
-/* Close and open on the machine as it is. */
+/* Close and open the journal on the same disk, and compare it with the model. */
 static void reopen_and_verify(struct scene *scene)
 {
 	struct model *model = &scene->model;
@@ -59,7 +60,10 @@ static void reopen_and_verify(struct scene *scene)
 	model->disk = &scene->disk;
 }
 
-/* Returns a possible state if the machine dies now. */
+/*
+ * Make a possible state of the disk after a crash at this moment, open it, and compare it with the
+ * model.
+ */
 static void check_crash(struct scene *scene, struct dice *dice)
 {
 	struct model *model = malloc(sizeof(*model));
@@ -75,8 +79,8 @@ static void check_crash(struct scene *scene, struct dice *dice)
 }
 
 /*
- * Make runs in which any one call of the disk fails once with `error`. After a refusal without loss
- * the journal works as before.
+ * Make runs, and in each run let another call of the disk fail once with `error`. If the failure
+ * lost no data, the journal must work on as before.
  */
 static void fail_everywhere(uint64_t seed, int error)
 {
@@ -118,7 +122,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* Another test refuses the first sync, which open makes. */
+	/* Another test fails the first sync, which open makes. */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
@@ -135,7 +139,10 @@ START_TEST(kth_sync_that_fails_is_final)
 			expect(model->journal->failed == -EIO);
 			expect(timerhub_journal_put(model->journal, 0, 0, NULL, 0, &id) == -EIO);
 			expect(timerhub_journal_cancel(model->journal, 1) == -EIO);
-			/* The journal writes no more, but delivers the tasks in memory. */
+			/*
+			 * After the failed sync the journal writes no more, but delivers the tasks
+			 * that it has in memory.
+			 */
 			expect_eq(scene->disk.syncs, scene->disk.sync_fails);
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
 			expect_eq(task.id, 1);
@@ -149,9 +156,9 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * The machine continues, and only the process ends. The bytes of the failed sync can be read from
- * memory, but are not on the disk. If an open took these bytes for stable, the log would have a
- * hole after a crash.
+ * After a failed sync only the process ends, and the machine continues. Reads then return the bytes
+ * of the failed sync from the page cache, but the bytes are not on the disk. If an open treated
+ * these bytes as stable, the log would have a hole after a crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -218,7 +225,7 @@ static void put_bytes(struct timerhub_journal *journal, size_t count, int wanted
 	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, count, NULL) == wanted, true);
 }
 
-/* Zeros ahead work: a record changes neither the file's size nor its blocks. */
+/* With zeros ahead, a record must change neither the file's size nor its blocks. */
 START_TEST(records_are_written_over_zeros_that_are_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -237,7 +244,7 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		expect_eq(file->size, log_last(&journal->log)->bytes + journal->log.ahead);
 		grown += file->size > size;
 	}
-	/* Records of 64 bytes and a header fill four stretches except for 64 bytes. */
+	/* The records of 64 bytes and a header fill four stretches of zeros except for 64 bytes. */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
 	scene_free(scene);
@@ -254,19 +261,21 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
 	/*
-	 * The disk also needs room for the record that ends the task, and for a step of the spare.
+	 * The disk also needs room for the record that ends the task, and for the growth of the
+	 * spare file by one step.
 	 */
 	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
 	expect_eq(sim_bytes(disk), disk->space);
 	expect_eq(journal->log.ahead, 0);
 	expect_eq(log_disk_bytes(&journal->log), disk->space);
-	/* The journal does not try again at once. */
+	/* After the disk has room again, the journal does not write zeros at once. */
 	disk->space += 1024;
 	put_bytes(journal, 8, 0);
 	expect_eq(journal->log.ahead, 0);
 	/*
-	 * Now the disk is full. When it has room again, zeros are written again after some records.
+	 * Fill the disk. When the disk has room again, the journal writes zeros again after some
+	 * records.
 	 */
 	disk->space = sim_bytes(disk);
 	put_bytes(journal, 100, -ENOSPC);
@@ -282,7 +291,10 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 }
 END_TEST
 
-/* A copy-on-write disk may refuse a write over zeros. Without zeros the journal works as before. */
+/*
+ * A copy-on-write disk may refuse a write over zeros. The journal must then give up its zeros, and
+ * work without zeros.
+ */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
 	struct scene *scene = scene_new(1);
@@ -311,7 +323,10 @@ static int refuse_truncate(struct disk *disk, int file, uint64_t bytes)
 	return -ENOSPC;
 }
 
-/* The bytes of the write cannot be cut off, so the journal writes no more and returns -EIO. */
+/*
+ * If the bytes of a refused write cannot be cut off, the journal must write no more and return
+ * -EIO.
+ */
 START_TEST(refused_write_that_cannot_be_cut_off_is_final)
 {
 	struct scene *scene = scene_new(1);
@@ -369,7 +384,10 @@ END_TEST
 
 /* ---- a full disk ---- */
 
-/* Only a task's end gives room again, so the disk must always take that. */
+/*
+ * Only the end of a task frees room on a full disk. Therefore the journal must always be able to
+ * write the end of a task.
+ */
 START_TEST(every_task_can_be_ended_on_a_full_disk)
 {
 	struct dice dice = dice_new(11);
@@ -402,14 +420,17 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		expect_eq(timerhub_journal_stats(journal, &stats), 0);
 		expect_eq(stats.tasks, 0);
 		expect_eq(stats.disk_full > 0, result == -ENOSPC);
-		/* After the end of a task the journal accepts puts again. */
+		/* After the ends of the tasks the journal accepts puts again. */
 		expect_eq(timerhub_journal_put(journal, HOUR, 0, data, 10, NULL), 0);
 		scene_free(scene);
 	}
 }
 END_TEST
 
-/* The done of a periodic task ends no task, so it may not use the reserved room. */
+/*
+ * The done of a periodic task ends no task. Therefore it must not use the room reserved for ends of
+ * tasks.
+ */
 START_TEST(done_of_a_periodic_task_waits_for_room)
 {
 	struct scene *scene = scene_new(1);
@@ -428,7 +449,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
-	/* The worker still has the task, and the due time is the old one. */
+	/* After the refused done, the worker still has the task, and its due time is unchanged. */
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.taken, 1);
 	test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
@@ -436,7 +457,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	expect_eq(task.attempts, 2);
 	scene->disk.space = UINT64_MAX / 2;
 	expect_eq(timerhub_journal_done(journal, &task), 0);
-	/* The task's end is accepted although the disk is full. */
+	/* The journal accepts the task's end although the disk is full. */
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_cancel(journal, put.id), 0);
 	scene_free(scene);
@@ -461,7 +482,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 	expect_eq(after.batches, before.batches);
 	expect_eq(after.records, before.records);
 	expect_eq(after.disk_full, before.disk_full + 1);
-	/* A batch that keeps one record is written. */
+	/* The journal writes a batch of which only one record is not refused. */
 	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(timerhub_journal_stats(journal, &after), 0);
@@ -474,8 +495,8 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 END_TEST
 
 /*
- * A file without a name is lost at close. So no change is accepted, with -EIO, since -ENOENT means
- * a missing task.
+ * If the journal's files are deleted, they are lost when the journal is closed. Therefore the
+ * journal must refuse all changes. It returns -EIO, because -ENOENT means a missing task.
  */
 START_TEST(journal_whose_files_are_gone_says_so)
 {
@@ -494,7 +515,10 @@ START_TEST(journal_whose_files_are_gone_says_so)
 }
 END_TEST
 
-/* Errors of the disk that have another meaning for a caller. */
+/*
+ * The disk returns errors that have another meaning for a caller. The journal must return -EIO in
+ * their place.
+ */
 START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 {
 	static const int errors[] = { -ENOENT, -EBUSY,  -EAGAIN, -EINVAL, -EMSGSIZE,
@@ -517,8 +541,8 @@ START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 				result = timerhub_journal_put(journal, HOUR, 0, data, 1000, NULL);
 			expect_context("error, operation", (uint64_t)-errors[i], after);
 			/*
-			 * If the disk refuses only the watermark or the spare, the journal works
-			 * on.
+			 * If the disk refuses only a write of the watermark or of the spare file,
+			 * the journal works on.
 			 */
 			expect(result == 0 || result == -EIO);
 			expect_eq(journal->failed < 0, result < 0);
@@ -529,7 +553,7 @@ END_TEST
 
 /* ---- a refused put ---- */
 
-/* No refused change appears later, even if the machine dies right after the refusal. */
+/* A refused put must not appear later, even if the machine crashes right after the refusal. */
 START_TEST(refused_put_does_not_come_back_after_a_crash)
 {
 	struct dice dice = dice_new(4);
@@ -557,7 +581,10 @@ END_TEST
 
 /* ---- keys ---- */
 
-/* A second put of the key waits, because the key exists only when the first put is stable. */
+/*
+ * A key exists only when its put is stable. While the put is in flight, a second put of the key
+ * must wait.
+ */
 START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -575,14 +602,14 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	scene->model.stretch_bytes = 0;
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	put_bytes(journal, 10, 0); /* the spare has room now */
+	put_bytes(journal, 10, 0); /* from here on the spare file has room */
 	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
-	/* The first one is refused, so the second one is made. */
+	/* The disk refuses the first put of the key, so the second put succeeds. */
 	model_gather(journal, &first, task_new(&record));
-	/* The put has not returned yet. */
+	/* The first put is not stable, so the key is not found. */
 	expect(timerhub_journal_find(journal, "key", 3, &id) == -ENOENT);
 	expect(timerhub_journal_peek(journal, 2, &info, NULL, 0) == -ENOENT);
-	/* A submit does not wait for the put. */
+	/* A submit of the key does not wait for the put in flight, but returns -EAGAIN. */
 	expect(timerhub_journal_submit(journal, &again, 1, 7) == -EAGAIN);
 	expect_eq(journal->arriving, 1);
 	scene->disk.fail_at = scene->disk.operations + 1;
@@ -590,7 +617,7 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
 	expect(first.transaction.result == -ENOSPC);
 	expect_eq(id, 3);
-	/* The second put is stable, so a third put of the key is refused. */
+	/* The second put is stable, so the journal refuses a third put of the key. */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);
@@ -602,7 +629,7 @@ END_TEST
 
 /* ---- leases ---- */
 
-/* A writer that blocks in a sync cannot end a lease. The thread in take ends the lease. */
+/* A writer that blocks in a sync cannot end a lease. The thread in take must end the lease. */
 START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
@@ -619,15 +646,15 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 		test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
 	}
-	/* The fd becomes readable at the end of the lease. */
-	expect_eq(timerhub_journal_fd(journal), -1); /* the test's timer has no fd */
+	/* At the end of the lease the fd would become readable. */
+	expect_eq(timerhub_journal_fd(journal), -1); /* the simulated timer has no fd */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect_eq(scene->model.timer.set_ns,
 	          scene->model.timer.wall_ns + scene->model.config.lease_ns);
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + HOUR);
 	test_timer_pass(&scene->model.timer, HOUR);
-	/* A taker sleeps on the timer only until the lease ends. */
+	/* A thread in take sleeps on the timer only until the lease ends. */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	end_ns = scene->model.timer.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
@@ -636,7 +663,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 }
 END_TEST
 
-/* A touch waits for the outcome of its worker's submit. */
+/* If a change of the task is in flight, a touch must wait for the outcome of the change. */
 START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 {
 	struct scene *scene = scene_new(1);
@@ -651,7 +678,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	put_bytes(journal, 10, 0);
 	test_timer_pass(&scene->model.timer, HOUR);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* The disk refuses the change, and the worker keeps the task until the lease ends. */
+	/* If the disk refuses the change, the worker keeps the task until the lease ends. */
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
@@ -659,7 +686,9 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	expect(completion.result == -ENOSPC);
 	test_timer_pass(&scene->model.timer, 3 * HOUR - 1);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-	/* When the disk has the change, the delivery is over, and the next worker gets the task. */
+	/*
+	 * If the disk accepts the change, the delivery is over, and the next worker gets the task.
+	 */
 	scene->disk.space = UINT64_MAX / 2;
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	expect(timerhub_journal_touch(journal, &task, HOUR) == -ENOENT);
@@ -705,7 +734,10 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 				          0);
 			}
 			check_bound(journal, &scene->disk);
-			/* The bound also holds while there are two copies of a task. */
+			/*
+			 * The bound of the size must also hold while the log has two copies of a
+			 * task.
+			 */
 			live = live > journal->tasks.live_bytes ? live : journal->tasks.live_bytes;
 			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
 			scene->disk.peak = 0;
@@ -717,7 +749,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 }
 END_TEST
 
-/* End all these tasks in one batch. */
+/* End the `count` tasks in one batch. */
 static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids, unsigned count)
 {
 	struct timerhub_journal_change changes[TIMERHUB_JOURNAL_CHANGES_MAX] = { 0 };
@@ -749,8 +781,8 @@ START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
 END_TEST
 
 /*
- * Every byte of the first segment goes bad while the journal is open. The tasks are still in
- * memory.
+ * The first segment becomes unreadable while the journal is open. The tasks are still in memory, so
+ * the journal must write them again.
  */
 START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 {
@@ -758,7 +790,7 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 	unsigned healed = 0;
 
 	for (unsigned round = 0; round < scaled(200); round++) {
-		/* Most tasks of this run stay live. */
+		/* In a run with this seed most tasks stay live. */
 		struct scene *scene = scene_new(dice_roll(&dice) | 2);
 		struct model *model = &scene->model;
 		struct sim_file *file;
@@ -774,7 +806,8 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		segment_name(name, model->journal->log.segments[0].number);
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
-		file->now[SEGMENT_HEADER_BYTES] ^= 2; /* the byte may be the same as before */
+		file->now[SEGMENT_HEADER_BYTES] ^=
+			2; /* the byte may have its old value after the earlier damage */
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
 
@@ -822,7 +855,7 @@ START_TEST(compaction_that_is_held_up_says_why)
 	expect_eq(journal->stats.held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
 	expect_lt(0, journal->stats.segments_dropped);
 	check_bound(journal, &scene->disk);
-	/* The disk refuses to remove files. */
+	/* Let the disk refuse to remove files. */
 	dropped = journal->stats.segments_dropped;
 	ops.unlink = refuse_unlink;
 	scene->disk.disk.ops = &ops;
@@ -850,7 +883,7 @@ START_TEST(compaction_costs_no_task_and_no_attempt)
 		expect_eq(model_open(&scene->model), 0);
 		while (scene->model.count < MODEL_TASKS - 10)
 			model_step(&scene->model);
-		/* Put many tasks that end soon. */
+		/* Put many tasks, and end each of them soon. */
 		for (unsigned i = 0; i < 400; i++) {
 			uint64_t id = 0;
 
@@ -889,7 +922,7 @@ START_TEST(ids_are_never_used_again)
 }
 END_TEST
 
-/* No record is left that names the highest id: a segment's header has to remember it. */
+/* If no record with the highest id is left, the header of a segment must have this id. */
 START_TEST(ids_are_remembered_when_their_records_are_gone)
 {
 	struct scene *scene = scene_new(8);

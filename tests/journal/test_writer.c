@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests which thread writes to the disk, and when. A caller writes its own change, without a signal
- * or a cancellation in between. After this batch a caller of the next batch writes. The keeper
- * writes changes that no caller waits for, and compacts. A delivery's record is written with the
- * next change, or some milliseconds later. The simulated disk can delay a sync, and only the test
- * advances the clock.
+ * Tests which thread writes to the disk, and when. A caller writes its own change, and no signal or
+ * cancellation interrupts the write. After this batch, a caller of the next batch writes. The
+ * keeper thread writes changes for which no caller waits, and compacts. The journal writes a
+ * delivery's record with the next change, or some milliseconds later. The simulated disk can delay
+ * a sync, and only the test advances the clock.
  */
 #include <errno.h>
 #include <journal/journal.h>
@@ -18,7 +18,8 @@
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-static struct disk_ops ops; /* the simulated disk's, except write and sync */
+static struct disk_ops
+	ops; /* the calls of the simulated disk, with another write and another sync */
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
 
@@ -27,12 +28,12 @@ static struct {
 	_Atomic(uint64_t) now_ns;
 } clocks;
 
-/* Counts of the writing thread, and orders to this thread. */
+/* The following variables count the writes, and control the writing thread. */
 static atomic_uint writes;
-static atomic_ulong written_by; /* the thread of the last sync */
-static atomic_bool masked;      /* no signal could have run a handler in the last sync */
-static atomic_bool held;        /* syncs wait */
-static atomic_bool in_sync;     /* a sync waits */
+static atomic_ulong written_by; /* thread that made the last sync */
+static atomic_bool masked;      /* signals were blocked during the last sync */
+static atomic_bool held;        /* if set, each sync waits */
+static atomic_bool in_sync;     /* set while a sync waits */
 
 /* ---- clock and disk ---- */
 
@@ -78,7 +79,7 @@ static int hold_sync(struct disk *disk, int file)
 	atomic_store(&written_by, (unsigned long)pthread_self());
 	atomic_store(&in_sync, true);
 	while (atomic_load(&held))
-		sleep_ns(LOOK_NS); /* a cancellation point, as fdatasync() is */
+		sleep_ns(LOOK_NS); /* like fdatasync(), sleep_ns() is a cancellation point */
 	atomic_store(&in_sync, false);
 	return sim_ops->sync(disk, file);
 }
@@ -136,7 +137,7 @@ static bool is_writing(void)
 	return is;
 }
 
-/* Returns whether no thread writes and the keeper sleeps. */
+/* Returns whether no thread writes to the disk and the keeper sleeps. */
 static bool is_at_rest(void)
 {
 	bool rests;
@@ -147,7 +148,7 @@ static bool is_at_rest(void)
 	return rests;
 }
 
-/* Wait until the state lasts, so that the next change finds no thread that writes. */
+/* Wait until no thread writes and the keeper sleeps, and does not wake again. */
 static void await_rest(void)
 {
 	while (!is_at_rest())
@@ -181,7 +182,7 @@ static void *put_one(void *id)
 	return NULL;
 }
 
-/* A caller that leads is held back in its sync. */
+/* Start a caller that writes the batch (the leader), and hold the leader in its sync. */
 static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 {
 	await_rest();
@@ -193,7 +194,7 @@ static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 	expect(is_writing());
 }
 
-/* A caller adds its change while another leads. */
+/* Start a caller that adds its change to the open batch while the leader is in its sync. */
 static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 {
 	bool gathered = false;
@@ -206,7 +207,10 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	}
 }
 
-/* `waiting` callers add changes while another leads. One of these callers writes for all. */
+/*
+ * `count` callers add changes while the leader is in its sync. One of these callers must then write
+ * all of the changes.
+ */
 static void another_leads_next(unsigned count)
 {
 	uint64_t first = 0, ids[2] = { 0 };
@@ -215,7 +219,7 @@ static void another_leads_next(unsigned count)
 
 	begin(0);
 	hold_leader(&leader, &first);
-	/* Another change of that task would wait for the batch that is written out now. */
+	/* A change of the leader's task would have to wait for the leader's batch. */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);
@@ -230,10 +234,10 @@ static void another_leads_next(unsigned count)
 		expect_eq(ids[i], 2 + i);
 		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
 	}
-	/* The changes are in one batch, and the keeper is not needed. */
+	/* All changes are in one batch, and the keeper wrote none. */
 	expect_eq(stats().batches, 2);
 	expect(by_follower);
-	/* When no caller waits, the next caller leads at once. */
+	/* If no caller waits, the next caller writes its own change at once. */
 	await_rest();
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
@@ -247,7 +251,10 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 }
 END_TEST
 
-/* With a delivery, the keeper waits until it is time to write it, and the clock stands still. */
+/*
+ * Check that the keeper writes a submitted change. With a delivery, the keeper is already waiting
+ * until the time to write the delivery's record, and the clock stands still.
+ */
 static void keeper_writes_what_is_submitted(bool with_delivery)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
@@ -278,7 +285,7 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 }
 END_TEST
 
-/* Several threads put and one submits. Each batch must have a leader. */
+/* Several threads put tasks and one thread submits changes. A thread must write each batch. */
 START_TEST(a_batch_is_always_written)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
@@ -310,14 +317,17 @@ START_TEST(a_batch_is_always_written)
 }
 END_TEST
 
-/* A failed wait or wake is normal here, and must not change errno. */
+/*
+ * The system call of a wait or a wake may fail as part of its normal work. The failure must not
+ * change errno.
+ */
 START_TEST(eventcounts_leave_errno_alone)
 {
 	struct eventcount eventcount = { 0 };
 
 	errno = EXDEV;
 	eventcount_set(&eventcount, 1);
-	/* The number has changed, so the kernel returns EAGAIN. */
+	/* The number of the eventcount has changed, so the kernel returns EAGAIN. */
 	eventcount_wait(&eventcount, 0, UINT64_MAX);
 	expect_eq(errno, EXDEV);
 	eventcount_wait(&eventcount, 1, 1000); /* ETIMEDOUT */
@@ -357,7 +367,7 @@ START_TEST(a_delivery_is_written_with_the_next_change)
 	(void)put(10);
 	before = stats();
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* No thread writes the record of a delivery at once. */
+	/* No thread writes the delivery's record at once. */
 	expect(!is_writing());
 	expect_eq(timerhub_journal_done(journal, &task), 0);
 	expect_eq(stats().records, before.records + 2);
@@ -376,7 +386,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* As long as the test's clock stands still, no thread writes the record. */
+	/* While the test's clock stands still, no thread writes the delivery's record. */
 	sleep_ns(30 * MS);
 	expect_eq(atomic_load(&writes), before);
 	atomic_fetch_add(&clocks.now_ns, SEC);
@@ -385,14 +395,14 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	await_rest();
 	lock_take(&journal->lock);
 	expect(state_open_batch(journal)->used == 0);
-	/* The keeper does not wake again and again. */
+	/* The keeper has no record to write later, so it does not wake again and again. */
 	expect(journal->flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();
 }
 END_TEST
 
-/* Deliveries fill the batch, and no caller asks for it until a change needs room. */
+/* If records of deliveries fill the batch and a change needs room, the batch must be written. */
 START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 {
 	struct timerhub_task task;
@@ -469,7 +479,7 @@ START_TEST(leases_end_although_no_call_is_made)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* When the delivery is written, the keeper has nothing else to wake up for. */
+	/* After it has written the delivery's record, the keeper has no reason to wake. */
 	atomic_fetch_add(&clocks.now_ns, 20 * MS);
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);
