@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares the hub with all its parts. Four files have the public calls. open.c opens and closes
- * hubs, open_queue.c opens and closes queues, submit.c arms, re-arms and cancels timers, and
+ * hubs, open_queue.c opens and closes queues, arm_cancel.c arms, re-arms and cancels timers, and
  * drain_dispatch.c delivers events.
  */
 #ifndef TIMERHUB_HUB_H

@@ -9,7 +9,7 @@
  * fork().
  *
  * Invariant: `file_lock_places` lists every locked file, except a file that a file_lock_take() in
- * progress will unlock again. The lock is tested by tests/journal/test_file_lock.c.
+ * progress will unlock again. The lock is tested by tests/journal/test_lock_after_fork.c.
  */
 #define _GNU_SOURCE
 #include "journal/file_lock.h"

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "journal/delivery_policy.h"
 #include "journal/keeper.h"
+#include "journal/leases.h"
 #include "journal/replay.h"
 #include "journal/writer.h"
 

@@ -11,7 +11,7 @@
 
 #include <signal.h>
 
-#include "journal/delivery_policy.h"
+#include "journal/leases.h"
 #include "journal/writer.h"
 
 #define THREAD_NAME "timerhub-keeper"

@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "journal/delivery_policy.h"
+#include "journal/leases.h"
 
 /* ---- check a transaction; the lock is held ---- */
 

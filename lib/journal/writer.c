@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "journal/delivery_policy.h"
+#include "journal/leases.h"
 #include "journal/transaction.h"
 
 #define WAKE_FEW 2

@@ -8,7 +8,7 @@
 #define RELAY_RELAY_H
 
 #include "journal/fork_check.h"
-#include "relay/shard.h"
+#include "relay/shard_thread.h"
 
 struct timerhub_relay {
 	struct shared shared;

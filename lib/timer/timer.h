@@ -143,7 +143,7 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 	return true;
 }
 
-/* ---- a caller's decisions: submit.c ---- */
+/* ---- a caller's decisions: arm_cancel.c ---- */
 
 /* The checked arguments of an arming call, with the deadline computed. */
 struct timer_arming {

@@ -20,7 +20,7 @@ fn=clock_gettime
 10 1000
 
 ob=/build/libtimerhub.so.1
-fl=submit.c
+fl=arm_cancel.c
 fn=timerhub_arm
 20 7
 cob=/lib/libc.so.6

@@ -2,7 +2,7 @@
 /*
  * Declares the parts that all test programs share: a runner of tests, seeded dice, cheap
  * assertions, a clock, and threads. The harness uses no part of the library. rig.h opens hubs,
- * and process.h reads the state of the process.
+ * and process_usage.h reads the state of the process.
  *
  * TIMERHUB_TEST_SEED     seed of every random choice; every run prints its seed
  * TIMERHUB_TEST_LENGTH   factor by which the program runs longer than in CI (default 1)

@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "harness.h"
-#include "process.h"
+#include "process_usage.h"
 #include "uring_allowed.h"
 
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include <harness.h>
-#include <process.h>
+#include <process_usage.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;

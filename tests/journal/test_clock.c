@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "model.h"
-#include "process.h"
+#include "process_usage.h"
 #include "wall_clock.h"
 
 #define DAY (24 * HOUR)

@@ -19,7 +19,7 @@ import time
 
 from protocol import Queue, make
 from redis_server import ARRIVES, RedisError, Server
-from way import Way
+from slow_proxy import SlowProxy
 
 NAME = "failover"
 QUIET = "quiet"
@@ -80,7 +80,7 @@ def check_bell(redis, number):
 
 def check_asked(victim, facts, times, dice):
     one, other = Member(), Member()
-    way = Way(f"{one.server.folder}/way.sock", one.server.address)
+    way = SlowProxy(f"{one.server.folder}/way.sock", one.server.address)
     environment = os.environ | {"REDIS_URL": f"unix:{way.path}", "HORIZON_MS": "60000"}
     make(victim, QUIET, one.server.address)
     Queue(one.redis, QUIET).call("create", "lease_us", 10**9)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include <relay/error_reply.h>
-#include <relay/shard.h>
+#include <relay/shard_thread.h>
 
 #include "harness.h"
 

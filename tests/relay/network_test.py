@@ -21,7 +21,7 @@ import time
 
 from protocol import Queue, make
 from redis_server import ARRIVES, Server
-from way import Way
+from slow_proxy import SlowProxy
 
 NAME = "network"
 RELAYS = 3
@@ -37,7 +37,7 @@ class Relay:
     """One process, and its way to the server."""
 
     def __init__(self, victim, server, number, delay_s):
-        self.way = Way(f"{server.folder}/way-{number}.sock", server.address, delay_s)
+        self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address, delay_s)
         self.process = subprocess.Popen(
             [victim, "--serve", NAME],
             env=os.environ | {"REDIS_URL": f"unix:{self.way.path}", "HORIZON_MS": "60000"})

@@ -8,7 +8,7 @@ import threading
 import time
 
 
-class Way:
+class SlowProxy:
     """
     Listens on a unix socket and carries bytes. New connections go to `target`. While `up` or `down`
     is False, nothing of that direction arrives any more on the connections that there are: no end

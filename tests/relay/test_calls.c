@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include <harness.h>
-#include <process.h>
+#include <process_usage.h>
 
 #include <relay/error_reply.h>
 #include <relay/keys.h>

@@ -5,7 +5,7 @@
  * are points on the wall clock, and no callback may come before the deadline of its timeout.
  */
 #include "harness.h"
-#include "process.h"
+#include "process_usage.h"
 #include "wall_clock.h"
 
 #include <timerhub_loop.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "hub_check.h"
-#include "process.h"
+#include "process_usage.h"
 
 /* The largest slack of a timer that the hub can store. */
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)

@@ -6,7 +6,7 @@
  * consumer that clears the notifier or blocks.
  */
 #include "harness.h"
-#include "process.h"
+#include "process_usage.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -18,7 +18,7 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 #include "hub_check.h"
-#include "process.h"
+#include "process_usage.h"
 
 #define GATHER_NS (250 * US)
 #define CROWD 128

@@ -57,7 +57,7 @@ var (
 	delivered int64
 )
 
-// record is the part of a connection that a message touches; see records.h.
+// record is the part of a connection that a message touches; see embedding_objects.h.
 type record struct {
 	messages uint64
 	_        [31]uint64

@@ -58,7 +58,7 @@ struct subject_setup {
 	bool epoll;      /* the consumer polls with epoll, if the service allows this */
 	bool delay_queue; /* the consumer may take from the data structure itself */
 	bool bare;        /* the subject is opened and closed without arming a timer */
-	bool records;     /* each timer is in the record of a connection, see records.h */
+	bool records;     /* each timer is in the record of a connection, see embedding_objects.h */
 };
 
 struct subject_counts {

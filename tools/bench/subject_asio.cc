@@ -12,7 +12,7 @@
 #include <chrono>
 #include <new>
 
-#include "records.h"
+#include "embedding_objects.h"
 
 namespace
 {

@@ -8,8 +8,8 @@
 #include <ev.h>
 
 #include "clocks.h"
+#include "embedding_objects.h"
 #include "mailbox.h"
-#include "records.h"
 
 static struct ev_loop *loop;
 static ev_async async;

@@ -15,7 +15,7 @@
 #include <event2/thread.h>
 
 #include "clocks.h"
-#include "records.h"
+#include "embedding_objects.h"
 
 static struct event_base *base;
 static struct common {

@@ -8,8 +8,8 @@
 #include <uv.h>
 
 #include "clocks.h"
+#include "embedding_objects.h"
 #include "mailbox.h"
-#include "records.h"
 
 static uv_loop_t loop;
 static uv_async_t async;

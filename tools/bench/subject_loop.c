@@ -4,7 +4,7 @@
  * and a tick is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers of
  * the hub. "timerhub-loop-alone" has no hub. Both loops block on the loop's descriptor.
  */
-#include "records.h"
+#include "embedding_objects.h"
 #include "timerhub_loop.h"
 
 static struct timerhub_loop *loop;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "records.h"
+#include "embedding_objects.h"
 #include "timerhub.h"
 
 #define EVENTS_MAX 256

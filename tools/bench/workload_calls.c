@@ -24,7 +24,7 @@
  */
 #include "callers.h"
 #include "clocks.h"
-#include "records.h"
+#include "embedding_objects.h"
 #include "workload_list.h"
 #include "workload_steps.h"
 

@@ -10,8 +10,8 @@
  */
 #include "allocations.h"
 #include "clocks.h"
+#include "embedding_objects.h"
 #include "randoms.h"
-#include "records.h"
 #include "workload_list.h"
 #include "workload_steps.h"
 

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "embedding_objects.h"
 #include "mailbox.h"
 #include "randoms.h"
-#include "records.h"
 
 static const struct subject *opened; /* the open subject, or its mailbox */
 static struct subject_setup setup;

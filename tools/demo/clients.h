@@ -7,7 +7,7 @@
 #ifndef DEMO_CLIENTS_H
 #define DEMO_CLIENTS_H
 
-#include "heartbeat_times.h"
+#include "send_calendar.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>

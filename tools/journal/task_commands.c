@@ -246,8 +246,7 @@ static int complain_of_change(const char *task, int error, uint32_t op)
 		return no_such_task(task);
 	if (error == -ENOENT || error == -EBUSY) {
 		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", task,
-		              error == -ENOENT ? "there is no such parked task"
-		                               : "parked; use revive");
+		              error == -ENOENT ? "no such task is parked" : "parked; use revive");
 		return REFUSED;
 	}
 	return tool_complain(task, error);

@@ -123,7 +123,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("environment", argc, argv);
+	rigs_begin("open_options", argc, argv);
 	/*
 	 * The first call of uring_refused() decides whether io_uring is refused in this program, so
 	 * that AUTO chooses the same sleeper in all tests.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks at the process of a test from outside: its descriptors and its data in /proc. */
-#ifndef TESTS_PROCESS_H
-#define TESTS_PROCESS_H
+#ifndef TESTS_PROCESS_USAGE_H
+#define TESTS_PROCESS_USAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Runs the program of a page a second time, and compares its output with the page.
 
-Usage: check_again.py journal PROGRAM    timerhub-journal(7): killed once its order is on disk
-       check_again.py relay PROGRAM      timerhub-relay(7): by with_server.py
+Usage: check_second_run.py journal PROGRAM    timerhub-journal(7): killed once its order is on disk
+       check_second_run.py relay PROGRAM      timerhub-relay(7): by with_server.py
 
 Prints complaints, and exits with status 1 if there are any.
 """

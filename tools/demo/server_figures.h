@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The server under load is a child process that prints its figures on a pipe. */
-#ifndef DEMO_SERVER_UNDER_LOAD_H
-#define DEMO_SERVER_UNDER_LOAD_H
+#ifndef DEMO_SERVER_FIGURES_H
+#define DEMO_SERVER_FIGURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

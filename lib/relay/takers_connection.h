@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads tasks for waiting takers, by a blocking XREADGROUP on the takers' connection. Only the
- * shard's thread calls the functions of taker.h.
+ * shard's thread calls the functions of takers_connection.h.
  */
-#ifndef RELAY_TAKER_H
-#define RELAY_TAKER_H
+#ifndef RELAY_TAKERS_CONNECTION_H
+#define RELAY_TAKERS_CONNECTION_H
 
 #include "relay/link.h"
 #include "relay/request.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides which task is delivered next, how long its lease lasts, and whether a worker's answer is
- * still valid. The caller of each function in delivery_policy.h holds the journal's lock.
+ * still valid. The caller of each function in leases.h holds the journal's lock.
  */
-#ifndef JOURNAL_DELIVERY_POLICY_H
-#define JOURNAL_DELIVERY_POLICY_H
+#ifndef JOURNAL_LEASES_H
+#define JOURNAL_LEASES_H
 
 #include "journal/state.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocates the records that contain timers. See records.h. */
-#include "records.h"
+/* Allocates the records that contain timers. See embedding_objects.h. */
+#include "embedding_objects.h"
 
 struct records records;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the functions by which a test reads its process from outside. See process.h. */
-#include "process.h"
+/* Implements the functions by which a test reads its process from outside. See process_usage.h. */
+#include "process_usage.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the server under load as a child process. See server_under_load.h. The load generator's only
+ * Runs the server under load as a child process. See server_figures.h. The load generator's only
  * thread calls these functions. The functions read whole lines only. If the server prints an
  * unknown line, or no line for a long time, the server counts as broken.
  */
-#include "server_under_load.h"
+#include "server_figures.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,13 +6,13 @@
  * due tasks. The thread sleeps until a reply or a bell message comes, a caller wakes the thread, or
  * a deadline is reached. The thread never blocks while it holds the relay's lock.
  */
-#ifndef RELAY_SHARD_H
-#define RELAY_SHARD_H
+#ifndef RELAY_SHARD_THREAD_H
+#define RELAY_SHARD_THREAD_H
 
 #include "relay/mailbox.h"
 #include "relay/pipeline.h"
 #include "relay/serve.h"
-#include "relay/taker.h"
+#include "relay/takers_connection.h"
 
 struct shard {
 	struct shared *shared;

@@ -3,8 +3,8 @@
  * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. For such a build gcc and
  * clang define different macros.
  */
-#ifndef TIMERHUB_SIMULATION_ASAN_H
-#define TIMERHUB_SIMULATION_ASAN_H
+#ifndef TIMERHUB_SIMULATION_WITH_ASAN_H
+#define TIMERHUB_SIMULATION_WITH_ASAN_H
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

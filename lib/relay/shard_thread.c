@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the thread of a shard (shard.h), which is tested in tests/relay by test_calls.c,
- * wire_test.py and kill_test.py.
+ * Implements the thread of a shard (shard_thread.h), which is tested in tests/relay by
+ * test_calls.c, wire_test.py and kill_test.py.
  */
 #define _GNU_SOURCE
-#include "relay/shard.h"
+#include "relay/shard_thread.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the takers' connection (taker.h), which is tested in tests/relay by test_calls.c and
- * wire_test.py.
+ * Implements the takers' connection (takers_connection.h), which is tested in tests/relay by
+ * test_calls.c and wire_test.py.
  */
-#include "relay/taker.h"
+#include "relay/takers_connection.h"
 
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calendar of the next heartbeats. See heartbeat_times.h. The load generator's only
+ * Implements the calendar of the next heartbeats. See send_calendar.h. The load generator's only
  * thread calls these functions. Invariant: a client is in at most one slot, and no slot before the
  * cursor has a client.
  */
-#include "heartbeat_times.h"
+#include "send_calendar.h"
 
 #include <errno.h>
 #include <stdlib.h>

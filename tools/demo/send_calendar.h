@@ -5,8 +5,8 @@
  * the tested code. A heartbeat may be a little early or late, because the judgement of a close uses
  * the time of the real send.
  */
-#ifndef DEMO_HEARTBEAT_TIMES_H
-#define DEMO_HEARTBEAT_TIMES_H
+#ifndef DEMO_SEND_CALENDAR_H
+#define DEMO_SEND_CALENDAR_H
 
 #include <stdint.h>
 

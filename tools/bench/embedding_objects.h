@@ -5,8 +5,8 @@
  * a connection. A workload also accesses another cache line of the record. With setup.records a
  * subject that embeds no timers has records too.
  */
-#ifndef BENCH_RECORDS_H
-#define BENCH_RECORDS_H
+#ifndef BENCH_EMBEDDING_OBJECTS_H
+#define BENCH_EMBEDDING_OBJECTS_H
 
 #include "subject.h"
 

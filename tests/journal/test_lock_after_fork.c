@@ -311,7 +311,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	expect_eq(pthread_atfork(in_fork, NULL, NULL), 0);
-	tests_begin("file_lock", argc, argv);
+	tests_begin("lock_after_fork", argc, argv);
 	tests_add(lock_is_exclusive_in_and_outside_the_process, 60);
 	tests_add(lock_is_free_when_its_holder_is_killed_and_his_child_lives, 60);
 	tests_add(lock_is_free_when_it_was_given_back_and_a_child_lives, 60);
