@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the library's calls that lines on standard input name, for tests that start and stop
- * servers. Each input line is a call and its arguments. Each output line is the result and the
- * outputs. The server is $REDIS_URL.
+ * Makes the calls of the relay's library that lines on standard input name. Tests that start and
+ * stop servers use this program. Each line of input is a call and its arguments. Each line of
+ * output is the call's result and outputs. The environment variable REDIS_URL names the server.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
- * take MS | done | retry MS | touch | release: of the task taken last | stats | check QUEUE
+ * take MS | done | retry MS | touch | release | stats | check QUEUE
+ *
+ * done, retry, touch and release concern the task that was taken last.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,8 +73,8 @@ static int check(const char *queue)
 }
 
 /*
- * Make the call of one line. Returns the result of the call. If `*ret_told` is set, the result was
- * printed already.
+ * Make the call of one line of input. Returns the result of the call. If the function has already
+ * printed the result, `*ret_told` is set.
  */
 static int call(char **words, int *ret_told)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads put, cancel, take and finish tasks while their Redis is killed and started again. The
- * threads record all results. If the server loses no data, the effect of each call that returned 0
- * must last. The program ends when its standard input ends.
+ * Threads put, cancel, take and finish tasks while a test kills the Redis server and starts it
+ * again. The threads record the results of all calls. If the server loses no data, the effect of
+ * each call that returned 0 must last. The program ends when its standard input ends.
  *
  * usage: relay_facts QUEUE
  */
@@ -22,7 +22,7 @@
 
 enum { NOT, SURE, IN_DOUBT };
 
-/* The known state of a task, written by the thread that made the call. */
+/* The known state of a task. The thread that made the last call about the task writes the state. */
 struct fact {
 	uint8_t put;
 	uint8_t ended; /* the task is done or cancelled */
@@ -50,7 +50,10 @@ static void expect(int condition, const char *what, unsigned number, int result)
 	exit(1);
 }
 
-/* The timeout ended before there was a connection, so the request was never sent. */
+/*
+ * Returns whether the result says that no usable connection came within the timeout. The request
+ * was then never sent.
+ */
 static int was_not_sent(int result)
 {
 	return result == -ECONNREFUSED || result == -EHOSTUNREACH || result == -EROFS;
@@ -62,11 +65,11 @@ static void put(unsigned number, uint64_t delay_ns)
 	int result;
 
 	(void)snprintf(id, sizeof(id), "%u", number);
-	set(&facts[number].put, IN_DOUBT); /* the task may be delivered before put returns */
+	set(&facts[number].put, IN_DOUBT); /* the task may be delivered before the put returns */
 	result = timerhub_relay_put(relay, id, delay_ns, 0, &number, sizeof(number), NULL);
 	/*
-	 * No other thread puts this id. So after -EEXIST an earlier sending of this put has made
-	 * the task.
+	 * No other thread puts this id. Therefore -EEXIST means that the relay has sent this put
+	 * before, and the first sending has put the task.
 	 */
 	if (result == 0 || result == -EEXIST)
 		set(&facts[number].put, SURE);

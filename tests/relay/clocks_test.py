@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Clocks that are an hour apart: Redis's alone counts.
+"""Tests clocks that are an hour apart. Only the clock of Redis decides when a task is due.
 
 Usage: clocks_test.py VICTIM OTHER_CLOCK.so [TIMES]
 
-callers  VICTIM, which puts, moves, takes and serves, where the wall clock is an hour ahead or
-         behind, and where the clocks since boot are, in a time namespace if that is permitted: it
-         leads the life that it always leads.
-server   Redis's wall clock is set forward and back by an hour under two relays, TIMES times, and
-         runs 500 ppm fast and slow for TIMES seconds each: what is put comes when it is due by
-         that clock, and not before.
+callers  VICTIM puts, moves, takes and serves tasks while its wall clock is an hour ahead or behind,
+         and while its clocks since boot are, if time namespaces are permitted. Its calls must have
+         their usual results.
+server   While two relays serve, the wall clock of Redis is set forward and back by an hour, TIMES
+         times, and runs 500 ppm fast and slow for TIMES seconds each. Each task must come when it
+         is due by the clock of Redis, and not before.
 """
 
 import os
@@ -33,7 +33,7 @@ def expect(condition, *what):
 
 
 class OtherClock:
-    """The environment of a program whose wall clock is set by set()."""
+    """Makes the environment of a program whose wall clock the method set() sets."""
 
     def __init__(self, library, path):
         self.path = path
@@ -45,7 +45,7 @@ class OtherClock:
             file.write(struct.pack("qqq", ahead_us, fast_ppm, time.time_ns() // 1000))
 
     def date(self):
-        """Seconds since 1970 by this clock."""
+        """Returns the seconds since 1970 by this clock."""
         return int(subprocess.run(["date", "+%s"], env=os.environ | self.environment, check=True,
                                   capture_output=True, text=True).stdout)
 
@@ -90,7 +90,8 @@ def put_and_take(queue, name, delay_us):
 
 
 def check_server(victim, library, times, dice):
-    """The tasks are put to be due before the relays would look by themselves."""
+    """Puts tasks that are due before the next planned poll of the relays, while the clock of Redis
+    is set."""
     clock = OtherClock(library, f"/tmp/timerhub-clock-{os.getpid()}")
     try:
         with Server(environment=clock.environment) as server:
@@ -105,8 +106,8 @@ def check_server(victim, library, times, dice):
                     put_and_take(queue, f"before-{number}", dice.randrange(50_000))
                     queue.put(f"far-{number}", HOUR_US // 2)
                     clock.set(ahead_us + HOUR_US)
-                    # The clock was wrong by half an hour. The task comes at the next look, since no
-                    # put rings.
+                    # The clock was wrong by half an hour. No put wakes a relay, so the task comes
+                    # at the next poll.
                     entries = queue.read(block_ms=1000 * ARRIVES)
                     expect([entry[1] for entry in entries] == [f"far-{number}"], "came", entries)
                     queue.call("done", f"far-{number}")
@@ -127,7 +128,8 @@ def check_server(victim, library, times, dice):
 
 
 def check_drift(clock, queue, seconds):
-    """Redis's clock runs fast, then slow: returns how late tasks were at most, by what ppm."""
+    """Lets the clock of Redis run fast and then slow. Returns the largest lateness of tasks for
+    each drift in ppm."""
     late = {}
     for ppm in (500, -500):
         clock.set(0, ppm)
@@ -136,7 +138,7 @@ def check_drift(clock, queue, seconds):
             name = f"drift-{ppm}-{number}"
             due = put_and_take(queue, name, 200_000)
             late[ppm] = max(late[ppm], queue.now() - due)
-        # No bell comes in between. The relay looks by its own clock, seconds after its last look.
+        # No message wakes the relay. The relay polls by its own clock, seconds after its last poll.
         due = put_and_take(queue, f"long-{ppm}", seconds * 10**6)
         late[ppm] = max(late[ppm], queue.now() - due)
     return late

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Other languages without our library: the commands of timerhub-relay(5), and examples/relay.
+"""Tests a queue without the library: the commands of timerhub-relay(5), and examples/relay.
 
 Usage: examples_test.py ROOT VICTIM PYTHON...
 
-VICTIM --serve is the alarm clock. Of the Pythons the first that has redis-py runs the example;
-without one that part is left out, and said so; likewise those of Node and of Go.
+VICTIM --serve is the relay. The first PYTHON that has redis-py runs the example in Python. If no
+PYTHON has it, the test prints that it leaves the example out. The examples in Node and Go are left
+out in the same way.
 """
 
 import os
@@ -18,7 +19,7 @@ import sys
 from redis_server import ARRIVES, Server
 
 QUEUE = "orders"
-NODE_PATHS = os.environ | {"NODE_PATH": "/usr/share/nodejs"}  # where Debian has its packages
+NODE_PATHS = os.environ | {"NODE_PATH": "/usr/share/nodejs"}  # of Debian's packages
 PRINTED = ["order:2: paid in time", "order:1: cancel unless paid, attempt 1",
            "order:3: cancel unless paid, attempt 1", "order:3: cancel unless paid, attempt 2"]
 
@@ -33,7 +34,7 @@ def run(command, environment):
 
 
 def check_page(root, server, environment):
-    """The page's commands, but for the half hour."""
+    """Runs the commands of the manual page, with a shorter delay than half an hour."""
     text = (root / "man/timerhub-relay.5").read_text(encoding="utf-8")
     block = re.search(r"^\.Bd -literal\n(.*?)^\.Ed", text, re.MULTILINE | re.DOTALL)[1]
     script = block.replace(r"\e", "\\").replace("1800000000", "0")
@@ -60,12 +61,12 @@ def check_python(root, pythons, environment):
 
 
 def forget_orders(server):
-    """Their ids would be refused for a minute."""
+    """Deletes the finished ids, because a put of these ids would be refused for a minute."""
     server.client()("DEL", "timerhub:{orders}:past")
 
 
 def check_other(name, command, environment, server):
-    """An example whose program is there: it needs no client that is not packaged."""
+    """Runs an example in another language."""
     if not command:
         print("left out: nothing here runs", name)
         return
@@ -77,7 +78,8 @@ def check_other(name, command, environment, server):
 
 
 def node(root):
-    """The command for orders.js, if Node and node-redis (package node-redis) are here."""
+    """Returns the command that runs orders.js, or None if Node or node-redis (package node-redis)
+    is missing."""
     program = shutil.which("node")
     if not program:
         return None
@@ -87,7 +89,8 @@ def node(root):
 
 
 def go(root, folder):
-    """The command for orders.go, built: it takes the standard library alone."""
+    """Builds orders.go, which needs only the standard library. Returns the command that runs it, or
+    None without Go."""
     program = shutil.which("go")
     if not program:
         return None

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A master whose replica takes its place.
+"""Tests a failover, in which a replica takes the place of its master.
 
 Usage: failover_test.py VICTIM FACTS [TIMES]
 
-asked   FAILOVER, TIMES times there and back, under FACTS, which keeps a book of what it was told:
-        nothing is lost, and no task of a queue that sleeps for a minute waits for that minute.
-killed  the replica is cut off, the master goes on, is killed, and the replica takes its place: what
-        is missing are the last facts, and none that the replica had answered for (WAIT).
+asked   Commands FAILOVER, TIMES times there and back, while FACTS makes calls and records their
+        results. No acknowledged change may be lost. If the relays of a queue sleep for a minute, a
+        new task must not wait for the end of the minute.
+killed  The replica is cut off, the master works on and is killed, and the replica takes its place.
+        Only the last changes may be missing, and no change that the replica has confirmed (WAIT).
 """
 
 import os
@@ -45,7 +46,7 @@ def wait_until(condition, what):
 
 
 class Member:
-    """A server that replicates, or is replicated: that takes a port."""
+    """A server that is a master or a replica. Replication needs a port."""
 
     def __init__(self, *options):
         with socket.socket() as free:
@@ -69,7 +70,8 @@ class Member:
 
 
 def check_bell(redis, number):
-    """A task that is earlier than was promised, put where no relay has been: it is heard of."""
+    """Puts a task before look_by at a server to which no relay was connected. A relay must learn of
+    the task."""
     queue = Queue(redis, QUIET)
     due = queue.put(f"task-{number}", 200_000)[1]
     entries = queue.read(block_ms=1000 * ARRIVES)
@@ -113,11 +115,12 @@ def check_asked(victim, facts, times, dice):
 
 
 def put_until_killed(master, replica, wait):
-    """Which puts were answered; with `wait`, by the replica too."""
+    """Returns the puts that were acknowledged. If `wait` is set, the replica has confirmed them
+    too."""
     queue, answered = Queue(master.server.client(), NAME), []
     for number in range(PUTS):
         if number == PUTS * 3 // 4:
-            replica.redis("REPLICAOF", "127.0.0.1", 1)  # where nobody listens
+            replica.redis("REPLICAOF", "127.0.0.1", 1)  # no server listens on this port
         expect(queue.put(f"task-{number}", "never")[0] == 0, "put")
         if not wait or queue.client("WAIT", 1, 10) == 1:
             answered.append(number)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A Redis whose disk is full: what it has acknowledged stays, what it refuses has no effect.
+"""Tests a Redis server whose disk is full. Acknowledged changes must stay, and refused changes must
+have no effect.
 
 Usage: full_disk_test.py DRIVER
 
 The server's directory is a small file system in memory, which only the server sees. With
-appendfsync everysec the server refuses puts, which the library answers with -EIO, until there is
-room. With always it ends when it cannot write: after a start with room all that was acknowledged is
-there, and no task is half there.
+appendfsync everysec the server refuses puts until the disk has room, and the library returns -EIO.
+With appendfsync always the server ends when it cannot write. After a new start with room, all
+acknowledged changes must be there, and each task must be complete.
 """
 
 import errno
@@ -26,7 +27,8 @@ DATA = "x" * 2000
 
 
 class SmallDisk:
-    """A directory that holds DISK_KB, for programs that are started by prefix."""
+    """A directory with room for DISK_KB. Only programs whose command begins with `prefix` see
+    it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -34,14 +36,14 @@ class SmallDisk:
         self.holder = subprocess.Popen([*NAMESPACE, "sh", "-c", mount], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.is_there = self.holder.stdout.readline() == "mounted\n"
-        # The path as programs outside the namespace see it.
+        # The path of the directory for programs outside the mount namespace.
         self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
         # Enter the root too, because the namespace has another root if the test runs in a chroot.
         self.prefix = ["nsenter", f"--target={self.holder.pid}", "--mount", "--root",
                        *([] if os.geteuid() == 0 else ["--user", "--preserve-credentials"])]
 
     def fill(self):
-        """Leave LEFT_KB."""
+        """Fills the directory until only LEFT_KB are free."""
         with open(self.seen / "ballast", "wb", buffering=0) as ballast:
             try:
                 while True:
@@ -83,7 +85,8 @@ class DiskServer(Server):
 
 
 def put_until_refused(driver, name):
-    """Returns how many puts were acknowledged, and the first other answer."""
+    """Puts tasks until a put is refused. Returns the number of acknowledged puts, and the result of
+    the refused put."""
     for number in range(DISK_KB):
         result = driver("put", f"{name}-{number}", 3600_000, DATA)
         if result != 0:
@@ -93,7 +96,8 @@ def put_until_refused(driver, name):
 
 
 def check_kept(server, name, acknowledged, in_doubt):
-    """All that were acknowledged are there whole, and at most those in doubt beside them."""
+    """Checks that all acknowledged tasks are complete, and that other tasks are there only if their
+    puts are in doubt."""
     queue = Queue(server.client(), QUEUE)
     there = [queue.client("HEXISTS", queue.prefix + "task", f"{name}-{number}")
              for number in range(acknowledged + in_doubt)]
@@ -114,7 +118,7 @@ def check_everysec():
         wait_until(lambda: driver("put", "later", 0, "x") in (0, -errno.EEXIST), "a put with room")
         expect(driver("take", 60_000)[1] == "later", "another task came")
         expect(driver("done") == 0, "done")
-        server.kill()  # what it could not write at first is in the file now
+        server.kill()  # the server has now written the changes that it could not write before
         server.start()
         check_kept(server, "first", kept, 1)
         driver.close()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Holds timerhub.lua to the model of model.py, step by step, on a real Redis.
+"""Compares timerhub.lua on a real Redis server with the model of model.py, step by step.
 
 Usage: functions_test.py TIMERHUB_LUA STEPS [SEED]
 
-A step is a random call, by a random relay, producer or consumer, or the passing of time, which is a
-key here. Its answer must be the model's; after each step the keys must agree with each other, and
-every fiftieth time with everything that the model has. Exits with status 1 at the first difference.
+A step is a random call of a random relay, producer or consumer, or a change of the time, which is a
+key in this test. The reply to a call must be the reply of the model. After each step the keys must
+agree with each other, and after every fiftieth step with the whole model. The exit status is 1
+after the first difference.
 """
 
 import collections
@@ -38,7 +39,7 @@ HORIZON, GRACE = 10_000_000, 100_000
 
 
 class Difference(Exception):
-    """The functions and the model disagree."""
+    """A reply or a key differs from the model."""
 
 
 def expect(condition, *what):
@@ -47,7 +48,8 @@ def expect(condition, *what):
 
 
 def small_library(path):
-    """The text with the model's bounds, and a clock that is a key."""
+    """Returns the text of timerhub.lua with the bounds of the model, and with a key as the
+    clock."""
     text = library(path, QUEUE + "clock")
     for name, value in SMALL.items():
         line = next(line for line in text.splitlines()
@@ -60,7 +62,7 @@ def small_library(path):
 
 
 class Run:
-    """One queue, in Redis and in the model."""
+    """One queue in Redis, and the model of the queue."""
 
     def __init__(self, server, seed):
         self.redis = server.client()
@@ -72,7 +74,7 @@ class Run:
         self.redis("FLUSHALL")
         self.set_clock()
         self.call("create")
-        self.keys = set()  # of entries of the stream that the model knows
+        self.keys = set()  # ids of the stream's entries that the model knows
 
     def close(self):
         for client in [self.redis, *self.bells.values()]:
@@ -81,16 +83,16 @@ class Run:
     def call(self, name, *arguments):
         keys = [QUEUE + key for key in KEYS[name].split()]
         if self.dice.randrange(2):
-            keys = [QUEUE_KEY]  # stands for all of them
+            keys = [QUEUE_KEY]  # one key stands for all keys of the queue
         return self.redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
 
     def set_clock(self):
         self.redis("SET", QUEUE + "clock", self.model.now)
 
-    # ---- steps; each returns (what was answered, what the model answers) ----
+    # ---- steps; each returns (reply of Redis, reply of the model) ----
 
     def when(self):
-        """A time to give: its text, and whether it is absolute."""
+        """Returns a random time for a call: its text, and whether the time is absolute."""
         kind = self.dice.randrange(10)
         if kind == 0:
             return "never", ""
@@ -103,7 +105,7 @@ class Run:
         return str(self.dice.randrange(self.dice.choice((1, 1000, 10**6, 10**8)))), ""
 
     def task(self):
-        """What to put: the arguments but for the time until when."""
+        """Returns the arguments of a random put, except `until`."""
         name = self.dice.choice(NAMES + ["", "x" * 65])
         when, flags = self.when()
         if self.dice.randrange(4) == 0:
@@ -135,7 +137,8 @@ class Run:
         return self.call("move", name, when, flags), self.model.move(name, when, flags)
 
     def entry_for(self, name):
-        """The delivery to name with a done: none, the true one, another."""
+        """Returns the delivery that a done of the task names: no delivery, the right delivery, or
+        another."""
         task = self.model.tasks.get(name)
         return self.dice.choice(([], [], [task.entry.key if task and task.entry else "1-1"],
                                  ["9-9"]))
@@ -166,7 +169,7 @@ class Run:
         return got, [entry.key for entry in self.model.read(count)]
 
     def step_ack(self):
-        """A plain XACK, of one that is pending or not."""
+        """Sends XACK for an entry of the stream, which is pending or not."""
         if not self.model.stream:
             return None, None
         entry = self.dice.choice(self.model.stream)
@@ -174,7 +177,7 @@ class Run:
         return self.redis("XACK", QUEUE + "ready", "timerhub", entry.key), int(pending)
 
     def step_age(self):
-        """A lease comes to its end, which is by Redis's own clock."""
+        """Ends a lease. Leases count by the real clock of Redis."""
         pending = [entry for entry in self.model.stream if entry.pending]
         if not pending:
             return None, None
@@ -200,7 +203,7 @@ class Run:
         return self.call("leave", relay), self.model.leave(relay)
 
     def step_hear(self):
-        """A relay begins to listen, or its connection is gone."""
+        """A relay subscribes to its channel, or its connection ends."""
         relay = self.dice.choice(RELAYS + [""])
         channel = QUEUE + "bell" + (":" + relay if relay else "")
         hears = self.model.common if relay == "" else relay in self.model.hears
@@ -225,7 +228,8 @@ class Run:
         return [word.decode() if isinstance(word, bytes) else word for word in answer], wanted
 
     def step_poison(self):
-        """Another program's doing: an id in due without a record, an entry of its own."""
+        """Acts as another program, which adds an id to due without a record, or an entry to the
+        stream."""
         if self.dice.randrange(2):
             name = self.dice.choice(("poison", *NAMES))
             due = self.model.now + self.dice.randrange(10**6)
@@ -270,7 +274,7 @@ class Run:
     # ---- what holds after every step ----
 
     def learn_entries(self):
-        """The entries that a look has added, by the server's names for them."""
+        """Stores in the model the server's ids of the entries that a look has added."""
         fresh = [entry for entry in self.model.stream if entry.key is None]
         added = [entry for entry in self.redis("XRANGE", QUEUE + "ready", "-", "+")
                  if entry[0].decode() not in self.keys]
@@ -283,7 +287,8 @@ class Run:
             expect(fields == wanted, "entry", fields, "not", wanted)
 
     def check_bells(self):
-        """Messages arrive in order of ringing on each connection; a PING closes the list."""
+        """Checks the wake-up messages. On each connection they arrive in the order in which they
+        were sent. The reply to a PING comes after the last message."""
         wanted = collections.defaultdict(list)
         for relay, message in self.model.rung:
             wanted[relay].append(message)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the parser of server addresses (libFuzzer), with any text. Each address is parsed up to
- * its comma or refused. A parsed address names one place, and its texts fit in their fields. The
- * same holds for each Sentinel in it.
+ * Fuzzes the parser of server addresses with any text, by libFuzzer. The parser must parse each
+ * address up to its comma or refuse the address. A parsed address must have a host, a path or
+ * Sentinels, and its texts must fit in their fields. Each Sentinel in the address must also be such
+ * an address.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the readers of a server's replies (libFuzzer), with any bytes as replies to any kind of
- * request, single or shared. Each request is answered or must be sent again. Prefetched deliveries
- * are whole. No number makes a relay hang. The first bytes choose the requests, and the others come
+ * Fuzzes the code that reads a server's replies, by libFuzzer. Any bytes are the replies to
+ * requests of any kind, each sent alone or together with others in one call. Each request must get
+ * a result or must be sent again. Prefetched deliveries must be complete. No number in a reply may
+ * make a relay hang. The first bytes of the input choose the requests, and the other bytes come
  * over a real connection.
  */
 #include <errno.h>
@@ -27,7 +28,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count);
 static struct shared shared;
 static struct shard shard;
 
-/* hiredis 0.14 allocates as many pointers as an array claims to have elements. */
+/*
+ * Returns whether an array in the bytes claims too many elements. hiredis 0.14 allocates a pointer
+ * for each claimed element.
+ */
 static bool claims_too_much(const unsigned char *bytes, size_t count)
 {
 	size_t digits = DIGITS_MAX;
@@ -44,7 +48,7 @@ static bool claims_too_much(const unsigned char *bytes, size_t count)
 }
 
 /*
- * Make a connection that delivers exactly these bytes. Returns NULL if they are too many for a
+ * Make a connection that delivers exactly these bytes. Returns NULL if the bytes do not fit in a
  * socket's buffer.
  */
 static struct wire *wire_with(const unsigned char *bytes, size_t count)
@@ -108,7 +112,7 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		expect(request.result == 0 || request.result == 1);
 	else
 		expect(request.result <= 0 && request.result > -4096);
-	/* Only a reply that begins with 0 may give a success. */
+	/* A request may succeed only if its reply begins with 0. */
 	if (request.result == 0 && kind < REQUEST_TOUCH && kind != REQUEST_PUT && !in_doubt)
 		expect_eq(reply_integer_at(reply, 0), 0);
 	if (kind == REQUEST_READ || kind == REQUEST_RECOVER)

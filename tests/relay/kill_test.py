@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Relays killed at their commands, and Redis killed under everything.
+"""Kills relays at each of their commands, and kills the Redis server.
 
 Usage: kill_test.py VICTIM FACTS [TIMES [RELAYS]]
 
-relays  four relays, or RELAYS, VICTIM --serve, each on a way of its own whose commands are counted:
-        one is killed before, and one after, each of the first commands of its life, in any order,
-        and started again, while a thousand tasks and more become due. All come, once, none early.
-always  FACTS keeps a book of what it was told while a Redis with appendfsync always is killed and
-        started again, TIMES times.
-everysec: what is missing after Redis was killed are the last puts, of the last two seconds, and
-        the keys agree.
-RDB     what is documented: a task done after the snapshot comes again, one put after it is gone.
+relays  Four relays (VICTIM --serve), or RELAYS relays, each have a proxy that counts commands. A
+        relay is killed before and after each of its first commands, in random order, and started
+        again, while a thousand tasks and more become due. All tasks must come once, and none early.
+always  FACTS makes calls and records their results, while a Redis with appendfsync always is killed
+        and started again, TIMES times.
+everysec: After a kill of Redis only puts of the last two seconds may be missing, and the keys must
+        agree.
+RDB     A task that was done after the snapshot comes again, and a task that was put after the
+        snapshot is lost, as the manual says.
 """
 
 import os
@@ -27,7 +28,7 @@ from wire_proxy import Proxy
 QUEUE = "killed"
 PREFIX = f"timerhub:{{{QUEUE}}}:"
 TASKS = 1000
-COMMANDS = 14  # greetings on two connections, subscriptions, some looks
+COMMANDS = 14  # number of first commands: handshakes on two connections, subscriptions, some polls
 
 
 def expect(condition, *what):
@@ -45,7 +46,8 @@ def call(redis, name, keys, *arguments):
 
 
 class Doomed:
-    """A relay that is killed at a command, and again, until the plan that all share is done."""
+    """A relay that is killed at a command and started again, until the common plan of all relays is
+    done."""
 
     def __init__(self, victim, server, name, plan):
         self.victim, self.server, self.plan = victim, server, plan
@@ -58,7 +60,8 @@ class Doomed:
         self.process = serve(self.victim, self.path)
 
     def look_after(self):
-        """If the proxy has cut the connection at that command, the relay dies. True: it lives."""
+        """If the proxy has cut the connection at the planned command, kills the relay and starts it
+        again. Returns whether the relay goes on."""
         if self.proxy.commands < self.proxy.number:
             expect(self.process.poll() is None, "a relay has ended by itself")
             return True
@@ -95,8 +98,7 @@ def check_relays(victim, count, seed):
         dues, got = {}, {}
         deadline = time.monotonic() + 6 * ARRIVES
         while relays or len(got) < len(dues):
-            # If few relays are left, their ranks are low, and a relay with a low rank looks more
-            # often.
+            # If few relays are left, their ranks are low. A relay with a low rank polls more often.
             relays = [relay for relay in relays if relay.look_after()]
             if not relays and not last:
                 last = serve(victim, server.address)
@@ -146,7 +148,8 @@ def check_always(facts, times, dice):
 
 
 def put_until_killed(server, seconds):
-    """When each put was answered, and when the server was killed, which ends it."""
+    """Puts tasks until the server is killed. Returns the times of the replies to puts, and the time
+    of the kill."""
     redis, answered = server.client(), []
     begin = time.monotonic()
     try:
@@ -162,7 +165,7 @@ def put_until_killed(server, seconds):
 
 
 def check_everysec(victim, times, dice):
-    """Only the last facts are missing, and only for two seconds."""
+    """With appendfsync everysec, only the changes of the last two seconds may be missing."""
     lost = 0
     for _ in range(times):
         with Server("--appendonly", "yes", "--appendfsync", "everysec") as server:
@@ -182,7 +185,7 @@ def check_everysec(victim, times, dice):
 
 
 def check_snapshot(victim):
-    """With RDB only a task that was done after the snapshot is there again."""
+    """With only RDB, a task that was done after the snapshot is there again."""
     with Server("--dbfilename", "dump.rdb") as server:
         make(victim, QUEUE, server.address)
         redis = server.client()

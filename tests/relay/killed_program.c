@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Uses a queue over a connection to Redis that fails once. The results of the calls must agree with
- * the later events. A caller that gets -ETIMEDOUT repeats.
+ * Uses a queue over a connection to Redis that fails once ("victim"). The results of the calls must
+ * agree with the later events. If a call returns -ETIMEDOUT, the program repeats the call.
  *
  * usage: relay_victim QUEUE
- *        relay_victim --serve QUEUE: be an alarm clock, with a horizon of HORIZON_MS, until killed
- *        relay_victim --make QUEUE: make a queue, and end
+ *        relay_victim --serve QUEUE: serve the queue, with a horizon of HORIZON_MS, until killed
+ *        relay_victim --make QUEUE: make the queue, and end
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,8 +19,9 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * The time limit is far below the lease of 300 s. So the relay must ask again for a lost delivery.
- * The relay detects a silent connection of takers after 30 s, when the reply is overdue.
+ * time within which each task must come. The limit is far below the lease of 300 s. Therefore the
+ * relay must ask again for a lost delivery, and not wait for the end of the lease. If the
+ * connection of takers is silent, the relay detects this after 30 s.
  */
 #define ARRIVES (60 * SEC)
 
@@ -42,7 +43,7 @@ static void put(const char *id, uint64_t delay_ns)
 	do
 		result = timerhub_relay_put(relay, id, delay_ns, 0, id, strlen(id), NULL);
 	while (result == -ETIMEDOUT);
-	/* -EEXIST is allowed: a call in doubt, or its repetition, may have put the task already. */
+	/* -EEXIST is allowed, because an earlier sending of the call may have put the task. */
 	expect(result == 0 || result == -EEXIST, "put", id, result);
 }
 
@@ -128,7 +129,7 @@ int main(int argc, char **argv)
 		config.horizon_ns = strtoull(horizon_ms, NULL, 10) * MS;
 	do
 		result = timerhub_relay_open(&relay, argv[argc - 1], &config);
-	while (result == -EHOSTUNREACH); /* the server may be silent */
+	while (result == -EHOSTUNREACH); /* the connection may be silent */
 	expect(result == 0, "open", "", result);
 	while (strcmp(argv[1], "--serve") == 0)
 		(void)pause();

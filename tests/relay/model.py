@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""A slow, obvious model of a queue: what each function of timerhub.lua must answer and leave.
+"""A slow and simple model of a queue. It gives the reply and the effect of each function of
+timerhub.lua.
 
-Everything is searched from the beginning and sorted when looked at. The chunks are those of
-SMALL, which the tests put into the text in place of its own, so that few tasks cross every bound.
+The model searches its lists from the beginning, and sorts them when they are read. Its bounds are
+the bounds of SMALL. The tests put these bounds into the text of timerhub.lua, so that few tasks
+exceed every bound.
 """
 
 import hashlib
 import math
 
-# The bounds of one look in the tests: constants of timerhub.lua, by name.
+# The bounds of one look in the tests, as name -> value of a constant in timerhub.lua.
 SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
 NEVER = math.inf
 LAST_US = 2**53 - 1
@@ -21,7 +23,7 @@ DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_u
 
 
 class Task:
-    """One that lives: waiting if it has no entry."""
+    """A live task. The task waits if it has no entry in the stream."""
 
     def __init__(self, due, put, data):
         self.due, self.put, self.data = due, put, data
@@ -30,17 +32,19 @@ class Task:
 
 
 class Entry:
-    """One of the stream. The server names it; `number` is its place among all there have been."""
+    """An entry of the stream. The server gives the entry an id. `number` counts all entries so
+    far."""
 
     def __init__(self, number, name, due, attempts, data):
         self.number, self.name, self.due, self.attempts, self.data = (number, name, due, attempts,
                                                                       data)
-        self.key = None  # the server's id of it
+        self.key = None  # the id that the server gave the entry
         self.delivered = self.pending = self.over = False
 
 
 class Model:
-    """The queue. `hears` says which relays' bells are listened to; `rung` what they were told."""
+    """The model of the queue. `hears` has the relays that listen for wake-up messages. `rung` has
+    the messages that they got."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -52,7 +56,7 @@ class Model:
         self.seats, self.seen = {}, {}
         self.hears, self.common, self.rung = set(), False, []
         self.entries = 0
-        self.late = {}  # bucket of lateness, as stat has it: how many
+        self.late = {}  # bucket of lateness, as in stat -> number of tasks
         self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
 
     # ---- what several functions do ----
@@ -121,14 +125,15 @@ class Model:
         self.stream.append(entry)
 
     def lag(self):
-        """For how long the first task that no consumer has taken has been due."""
+        """Returns the time since the first task that no consumer has taken was due."""
         first = next((entry for entry in self.stream if not entry.delivered), None)
         return max(0, self.now - first.due) if first and first.name else 0
 
     # ---- producers ----
 
     def puts(self, tasks):
-        """Several at once: each as a put, and one ring for the earliest."""
+        """Puts several tasks. Each task is put as by put(), and one wake-up message is sent for the
+        earliest task."""
         ring, rung, reply = self.ring, [], [0, self.now]
         self.ring = rung.append
         for task in tasks:
@@ -196,7 +201,7 @@ class Model:
     # ---- consumers ----
 
     def read(self, count):
-        """XREADGROUP: the entries handed out."""
+        """Does an XREADGROUP. Returns the delivered entries."""
         given = [entry for entry in self.stream if not entry.delivered][:count]
         for entry in given:
             entry.delivered = entry.pending = True
@@ -279,7 +284,8 @@ class Model:
         return late, size >= SMALL["LOOK_BYTES"] or len(heads) == batch
 
     def sweep_pending(self):
-        """Returns how many were given again and buried, and whether there is more."""
+        """Ends leases. Returns the number of tasks delivered again, the number of tasks moved to
+        the dead tasks, and whether there are more."""
         again = buried = 0
         pending = [entry for entry in self.stream if entry.pending and
                    (self.sweep_from is None or entry.number > self.sweep_from)]

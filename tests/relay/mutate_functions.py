@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Leaves each line of timerhub.lua out in turn: does a test notice? By hand, it takes half an hour.
+"""Leaves out each line of timerhub.lua in turn, and checks if a test fails. The script is run by
+hand and takes half an hour.
 
 Usage: mutate_functions.py TIMERHUB_LUA [STEPS [FIRST LAST]]
 
-Prints the lines whose loss neither functions_test.py, in STEPS steps, nor refusals_test.py noticed;
-with FIRST and LAST only these lines.
+Prints the lines without which functions_test.py, in STEPS steps, and refusals_test.py still
+succeed. With FIRST and LAST the script tries only the lines from FIRST to LAST.
 """
 
 import pathlib
@@ -18,7 +19,7 @@ LIMIT_S = 300
 
 
 def notices(test, *arguments):
-    """Whether the test fails; one that hangs notices too."""
+    """Returns whether the test fails. A test that hangs counts as failed."""
     try:
         return subprocess.run([sys.executable, FOLDER / test, *map(str, arguments)], check=False,
                               capture_output=True, timeout=LIMIT_S).returncode != 0

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Relays on networks that go silent without closing anything, or are slow.
+"""Tests relays on networks that become silent without closing connections, or that are slow.
 
 Usage: network_test.py VICTIM [TIMES [SECONDS]]
 
-silent  three relays, VICTIM --serve, with a horizon of a minute. Connections of the first one go
-        silent, both or one, one way or both: a task that is then put, to be due before anything
-        that was promised, comes all the same, before the horizon. Then the relay hears again; TIMES
-        times.
-cut     nothing comes through to or from the first relay for SECONDS, on new connections either: the
-        others carry on. Then they are killed, and it does.
-slow    messages take up to 50 ms each way: tasks come, once, none early.
+silent  Three relays (VICTIM --serve) have a horizon of a minute. One or both connections of the
+        first relay become silent, in one or both directions. Then a task is put that is due before
+        look_by. The task must come before the end of the horizon. Then the connections work again.
+        The test repeats these steps TIMES times.
+cut     For SECONDS no byte reaches or leaves the first relay, also on new connections. The other
+        relays must move the tasks. Then the other relays are killed, the connections work again,
+        and the first relay must move the tasks.
+slow    Messages take up to 50 ms in each direction. Each task must come once, and none early.
 """
 
 import os
@@ -34,7 +35,7 @@ def expect(condition, *what):
 
 
 class Relay:
-    """One process, and its way to the server."""
+    """A relay's process, and its proxy (way) to the server."""
 
     def __init__(self, victim, server, number, delay_s):
         self.way = SlowProxy(f"{server.folder}/way-{number}.sock", server.address, delay_s)
@@ -43,7 +44,8 @@ class Relay:
             env=os.environ | {"REDIS_URL": f"unix:{self.way.path}", "HORIZON_MS": "60000"})
 
     def go_silent(self, dice):
-        """Returns what does."""
+        """Makes connections of the relay silent. Returns a text that says which connections and
+        directions."""
         which = dice.choice(("both", "bells", "commands"))
         ways = dice.choice(("up", "down", "up down"))
         for connection in self.way.open_connections():
@@ -59,12 +61,13 @@ class Relay:
 
 
 class Scene:
-    """A server, its relays, and a producer and consumer beside it."""
+    """A server, its relays, and a producer and consumer with a direct connection."""
 
     def __init__(self, victim, server, delay_s=0):
         make(victim, NAME, server.address)
         self.queue = Queue(server.client(2 * ARRIVES), NAME)
-        # No relay must look because of leases, because such a look would hide a missing bell.
+        # The lease is long, so that no relay polls to end leases. Such a poll would hide a missing
+        # wake-up message.
         self.queue.call("create", "lease_us", 10**9)
         self.relays = [Relay(victim, server, number, delay_s) for number in range(RELAYS)]
         self.wait_until(lambda: len(self.in_order()) == RELAYS, "seats")
@@ -77,7 +80,8 @@ class Scene:
             time.sleep(0.005)
 
     def in_order(self):
-        """The relays by rank; a relay's name has its process in it."""
+        """Returns the relays in the order of their ranks. The name of a relay contains its process
+        id."""
         ranks = {}
         for name, value in self.queue.stat().items():
             for relay in self.relays:
@@ -86,13 +90,13 @@ class Scene:
         return [ranks[rank] for rank in sorted(ranks)]
 
     def listeners(self):
-        """The relays whose bells Redis would deliver."""
+        """Returns the relays to which Redis would deliver wake-up messages."""
         channels = self.queue.client("PUBSUB", "CHANNELS", self.queue.prefix + "bell:*")
         return [relay for relay in self.relays for channel in channels
                 if f"{relay.process.pid}" in channel.decode().split("bell:")[1].split("-")]
 
     def put_and_take(self, name, delay_us):
-        """How late it came, in microseconds."""
+        """Puts a task and takes it. Returns its lateness in microseconds."""
         due = self.queue.put(name, delay_us)[1]
         entries = self.queue.read(block_ms=1000 * ARRIVES)
         expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
@@ -143,8 +147,8 @@ def check_cut(victim, seconds):
             for relay in scene.relays:
                 if relay is not first:
                     relay.process.kill()
-            # While Redis has the connections of the dead relays open, a put rings these relays in
-            # place of the first.
+            # While Redis keeps the connections of the killed relays open, a put wakes these relays
+            # and not the first relay.
             scene.wait_until(lambda: scene.listeners() == [first], "only the first one listens")
             scene.put_and_take("after", 50_000)
         finally:

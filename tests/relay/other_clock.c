@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A preloaded library that changes the wall clock. The file OTHER_CLOCK, which may change at any
- * time, holds an offset in microseconds and a drift in millionths since an instant. Time namespaces
- * have no wall clock.
+ * A preloaded library that changes the wall clock of a process, because a time namespace cannot
+ * change it. The file OTHER_CLOCK has an offset in microseconds, and a drift in millionths since an
+ * instant. Tests may change the file at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,12 +21,12 @@
 struct other {
 	int64_t ahead_us;
 	int64_t fast_ppm;
-	int64_t since_us; /* the instant, on this machine's wall clock */
+	int64_t since_us; /* instant since which the clock drifts, on this machine's wall clock */
 };
 
 static const struct other *other;
 
-/* Without the file the test is impossible, so the process ends. */
+/* Print the error and end the process, because a test without the file is impossible. */
 static void fail(const char *what)
 {
 	perror(what);

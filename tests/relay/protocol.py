@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A queue as a program without the library sees it: functions, and a stream that is read."""
+"""Uses a queue without the library: calls the Redis functions, and reads the stream."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ KEYS = {
 
 
 class Queue:
-    """One queue, by one connection."""
+    """One queue, used by one connection."""
 
     def __init__(self, client, name):
         self.client, self.prefix = client, f"timerhub:{{{name}}}:"
@@ -32,7 +32,8 @@ class Queue:
         return self.call("put", name, when, flags, data)
 
     def read(self, count=100, block_ms=None, consumer="c"):
-        """What is new in the stream: entry, id, due time, number of the delivery, data."""
+        """Reads new entries of the stream. Returns a list of (entry, id, due time, number of the
+        delivery, data)."""
         block = () if block_ms is None else ("BLOCK", block_ms)
         reply = self.client("XREADGROUP", "GROUP", "timerhub", consumer, "COUNT", count, *block,
                             "STREAMS", self.prefix + "ready", ">")
@@ -53,6 +54,6 @@ class Queue:
 
 
 def make(victim, queue, address):
-    """Has the library load its functions, and make the queue."""
+    """Runs VICTIM --make, by which the library loads its functions and makes the queue."""
     subprocess.run([victim, "--make", queue], check=True,
                    env=os.environ | {"REDIS_URL": f"unix:{address}"})

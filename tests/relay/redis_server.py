@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A Redis or Valkey server of the test's own, and the little of a client that the tests need.
+"""Starts a Redis or Valkey server for a test, and has a small client for the tests.
 
-The server listens on a unix socket in a directory that is removed with it, and on no port, so that
-no test can meet a server that is in use. Debian's redis-tools holds the program under the name of
-redis-check-rdb, which is the server if it is called redis-server.
+The server listens on a unix socket in a directory that is removed with the server. It listens on no
+port, so no test can reach a server that is in use. Debian's package redis-tools has the program
+under the name redis-check-rdb. If this program is called by the name redis-server, it is the
+server.
 """
 
 import ctypes
@@ -20,13 +21,14 @@ import time
 SKIP = 77
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
-ARRIVES = 20  # seconds within which what must come at all has come
+ARRIVES = 20  # time limit for each expected event, in seconds
 
 
 def program(folder):
-    """The server's program, a link in the folder if need be; ends the test as skipped without.
+    """Returns the server's program, which may be a link in the folder. If there is no server, skips
+    the test.
 
-    TIMERHUB_TEST_SERVER is redis, by default, or valkey."""
+    The environment variable TIMERHUB_TEST_SERVER is redis (the default) or valkey."""
     name = os.environ.get("TIMERHUB_TEST_SERVER", "redis")
     found = shutil.which(f"{name}-server")
     if found:
@@ -46,7 +48,8 @@ class RedisError(Exception):
 
 
 class Client:
-    """One connection. Replies are int, bytes, None and lists of them; an error is raised."""
+    """One connection to the server. A reply is an int, bytes, None, or a list of replies. An error
+    reply is raised."""
 
     def __init__(self, address, timeout=ARRIVES):
         family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
@@ -100,14 +103,14 @@ class Client:
 
 
 def die_with_test():
-    """In the child: a test that is killed leaves no server behind."""
+    """In the child process: lets the kernel end the server if the test is killed."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Server:
-    """Started by start(), ended by kill() or stop(); its data stays until close()."""
+    """A server. start() starts it, and kill() or stop() ends it. close() removes its data."""
 
-    prefix = ()  # words before the program's
+    prefix = ()  # words of the command before the program
 
     def __init__(self, *options, parent=None, environment=None):
         self.environment = os.environ | (environment or {})
@@ -160,7 +163,8 @@ class Server:
 
 
 def library(path, now_key=None):
-    """The text of timerhub.lua; with now_key its clock is that key."""
+    """Returns the text of timerhub.lua. If now_key is given, the functions take the time from this
+    key."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     if now_key:
         begin = text.index("    local time = redis.call('TIME')")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Bad input, keys of the wrong type, a full Redis: answered with a clear error, without effect.
+"""Tests that bad input, keys of the wrong type and a full Redis cause an error and have no effect.
 
 Usage: refusals_test.py TIMERHUB_LUA
 
-Every function is called on every state that a task can be in while one of its keys holds another
-type: the answer is an error, and no key has changed, but where the function has a way around.
+The test calls every function for every state of a task while one key of the queue has another type.
+The reply must be an error, and no key may change, unless the function does not use the key in this
+state.
 """
 
 import sys
@@ -24,7 +25,7 @@ ARGUMENTS = {
 }
 STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhausted")
 WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
-# The states in which a function does not use a key.
+# (function, key) -> the states in which the function does not use the key.
 UNUSED = {
     ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
     ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
@@ -57,7 +58,7 @@ def expect(condition, *what):
 
 
 def bring_about(redis, state):
-    """A queue with one dead task, a seat, an id in past, and a task in the state."""
+    """Makes a queue with one dead task, a seat, an id in past, and a task in the given state."""
     redis("FLUSHALL")
     call(redis, "create", "attempts_max", 1)
     call(redis, "put", "buried", "0", "", "data")
@@ -85,7 +86,8 @@ def bring_about(redis, state):
 
 
 def picture(redis):
-    """Everything there is, but for what a read of a consumer group changes by itself."""
+    """Returns all keys and values, except the fields that a read of a consumer group changes by
+    itself."""
     return {key: redis("DUMP", key) for key in sorted(redis("KEYS", "*"))}
 
 
@@ -127,7 +129,8 @@ def check_wrong_types(redis):
 
 
 def check_dead_of_wrong_type(redis):
-    """Nothing is lost, and nothing behind it held up, when dead cannot be written to."""
+    """If the key dead cannot be written to, no task may be lost, and no later task may be held
+    up."""
     bring_about(redis, "exhausted")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -143,7 +146,8 @@ def check_dead_of_wrong_type(redis):
 
 
 def check_full(redis):
-    """Over maxmemory put is refused with nothing done, and everything else goes on."""
+    """If Redis is over maxmemory, a put must be refused and change nothing. All other calls must
+    work."""
     bring_about(redis, "waiting")
     redis("CONFIG", "SET", "maxmemory", 1)
     before = picture(redis)
@@ -160,7 +164,8 @@ def check_full(redis):
 
 
 def check_exhausted_stream(redis):
-    """A stream whose ids another program has used up: an error, and the tasks wait."""
+    """If another program has used up the ids of the stream, a look must return an error, and the
+    tasks must wait."""
     bring_about(redis, "waiting")
     last = f"{2**64 - 1}-{2**64 - 1}"
     redis("XADD", QUEUE + "ready", last, "foreign", "entry")
@@ -170,8 +175,8 @@ def check_exhausted_stream(redis):
         expect("exhausted" in str(error), error)
     expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel")
-    # There is room for two more ids, so two of twenty tasks move, and another look at once would
-    # move none.
+    # The stream has room for two more ids. Therefore two of twenty tasks move, and the next look
+    # moves no task.
     bring_about(redis, "none")
     redis("ZREM", QUEUE + "seats", "other")
     for number in range(20):
@@ -183,7 +188,8 @@ def check_exhausted_stream(redis):
 
 
 def check_bad_keys(redis):
-    """Neither all keys nor the queue's one."""
+    """Calls functions with a wrong list of keys, which is neither all keys nor the one key of the
+    queue."""
     bring_about(redis, "waiting")
     before = picture(redis)
     for name, parts in KEYS.items():
@@ -192,7 +198,8 @@ def check_bad_keys(redis):
             answer = redis("FCALL", "timerhub_" + name, len(given), *given, "task", 0, "", "")
             expect(answer == [-22], name, "with the keys", given, answer)
     expect(picture(redis) == before, "bad keys have changed something")
-    # A later version of the library may give more keys.
+    # A call with additional keys must work, because a later version of the library may send more
+    # keys.
     keys = [QUEUE + key for key in KEYS["cancel"].split()]
     expect(redis("FCALL", "timerhub_cancel", 6, *keys, "more", "task") == [0], "one key more")
     expect(redis("FCALL", "timerhub_stat", 1, QUEUE_KEY)[3:5] == [b"tasks", b"0"], "one key")
@@ -229,9 +236,10 @@ def check_bad_arguments(redis):
 
 
 def check_puts(redis):
-    """The puts of one call know of each other: of ids, of room, and of the earliest."""
+    """The puts of one call must consider the earlier puts of the call: their ids, their room, and
+    the earliest time."""
     bring_about(redis, "waiting")
-    call(redis, "create", "tasks_max", 5)  # there are a task, and two ids in past
+    call(redis, "create", "tasks_max", 5)  # the queue has a task and two ids in past
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
     answer = call(redis, "puts", "a", 500, "", "1", "", "a", 400, "", "2", "", "a", 300, "r", "33",
                   "", "b", 900, "", "", "", "c", 100, "", "", "", "buried", 100, "", "", "",
@@ -259,14 +267,14 @@ def look(redis):
 
 
 def check_foreign(redis):
-    """What other programs write, or take away, holds nothing up, and can be seen."""
+    """Entries that other programs write or delete must hold up no task, and must be counted."""
     bring_about(redis, "waiting")
     expect(call(redis, "put", "buried", "0", "", "") == [-17], "a buried id put again at once")
     redis("ZADD", QUEUE + "due", 1, "poison")
     redis("HSET", QUEUE + "task", "poison", "unreadable")
     expect(look(redis)[1] == 1, "look past what cannot be read")
     expect(redis("HEXISTS", QUEUE + "task", "poison") == 0, "the record is left")
-    # An entry with the fields of timerhub and without a record, whose lease is over.
+    # An entry with the fields of timerhub but without a record, whose lease is over.
     entry = redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "kept")
     read_all(redis)
     redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
@@ -275,7 +283,7 @@ def check_foreign(redis):
     expect([fields[7] for _, fields in dead] == [b"attempts", b"record", b"record"], "dead", dead)
     expect(dead[2][1][9] == b"kept", "the data is lost")
     expect(redis("HGET", QUEUE + "state", "orphans") == b"2", "orphans")
-    # An entry that was deleted while a consumer had it.
+    # Another program deletes an entry while a consumer has it.
     entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
     redis("XDEL", QUEUE + "ready", entry)
     expect(call(redis, "retry", "task", 0) == [-2], "retry of what was deleted")
@@ -295,7 +303,7 @@ def check_created(redis):
 
 
 def check_wiped(redis):
-    """A queue, or its stream, that was deleted is made again by the next look."""
+    """If the queue or its stream was deleted, the next look must make it again."""
     bring_about(redis, "taken")
     redis("DEL", QUEUE + "ready")
     call(redis, "put", "new", "0", "", "")
@@ -315,7 +323,8 @@ def check_wiped(redis):
 
 
 def repair(redis):
-    """From the beginning to the end. Returns how many were put back, and removed."""
+    """Calls repair from the beginning to the end. Returns the number of tasks put back, and of
+    entries removed."""
     stage, cursor, restored, removed = b"task", b"0", 0, 0
     for _ in range(1000):
         code, stage, cursor, back, gone = call(redis, "repair", stage, cursor)
@@ -328,7 +337,8 @@ def repair(redis):
 
 
 def agrees(redis):
-    """Each record is of an id that waits, or of an entry, and there are no others."""
+    """Returns whether each waiting id and each entry has a record, and there are no other
+    records."""
     records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
     waiting = {name for name, record in records.items() if record[:1] == b"w"}
     entries = {(fields[1], entry) for entry, fields in redis("XRANGE", QUEUE + "ready", "-", "+")}
@@ -338,7 +348,7 @@ def agrees(redis):
 
 
 def check_repair(redis):
-    """Every disagreement of the keys is mended, and a queue that is sound stays as it is."""
+    """repair must correct every disagreement of the keys, and must not change a sound queue."""
     for state in STATES:
         bring_about(redis, state)
         before = picture(redis)
@@ -352,9 +362,9 @@ def check_repair(redis):
                  ">")
     taken = [entry for entry, _ in read[0][1]]
     redis("XACK", QUEUE + "ready", "timerhub", taken[0])
-    redis("XDEL", QUEUE + "ready", taken[0], taken[1])  # by hand: the records are left
+    redis("XDEL", QUEUE + "ready", taken[0], taken[1])  # by hand, which leaves the records
     redis("HDEL", QUEUE + "task", *(fields[1] for _, fields in read[0][1][2:5]))
-    redis("ZREM", QUEUE + "due", "kept-1", "kept-3")  # tasks that would never come
+    redis("ZREM", QUEUE + "due", "kept-1", "kept-3")  # tasks that would never become due
     redis("ZADD", QUEUE + "due", "+inf", "nothing", "+inf", read[0][1][6][1][1])
     redis("HSET", QUEUE + "task", "unreadable", "x")
     redis("ZADD", QUEUE + "due", "+inf", "unreadable")
@@ -367,7 +377,8 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
-    # An entry that another program has added and a consumer has read, also without a group.
+    # Another program has added an entry, and a consumer has read it, also if there is no consumer
+    # group.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     read_all(redis)
@@ -378,7 +389,7 @@ def check_repair(redis):
     redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
     redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
     expect(repair(redis) == (0, 2), "without a group")
-    # No task is lost while dead refuses entries.
+    # If the key dead refuses entries, no task may be lost.
     bring_about(redis, "none")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -387,7 +398,8 @@ def check_repair(redis):
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     before = picture(redis)
     expect(repair(redis) == (0, 0) and picture(redis) == before, "repaired without dead")
-    # A record that the function needs only in the middle of its work.
+    # The key of the records has the wrong type. repair uses this key only in the middle of its
+    # work.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "")
@@ -397,7 +409,7 @@ def check_repair(redis):
         expect(False, "repair:", call(redis, "repair", "ready", ""))
     except RedisError as error:
         expect("WRONGTYPE" in str(error) and picture(redis) == before, "repair half done", error)
-    # A task that was put back is due now, and a relay is rung.
+    # A task that repair has put back is due now, and a relay must be woken.
     bring_about(redis, "never")
     redis("ZREM", QUEUE + "due", "task")
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
@@ -409,7 +421,7 @@ def check_repair(redis):
 
 
 def check_full_stream(redis):
-    """A stream that takes no more does not lose what a consumer has let lie."""
+    """If the stream takes no more entries, a task whose lease is over must not be lost."""
     bring_about(redis, "exhausted")
     call(redis, "create", "attempts_max", 0)
     redis("XADD", QUEUE + "ready", f"{2**64 - 1}-{2**64 - 1}", "foreign", "entry")
@@ -428,7 +440,7 @@ def check_later_version(redis):
 
 
 def check_consumers(redis, path):
-    """Consumers that come no more are forgotten, but not those that hold something."""
+    """Consumers that have not read for a long time must be forgotten, unless they hold an entry."""
     text = library(path).replace("CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000,",
                                  "CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = -1,")
     redis("FUNCTION", "LOAD", "REPLACE", text)
@@ -437,7 +449,8 @@ def check_consumers(redis, path):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
     expect(names == [b"c"], "consumers left:", names)
-    # The sweep is not repeated within the hour, because it reads the list of all consumers.
+    # The next look within the hour must not forget consumers, because each sweep reads the list of
+    # all consumers.
     redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
     look(redis)
     expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")

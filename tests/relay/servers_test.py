@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Many servers, and servers that are not what a relay needs.
+"""Tests queues on several servers, and servers that a relay cannot use.
 
 Usage: servers_test.py DRIVER
 
-DRIVER makes the calls of the library. Shards: tasks lie where their ids say, a server that is lost
-holds up no other, another order is refused. Replicas and Sentinels: a fact is told when replicas
-hold it, and the calls go on with the new master. The takers' connection follows the command
-connection to another server, and is kept at the same server. A delivery whose reply is lost is
-asked for again. A server that is a replica, of a cluster, a Sentinel, too old, behind a password,
-full, loading, short of replicas, that cannot persist or has foreign things in the keys: each has
-its error, and nothing is lost.
+DRIVER makes the calls of the library.
+Shards: A task must be on the server that its id gives. A lost server must not delay tasks of other
+servers. Another order of the servers must be refused.
+Replicas and Sentinels: A call must return only when replicas have its change, and later calls must
+work with the new master.
+Connections: The takers' connection must follow the command connection to another server, and must
+be kept at the same server. If the reply with a delivery is lost, the relay must ask for it again.
+Other servers: Each of these servers must cause its own error, without a loss: a replica, a server
+of a cluster, a Sentinel, a server that is too old, that needs a password, is full, is loading, has
+too few replicas, cannot persist, or has keys of other programs.
 """
 
 import errno
@@ -30,7 +33,7 @@ from wire_proxy import Proxy
 
 QUEUE = "spread"
 KEY = f"timerhub:{{{QUEUE}}}:"
-# The rights that timerhub-relay(5) names.
+# The ACL rights that timerhub-relay(5) lists.
 RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
           "+@read", "+@write", "-@dangerous")
 
@@ -49,7 +52,8 @@ def wait_until(condition, what, limit=2 * ARRIVES):
 
 
 class Driver:
-    """A process that uses the library. A call returns its result, or the words of its answer."""
+    """A process that makes calls of the library. A call returns the result, or the words of the
+    output."""
 
     program = None
 
@@ -80,8 +84,8 @@ class Driver:
 
 def expect_refused(driver, error, *call):
     """
-    The call is refused by that error. It is in doubt instead if its time ends while the refusal is
-    on its way, as on a machine that is busy: then it is made again.
+    Checks that the call returns this error. On a busy machine the call's timeout may end before the
+    refusal arrives. The call is then in doubt, and the test repeats it.
     """
     def is_refused():
         result = driver(*call)
@@ -91,7 +95,7 @@ def expect_refused(driver, error, *call):
 
 
 def opening(url, **how):
-    """What open returns."""
+    """Returns the result of timerhub_relay_open() with this address."""
     driver = Driver(url)
     result = driver.open(**how)
     driver.close()
@@ -133,7 +137,7 @@ def check_shards(servers):
     for name in names[30:]:
         expect(driver("move", name, 0) == 0, "move", name)
     expect(sorted(take_all(driver, 30)) == sorted(names[30:]), "another task came")
-    for name in names[:9]:  # also without waiting, from whatever shard
+    for name in names[:9]:  # a take without waiting must get tasks from each shard
         expect(driver("put", name + "-now", 0, name) == 0, "put", name)
     got = []
     while len(got) < 9:
@@ -149,7 +153,8 @@ def check_shards(servers):
 
 
 def check_lost_shard(driver, servers, clients):
-    """What the others hold comes; what the lost one holds is told to be out of reach."""
+    """After the loss of a server, tasks on other servers must come, and calls about tasks on the
+    lost server must return an error."""
     names = {zlib.crc32(f"n{number}".encode()) % 3: f"n{number}" for number in range(50)}
     expect(driver("put", names[0], 100, "x") == 0, "put")
     servers[1].process.send_signal(signal.SIGSTOP)
@@ -159,12 +164,12 @@ def check_lost_shard(driver, servers, clients):
     servers[1].kill()
     driver("close")
     expect(driver.open(1, 300) == -errno.ECONNREFUSED, "open without one of the servers")
-    servers[1].start()  # it keeps nothing: the queue is made again there
+    servers[1].start()  # this server keeps no data, so the relay makes the queue again
     expect(driver.open() == 0, "open again")
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
     client = servers[1].client()
     expect(client("HGET", KEY + "state", "shard") == b"1", "shard of the second")
-    # A server that was wiped gets its queue again by a look, with the same index.
+    # After FLUSHALL a look makes the queue again, with the same index of the shard.
     client("FLUSHALL")
     expect(driver("put", names[1], 0, "x") == 0, "put on what was wiped")
     expect(take_all(driver, 1) == [names[1]], "another task came")
@@ -194,7 +199,7 @@ def check_replicas(master, replica):
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
     hasty.close()
-    # The change stays on the master, the relay still looks, and a call that changes nothing returns
+    # The change stays on the master and the relay still polls. A call that changes nothing returns
     # at once.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
@@ -207,7 +212,7 @@ def check_replicas(master, replica):
 
 
 def check_demoted(master, replica):
-    """A master that becomes a replica while it is in use, and a master again."""
+    """Tests a master in use that becomes a replica, and then a master again."""
     client = master.client()
     driver = Driver(unix(master))
     expect(driver.open(1, 500) == 0, "open")
@@ -228,7 +233,7 @@ def check_demoted(master, replica):
 
 
 class Sentinel:
-    """One Sentinel that watches a master."""
+    """A Sentinel that watches a master."""
 
     def __init__(self, folder, port, master_port):
         self.port = port
@@ -271,19 +276,19 @@ def follow_master(url, master, replica, sentinel):
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
-    # The config asks for one replica. After the failover there is no replica, so changes are in
-    # doubt.
+    # The config asks for one replica. After the failover the master has no replica, so changes are
+    # in doubt.
     expect(driver.open(1, 5000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()
 
-    # A Sentinel on a machine that stands still waits for half a minute.
+    # If the machine was stopped for a moment, a Sentinel waits for half a minute.
     wait_until(lambda: client("SENTINEL", "get-master-addr-by-name", "main")[1] ==
                str(replica.port).encode(), "failover", 6 * ARRIVES)
     new = replica.client()
     wait_until(lambda: driver("put", "after", 3600_000, "x") == 0 or
                new("HEXISTS", KEY + "task", "after") == 1, "a put at the new master")
-    sentinel.close()  # it might think of another master yet
+    sentinel.close()  # the Sentinel might still choose another master
     master.start()
     make_replica(master, replica)
     wait_until(lambda: b"state=online" in new("INFO", "replication"), "its replica")
@@ -301,7 +306,7 @@ def free_port():
 
 
 class PortServer(Server):
-    """A server that others can reach by a port too."""
+    """A server that also listens on a port."""
 
     def __init__(self, *options, host="127.0.0.1", port=None):
         self.host, self.port = host, port or free_port()
@@ -313,7 +318,8 @@ class PortServer(Server):
 
 
 class FakeSentinel:
-    """Names a server as the master, whatever that server is. `master` may change at any time."""
+    """A fake Sentinel that names the server `master` as the master, even if this server is none.
+    `master` may change at any time."""
 
     def __init__(self, master):
         self.master = master
@@ -339,30 +345,32 @@ class FakeSentinel:
 
 
 def clients_of(server, command):
-    """The ids of the connections whose last command is that one."""
+    """Returns the ids of the connections whose last command is `command`."""
     lines = server.client()("CLIENT", "LIST").decode().splitlines()
     found = [dict(word.split("=", 1) for word in line.split()) for line in lines]
     return [one["id"] for one in found if one["cmd"] == command]
 
 
 def begin_take(driver, server):
-    """A take that waits. Returns the id of the connection on which the server lets it wait."""
+    """Begins a take that waits. Returns the id of the connection that waits at the server."""
     driver.send("take", 1000 * ARRIVES)
     wait_until(lambda: clients_of(server, "xreadgroup"), "a blocked XREADGROUP")
     return clients_of(server, "xreadgroup")[0]
 
 
 def break_commands(old, new):
-    """The command connection to the old server is lost, and one to the new server is made."""
+    """Breaks the command connection to the old server, and waits until the relay has a command
+    connection to the new server."""
     lost = clients_of(old, "fcall")
     expect(len(lost) == 1, "command connections:", lost)
     old.client()("CLIENT", "KILL", "ID", lost[0])
-    known = lost if new is old else []  # each server counts its connections by itself
+    known = lost if new is old else []  # connection ids of two servers cannot be compared
     wait_until(lambda: set(clients_of(new, "fcall")) - set(known), "a command connection")
 
 
 def end_take(driver, server, name):
-    """A task that another program puts at the server reaches the take that waits."""
+    """Ends the waiting take: another program puts a task at the server, and the take must return
+    the task."""
     server.client()("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", name, 0, "", "x")
     answer = driver.receive()
     expect(answer != 0 and answer[1] == name, "take of", name, answer)
@@ -370,7 +378,8 @@ def end_take(driver, server, name):
 
 
 def check_same_server(driver, server):
-    """The takers' connection is kept while the command connection is made again."""
+    """If the command connection to the server is made again, the takers' connection must be
+    kept."""
     blocked = begin_take(driver, server)
     break_commands(server, server)
     end_take(driver, server, "same")
@@ -378,7 +387,8 @@ def check_same_server(driver, server):
 
 
 def check_other_server(driver, sentinel, new):
-    """The old server lives on. The takers' connection to it must not be waited on."""
+    """The master changes but the old server still runs. The relay must not wait on the takers'
+    connection to the old server."""
     old = sentinel.master
     begin_take(driver, old)
     sentinel.master = new
@@ -394,18 +404,18 @@ def check_takers_connection():
         driver = Driver(f"sentinel://127.0.0.1:{sentinel.port}/main")
         expect(driver.open() == 0, "open by a Sentinel")
         check_same_server(driver, a)
-        check_other_server(driver, sentinel, b)  # another host
-        check_other_server(driver, sentinel, c)  # another port
+        check_other_server(driver, sentinel, b)  # a server on another host
+        check_other_server(driver, sentinel, c)  # a server on another port
         driver.close()
         sentinel.close()
 
 
 class PlannedProxy(Proxy):
     """
-    Goes wrong at the first command that a plan's first test finds, then at the second's. Delays
-    each recovery. In that time `ring` makes the relay send a look behind the recovery. If the
-    recovery failed, the look is delayed too. Notes whether a takers' read comes before a recovery
-    succeeds.
+    A proxy with a plan. It fails at the first command that the plan's first test accepts, and then
+    at the first command that the second test accepts. It delays each recovery. During the delay
+    `ring` makes the relay send a look behind the recovery. If the recovery failed, the look is
+    delayed too. The proxy notes whether takers read before a recovery succeeds.
     """
 
     def __init__(self, path, server):
@@ -444,7 +454,8 @@ def recovers(request):
 
 
 def check_recovery(wait_ms, plan):
-    """The server has delivered a task, and the reply is lost. The lease is longer than the test."""
+    """The server has delivered a task, but the reply was lost. The relay must ask for the task
+    again, because the lease is longer than the test."""
     with Server() as server:
         proxy = PlannedProxy(f"{server.folder}/proxy.sock", server.address)
         driver = Driver(f"unix:{server.folder}/proxy.sock")
@@ -453,7 +464,7 @@ def check_recovery(wait_ms, plan):
         client("HSET", KEY + "state", "lease_us", 300_000_000)
         expect(driver("put", "task", 0, "x") == 0, "put")
         wait_until(lambda: client("XLEN", KEY + "ready") == 1, "a task that is ready")
-        # A put rings the relay, which looks when the new task is due.
+        # A put wakes the relay, which polls when the new task is due.
         numbers = itertools.count()
         proxy.ring = lambda: client("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}",
                                     f"bell-{next(numbers)}", 20_000, "", "x")
@@ -488,7 +499,8 @@ def check_cluster():
 
 
 def check_old(folder):
-    """One that says it is of version 6.2, and one that knows no HELLO at all."""
+    """Tests a server that reports version 6.2, and a server that does not know the command
+    HELLO."""
     hello = b"*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n6.2.7\r\n" \
             b"$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n" \
             b"$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"
@@ -520,7 +532,7 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # The rights of the manual for a client that does not serve, on its own queue only.
+        # A client that does not serve has the rights of the manual, and only on its own queue.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")
@@ -560,7 +572,7 @@ def check_faults_while_in_use():
         try:
             client("BGSAVE")
         except RedisError:
-            pass  # it may find out at once
+            pass  # the server may find out at once that it cannot persist
         wait_until(lambda: b"bgsave_status:err" in client("INFO", "persistence"), "MISCONF")
         expect_refused(hasty, errno.EIO, "put", "refused", 3600_000, "x")
         hasty.close()
@@ -573,10 +585,11 @@ def check_faults_while_in_use():
 
 
 def check_foreign(driver, client):
-    """Another program's entries hold up no task; another program's key is told of."""
+    """Entries of another program must hold up no task. If a key belongs to another program, the
+    library must return an error."""
     client("XADD", KEY + "ready", "*", "foreign", "entry")
     client("XADD", KEY + "ready", "*", "id", "x" * 65, "due", 1, "n", 1, "data", "")
-    # The connection may have been lost, and be opened again only after a while.
+    # The connection may have been lost. The relay opens it again only after a while.
     wait_until(lambda: driver("put", "behind", 0, "x") in (0, -errno.EEXIST), "a put")
     expect(take_all(driver, 1) == ["behind"], "another task came")
     expect(driver("put", "i" * 65, 0, "x") == -errno.EINVAL, "an id that is too long")
@@ -589,12 +602,13 @@ def check_foreign(driver, client):
 
 
 def check_loading(driver, server, client):
-    """A server that loads its data: the calls wait for it, and are refused if that is too long."""
+    """While a server loads its data, calls must wait. If the load takes too long, calls must be
+    refused."""
     for number in range(200):
         client("SET", f"key-{number}", "x" * 2000)
     client("CONFIG", "SET", "rdbcompression", "no")
     client("SAVE")
-    for delay_us in (5000, 20000, 80000):  # on a slow machine the first may be over too soon
+    for delay_us in (5000, 20000, 80000):  # on a slow machine the first load may end too early
         server.kill()
         server.start("--key-load-delay", str(delay_us), "--loading-process-events-interval-bytes",
                      "1024", wait=False)
@@ -609,7 +623,8 @@ def check_loading(driver, server, client):
 
 
 def check_held():
-    """A taker may read what it has taken after the lease; touch prolongs, release lets go."""
+    """A taker may read the data of its task after the end of the lease. touch prolongs the lease,
+    and release frees the data."""
     with Server() as server:
         client = server.client()
         driver = Driver(unix(server))

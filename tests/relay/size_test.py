@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Many tasks, and storms of them.
+"""Tests many tasks, and many calls at once.
 
 Usage: size_test.py VICTIM [TASKS [SECONDS]]
 
-many      TASKS tasks at random over SECONDS, with 16 relays (VICTIM --serve) and 4 takers: each
-          comes once, none early, by at most CALLS_MAX calls of functions each. A tenth of it again,
-          on four servers.
-instants  tasks that are due one after another, with 16 relays: prints how often the relays look.
-backlog   TASKS tasks that are all due when a relay comes, at random times or at one: in order of
-          due time, while other clients are answered in between.
-storms    puts that are each the earliest so far; puts that are cancelled; data of no bytes, and
-          of the most.
+many      TASKS tasks are due at random times within SECONDS, with 16 relays (VICTIM --serve) and 4
+          takers. Each task must come once, and none early, with at most CALLS_MAX calls of
+          functions a task. The test is repeated with a tenth of the tasks on four servers.
+instants  Tasks are due one after another, with 16 relays. Prints the number of polls.
+backlog   TASKS tasks are all due when a relay starts, at random times or at one time. The tasks
+          must come in the order of their due times, and other clients must get replies in between.
+storms    Each put is the earliest so far, or is cancelled, or has no data or the most data.
 """
 
 import bisect
@@ -31,9 +30,9 @@ from redis_server import ARRIVES, Server
 NAME = "size"
 RELAYS = 16
 TAKERS = 4
-FRESH = 500  # tasks that fall due during a backlog
+FRESH = 500  # number of tasks that become due during a backlog
 INSTANTS, INSTANT_US = 200, 50_000
-CALLS_MAX = 3.7  # a task: put, done, and its share of the looks
+CALLS_MAX = 3.7  # calls for a task: its put, its done, and its share of the looks
 SERVERS = 4
 PIPELINE = 500
 
@@ -41,7 +40,7 @@ PIPELINE = 500
 def expect(condition, *what):
     if not condition:
         print("not so:", *what)
-        os._exit(1)  # other threads may be at work
+        os._exit(1)  # other threads may still run
 
 
 def addresses(servers):
@@ -55,7 +54,7 @@ def serve(victim, servers, count):
 
 
 def calls_of(client):
-    """How often functions were called."""
+    """Returns the number of calls of functions at the server."""
     found = re.search(r"cmdstat_fcall:calls=(\d+)", client("INFO", "commandstats").decode())
     return int(found[1])
 
@@ -67,7 +66,7 @@ def end(processes):
 
 
 def pipeline(queue, calls):
-    """Replies of the calls, which are put together into few packets."""
+    """Sends the calls together in few packets. Returns the replies."""
     replies = []
     for begin in range(0, len(calls), PIPELINE):
         chunk = calls[begin:begin + PIPELINE]
@@ -77,7 +76,8 @@ def pipeline(queue, calls):
 
 
 class Takers:
-    """Threads that take and finish; what came, by number: how late, in microseconds."""
+    """Threads that take and finish tasks. They store number of the task -> lateness in
+    microseconds."""
 
     def __init__(self, servers, tasks):
         self.late = [None] * tasks
@@ -112,7 +112,8 @@ class Takers:
 
 
 def put_all(queues, calls):
-    """The arguments of puts by number; a task's id, its number, says which server has it."""
+    """Makes puts with these arguments. The id of a task, which is its number, decides which server
+    gets the task."""
     for first in range(0, len(calls), 10000):
         for shard, queue in enumerate(queues):
             words = [queue.words("put", *call) for call in calls[first:first + 10000]
@@ -140,7 +141,8 @@ def check_many(victim, servers, tasks, seconds, dice):
 
 
 def check_instants(victim):
-    """Every task is the earliest; it is put a while before its time, and taken at once."""
+    """Each task is earlier than all others. It is put a while before its due time, and taken at
+    once."""
     with Server() as server:
         make(victim, NAME, server.address)
         queue = Queue(server.client(2 * ARRIVES), NAME)
@@ -155,12 +157,13 @@ def check_instants(victim):
             queue.call("done", str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
-        # test_look_timing.c checks the number of looks, in virtual time where no machine is slow.
+        # test_look_timing.c checks the number of looks, in virtual time, which does not depend on
+        # the machine's speed.
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# PINGs by another process, which waits for no thread of this process. The process prints
-# milliseconds.
+# The program of another process, which sends PINGs and prints the durations in ms. A thread of this
+# process could be delayed by the other threads.
 PINGER = """
 import sys, time
 from redis_server import Client
@@ -176,7 +179,8 @@ print(f"{took[len(took) // 2]:.2f} ms, p99 {took[len(took) * 99 // 100]:.2f}")
 
 
 def hurry(process):
-    """Before other programs of the machine, where that is permitted. Returns whether it is."""
+    """Gives the process priority over other programs of the machine. Returns whether this is
+    permitted."""
     try:
         os.sched_setscheduler(process.pid, os.SCHED_RR, os.sched_param(1))
     except OSError:
@@ -194,9 +198,9 @@ def start_pings(server, seconds):
 
 def shares_of(entries, promoted_s):
     """
-    The wait of each task that fell due during the backlog, divided by its share. The share is the
-    number of tasks that entered the stream in that time, divided by the mean rate. `entries` are
-    those of the stream: time of entry in ms, due time in us, name.
+    Returns, for each task that became due during the backlog, its wait divided by its share. The
+    share is the number of tasks that entered the stream during the wait, divided by the mean rate.
+    `entries` are the entries of the stream: time of entry in ms, due time in us, name.
     """
     times, rate = [entry_ms for entry_ms, _, _ in entries], len(entries) / promoted_s
     for index, (entry_ms, due_us, name) in enumerate(entries):
@@ -218,7 +222,7 @@ def check_backlog(victim, tasks, spread_us, dice):
         idle = start_pings(server, seconds).communicate()[0].strip()
         pings, begin = start_pings(server, seconds), time.monotonic()
         relays = serve(victim, [server], 1)
-        fresh = 0  # tasks that fall due meanwhile: behind those that are overdue, in order too
+        fresh = 0  # number of tasks that become due during the backlog; they come last
         while queue.count("due") > 0:
             expect(time.monotonic() < begin + 6 * ARRIVES + tasks / 1000, "it does not end")
             if fresh < FRESH:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A way to Redis that is slow, goes silent, or leads to another server from now on."""
+"""A proxy to Redis that is slow, becomes silent, or connects to another server."""
 
 import os
 import random
@@ -10,10 +10,10 @@ import time
 
 class SlowProxy:
     """
-    Listens on a unix socket and carries bytes. New connections go to `target`. While `up` or `down`
-    is False, nothing of that direction arrives any more on the connections that there are: no end
-    either, as when a cable is cut. cut() does that to all, and to new ones, until mend(). `delay_s`
-    is how long bytes take at most, each way.
+    Listens on a unix socket and forwards bytes. New connections go to the server `target`. While
+    `up` or `down` of a connection is False, no byte and no end of the connection arrives in this
+    direction, as when a cable is cut. cut() makes all connections silent, also new connections,
+    until mend(). Bytes take at most `delay_s` in each direction.
     """
 
     def __init__(self, path, target, delay_s=0):
@@ -64,7 +64,7 @@ class SlowProxy:
 
 
 class Connection:
-    """Two ends, and what is carried between them."""
+    """A connection through the proxy: its two sockets, and the bytes between them."""
 
     def __init__(self, client, server, delay_s, carries):
         self.ends, self.delay_s = (client, server), delay_s
@@ -84,7 +84,7 @@ class Connection:
                     target.sendall(data)
         except OSError:
             pass
-        # A silent connection does not end either.
+        # The end of a silent connection is not forwarded.
         while not (self.up and self.down):
             time.sleep(0.01)
         self.is_open = False

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The public calls, on a Redis server of the test's own, which with_server.py has started.
- * wire_test.py and kill_test.py test the worst replies of a server.
+ * Tests the public calls of the relay, on a Redis server that with_server.py has started for this
+ * test. wire_test.py and kill_test.py test failures of the connection and of the server.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@
 static const char *redis;
 static char queue[QUEUE_BYTES];
 static struct timerhub_relay *relay;
-static struct wire *wire; /* the connection of the test itself */
+static struct wire *wire; /* connection of the test itself to the server */
 static struct keys keys;
 
 static uint64_t wall_ns(void)
@@ -44,7 +44,7 @@ static uint64_t wall_ns(void)
 	return (uint64_t)now.tv_sec * SEC + (uint64_t)now.tv_nsec;
 }
 
-/* Send the encoded commands. Returns the integer reply, or the first integer of the reply. */
+/* Send the encoded command. Returns the integer of the reply, or the first integer of an array. */
 static int64_t say(void)
 {
 	struct reply *reply;
@@ -157,7 +157,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 
 	begin();
 	timerhub_relay_close(relay);
-	relay = open_relay(0); /* nothing is due before all are put, even if this stalls */
+	relay = open_relay(0); /* no task is due before all are put, even if this thread stalls */
 	begin_ns = wall_ns();
 	for (unsigned i = 0; i < COUNT_OF(puts); i++)
 		expect_eq(timerhub_relay_put(
@@ -173,7 +173,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 		       memcmp(task.data, order[i], task.data_len) == 0);
 		expect_cmp(wall_ns(), >=, task.due_ns);
 		expect_eq(task.attempts, 1);
-		/* The due time is rounded up to the microsecond. */
+		/* Redis has the due time rounded up to a microsecond. */
 		expect_eq(task.due_ns, (begin_ns + (i + 1) * 30 * MS + 1 + 999) / 1000 * 1000);
 		expect_eq(timerhub_relay_done(relay, &task), 0);
 		expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
@@ -201,7 +201,8 @@ START_TEST(an_id_is_one_task)
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
 	          -EEXIST);
 	expect_eq(timerhub_relay_done(relay, &task), 0);
-	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST); /* past_us */
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL),
+	          -EEXIST); /* within past_us */
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -222,7 +223,7 @@ START_TEST(cancel_is_final_until_a_taker_has_the_task)
 	put("due", 0);
 	while (stats().ready == 0)
 		;
-	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* it was in the stream already */
+	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* the task was in the stream */
 	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
 	put("taken", 0);
 	task = take();
@@ -272,7 +273,7 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	struct timerhub_relay *taker;
 
 	begin();
-	taker = open_relay(0); /* a relay that does not serve */
+	taker = open_relay(0); /* the relay `taker` does not serve */
 	poll_fd.fd = timerhub_relay_fd(taker);
 	expect(poll_fd.fd >= 0);
 	put("far", HOUR);
@@ -410,7 +411,7 @@ START_TEST(check_tells_that_no_relay_serves)
 	report = report_with(NULL, NULL);
 	expect_eq(report.relays, 0);
 	expect(report.fault && strstr(report.fault, "no relay"));
-	/* A relay that was killed keeps its seat, and breaks its promise. */
+	/* A killed relay keeps its registration (seat), and does not poll at look_by. */
 	expect_eq(command("ZADD", key("seats"), "0", "killed"), 1);
 	set_look_by(-10);
 	report = report_with(NULL, NULL);
@@ -420,7 +421,7 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_eq(report.relays, 1);
 	expect(!report.fault);
 	expect_cmp(report.overdue_ns, <, 5 * SEC);
-	/* A relay that promises a look and then moves no due task is replaced too. */
+	/* If a relay has set look_by but moves no due task, check must report an overdue task. */
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
 	report = report_with(NULL, NULL);
 	expect(report.fault && strstr(report.fault, "overdue"));
@@ -450,7 +451,7 @@ START_TEST(misuse_is_answered)
 	config.batch = 1001;
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config = config_of(0);
-	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us */
+	config.timeout_ns = 61 * SEC; /* the timeout must not be longer than past_us */
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config.timeout_ns = 50 * MS;
 	config.redis = "rediss://localhost";
@@ -484,7 +485,7 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
-/* A server that reads or ignores the client's bytes, and closes the connection. */
+/* A thread that is a server. It reads or ignores the client's bytes, and closes the connection. */
 static void *serve_nobody(void *listener)
 {
 	char said[4096];
@@ -507,10 +508,10 @@ START_TEST(open_without_descriptors_says_so)
 	int first, result;
 
 	begin();
-	timerhub_relay_close(relay); /* the relay's thread also opens connections */
+	timerhub_relay_close(relay); /* otherwise the relay's thread would also open descriptors */
 	config = config_of(0);
 	config.timeout_ns = 10 * MS;
-	first = dup(0); /* the lowest free descriptor */
+	first = dup(0); /* number of the lowest free descriptor */
 	expect(first >= 0 && close(first) == 0);
 	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = before;
@@ -524,8 +525,8 @@ START_TEST(open_without_descriptors_says_so)
 		refused++;
 	}
 	/*
-	 * The relay opens these descriptors: the fd of takers, the eventfd that wakes the thread,
-	 * the connection, and the thread's loop.
+	 * An open makes four descriptors: the fd of takers, the eventfd that wakes the relay's
+	 * thread, the connection, and the thread's loop.
 	 */
 	expect_eq(refused, 4);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -589,7 +590,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		expect_eq(timerhub_relay_retry(relay, &task, 0), -EOWNERDEAD);
 		expect_eq(timerhub_relay_stats(relay, &now), -EOWNERDEAD);
 		expect_eq(timerhub_relay_fd(relay), -EOWNERDEAD);
-		timerhub_relay_stop(relay); /* a stop changes nothing in the child */
+		timerhub_relay_stop(relay); /* in the child a stop has no effect */
 		timerhub_relay_close(relay);
 		_exit(0);
 	}
@@ -604,7 +605,7 @@ END_TEST
 #define THREADS 8u
 #define EACH 150u
 
-static unsigned ends[THREADS * EACH]; /* times that a task was done, or cancelled */
+static unsigned ends[THREADS * EACH]; /* number of times that each task was done or cancelled */
 
 static void *live(void *arg)
 {
@@ -647,7 +648,10 @@ START_TEST(every_task_ends_once_under_many_threads)
 		expect_eq(pthread_create(&threads[i], NULL, live, (void *)(uintptr_t)i), 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
-	/* If the machine stops for half a second, a take may end by its timeout. */
+	/*
+	 * A take may end by its timeout, because the machine may stall for half a second. Continue
+	 * until no task is left.
+	 */
 	while (stats().due + stats().ready > 0) {
 		unsigned number;
 
@@ -663,11 +667,11 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
-#define PUTTERS 100u /* more puts than one command takes */
+#define PUTTERS 100u /* more puts than fit in one command */
 
 static int put_results[PUTTERS];
 
-/* Put one id twice, and a task with data that is too large. */
+/* Put a task. One id is put twice, and one task has too much data. */
 static void *put_one(void *arg)
 {
 	unsigned number = (unsigned)(uintptr_t)arg;
@@ -679,7 +683,7 @@ static void *put_one(void *arg)
 	return NULL;
 }
 
-/* Returns how many puts wait in the mailbox for the put in flight. */
+/* Returns the number of puts that wait in the relay's mailbox until the put in flight has ended. */
 static unsigned count_held(struct shard *shard)
 {
 	unsigned count = 0;
@@ -692,7 +696,10 @@ static unsigned count_held(struct shard *shard)
 	return count;
 }
 
-/* Returns the number behind a word of the server's INFO, or -1 without the word. */
+/*
+ * Returns the number behind a word in the server's reply to the command, or -1 if the reply lacks
+ * the word.
+ */
 static long told(const char *a, const char *b, const char *word)
 {
 	struct reply *reply;
@@ -720,7 +727,8 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(0); /* a relay that does not serve, so its looks are not counted */
+	config = config_of(
+		0); /* the relay does not serve, so it makes no polls, which would be counted */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	lock_take(&relay->shared.lock);
@@ -732,7 +740,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	for (unsigned i = 0; i < PUTTERS; i++) {
 		expect_eq(pthread_create(&threads[i], NULL, put_one, (void *)(uintptr_t)i), 0);
 		while (i == 0 && told("CLIENT", "LIST", "flags=b") < 0)
-			; /* wait until the server has the first put */
+			; /* wait until the first put is blocked at the server */
 	}
 	while (count_held(relay->shards) < PUTTERS - 1)
 		;
@@ -745,7 +753,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(put_results[9], -EMSGSIZE);
 	expect_eq(put_results[6] + put_results[7], -EEXIST);
 	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
-	          3); /* three commands: the first put, 64 puts and 35 puts */
+	          3); /* the commands are: the first put, 64 puts, and 35 puts */
 	expect_eq(stats().due - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
 	end();
@@ -773,7 +781,10 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
 	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
 		;
-	/* A call that began after the close would be a use after free. */
+	/*
+	 * A call that begins after the close would use freed memory, so wait until all threads are
+	 * in their calls.
+	 */
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
 			;
@@ -781,7 +792,7 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		(void)pthread_join(threads[i], NULL);
 	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
-	/* A prefetched task that was not taken is ready for the next taker at once. */
+	/* A prefetched task that was not taken must be available to the next taker at once. */
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
 	poll_fd.fd = timerhub_relay_fd(relay);
 	put("ahead", 0);
@@ -794,7 +805,7 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 }
 END_TEST
 
-/* Returns the number of clients that the server blocks in XREADGROUP. */
+/* Returns the number of clients that are blocked in XREADGROUP at the server. */
 static unsigned clients_blocked(void)
 {
 	static const char field[] = "blocked_clients:";
@@ -843,9 +854,9 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 		expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 		expect_eq(timerhub_relay_take(relay, &task, MS), -ESHUTDOWN);
 	}
-	/* The next blocking read detects the loss. */
+	/* After the stop the fd stays readable. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
-	/* The other calls still work, and the relay still looks. */
+	/* The other calls must still work, and the relay must still poll. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	put("later", 10 * MS);
@@ -857,7 +868,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* after the stop the relay sends no XREADGROUP */
+	expect_eq(task.attempts, 1); /* after the stop the relay has sent no XREADGROUP */
 	end();
 }
 END_TEST
@@ -879,7 +890,10 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	timerhub_relay_stop(relay);
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		expect_eq(pthread_join(threads[i], NULL), 0);
-	/* Redis still blocks for the takers. A task that it sends now must go back. */
+	/*
+	 * The XREADGROUP of the takers is still blocked at Redis. If Redis now sends a task, the
+	 * relay must return the task.
+	 */
 	expect_eq(clients_blocked(), 1);
 	put("late", 0);
 	while (prefetched() == 0)
@@ -887,7 +901,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take(); /* the task comes long before its lease is over */
+	task = take(); /* the task comes long before the end of its lease */
 	expect(strcmp(task.id, "late") == 0);
 	end();
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests look_timing.c in virtual time, with up to a thousand relays and a small Redis in memory.
- * This Redis assigns ranks and rings bells as sit(), promise() and ring() of timerhub.lua do;
- * functions_test.py tests the same rules on them. Each relay has a network delay of its own.
- * Messages are late, bells and replies cross, relays die, and the clock of Redis is set.
+ * Tests look_timing.c, which computes the times at which a relay polls (looks). The test runs in
+ * virtual time, with up to a thousand relays and a model of Redis in memory. The model assigns
+ * ranks and sends wake-up messages (bells) as sit(), promise() and ring() of timerhub.lua do.
+ * functions_test.py tests these rules on timerhub.lua. Each relay has a network delay of its own.
+ * Messages are late, bells and replies cross, relays are killed, and the clock of Redis is set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,11 @@
 #define GRACE_US UINT64_C(100000)
 #define TASKS_MAX 64u
 #define NONE UINT64_MAX
-/* These values equal those in timerhub.lua. */
+/* The following constants have their values in timerhub.lua. */
 #define SEATS_RUNG 8u
 #define OVERDUE_US UINT64_C(1000000)
 
-/* A message in flight: a reply to a relay, or a bell. */
+/* A message in flight to a relay: a reply, or a wake-up message (bell). */
 struct message {
 	uint64_t at_ns;
 	bool is_bell;
@@ -32,11 +33,11 @@ struct message {
 
 struct actor {
 	struct look_timing timing;
-	double order; /* order of the relay in the queue's seats */
+	double order; /* score of the relay in the queue's seats, which gives its rank */
 	bool seated, alive;
-	uint64_t way_ns;             /* the delay of a message to Redis */
-	uint64_t arrives_ns;         /* when its look arrives; NONE: no look in flight */
-	struct message answer, bell; /* at_ns NONE: none in flight */
+	uint64_t way_ns;             /* time that a message from the relay to Redis takes */
+	uint64_t arrives_ns;         /* time at which its look arrives; NONE: no look in flight */
+	struct message answer, bell; /* if at_ns is NONE, no message is in flight */
 };
 
 static struct actor actors[RELAYS_MAX];
@@ -88,7 +89,10 @@ static struct actor *at_rank(unsigned rank)
 
 static void send_bell(struct actor *actor, const struct look_timing_bell *bell)
 {
-	/* If a second bell is sent before the first has come, the earlier due time counts. */
+	/*
+	 * If a second bell is sent before the first bell has arrived, the relay gets the earlier
+	 * due time.
+	 */
 	if (actor->bell.at_ns == NONE || bell->due_us < actor->bell.bell.due_us)
 		actor->bell = (struct message){
 			.at_ns = now_ns + actor->way_ns,
@@ -208,7 +212,7 @@ static void act(struct actor *actor)
 	}
 }
 
-/* Process all messages and looks up to that time. */
+/* Process all messages and looks up to the time until_ns. */
 static void run_until(uint64_t until_ns)
 {
 	for (;;) {
@@ -265,11 +269,14 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * Relays look at the due time, and once in each horizon. A put that is earlier than the
-	 * promise rings a bell, which causes no additional look.
+	 * Relays look at the due time, and once in each horizon. A put before look_by sends a bell,
+	 * which causes no additional look.
 	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
-	/* A task that is due while the reply to a look is in flight is as late as the reply. */
+	/*
+	 * If a task is due while the reply to a look is in flight, the task is as late as the
+	 * reply.
+	 */
 	expect_cmp(latest_us, <=, 10100);
 	expect_cmp(late_count, <=, 20);
 }
@@ -278,14 +285,16 @@ END_TEST
 START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 {
 	begin(16);
-	run_until(now_ns + 20 * SEC); /* every relay gets its rank */
+	run_until(now_ns + 20 * SEC); /* by then each relay has a rank */
 	looks = 0;
 	for (unsigned i = 0; i < 200; i++) {
 		put(there_us() + 40000);
 		run_until(now_ns + 50 * MS);
 	}
 	expect_eq(task_count, 0);
-	/* Rank 0 looks, and all other relays together look at most twice in each grace. */
+	/*
+	 * Rank 0 looks for each task. All other relays together look at most twice in each grace.
+	 */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
 END_TEST
@@ -296,12 +305,12 @@ START_TEST(idle_relays_look_about_once_a_second_however_many)
 
 	for (unsigned i = 0; i < COUNT_OF(counts); i++) {
 		begin(counts[i]);
-		run_until(now_ns + 20 * SEC); /* every relay gets its rank */
+		run_until(now_ns + 20 * SEC); /* by then each relay has a rank */
 		looks = 0;
 		run_until(now_ns + 100 * SEC);
 		/*
-		 * Rank 0 looks 0.1 times a second, and each other rank once in its failover delay:
-		 * at most 1.5 looks a second in all.
+		 * Rank 0 looks 0.1 times a second, and each other rank once in its failover delay.
+		 * All relays together look at most 1.5 times a second.
 		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150);
 		expect_cmp(looks, >=, 10);
@@ -321,7 +330,8 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * A task is delayed by the margin or by the time of a bell in flight, but never by a grace.
+	 * A task may be late by the margin or by the time that a bell is in flight, but never by a
+	 * grace.
 	 */
 	expect_cmp(latest_us, <, 15000);
 }
@@ -349,8 +359,8 @@ START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
 	for (unsigned i = 0; i < 20; i++) {
 		run_until(now_ns + 30 * SEC);
 		/*
-		 * Kill the relays of the first ranks. Their seats stay until a bell finds that they
-		 * do not listen.
+		 * Kill the relays with the first ranks. The seat of a killed relay stays until a
+		 * bell to it has no receiver.
 		 */
 		for (unsigned rank = 0; rank < 20; rank++)
 			at_rank(rank)->alive = false;
@@ -387,7 +397,10 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 			put(there_us() + dice_roll(&dice) % 3000000);
 			run_until(now_ns + 3 * SEC);
 		}
-		/* A put may find only seats of dead relays. A ring removes eight of them. */
+		/*
+		 * A put may find only seats of killed relays. Each put then removes eight of these
+		 * seats.
+		 */
 		run_until(now_ns + 3600 * SEC);
 		expect_eq(task_count, 0);
 		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);
@@ -408,8 +421,8 @@ START_TEST(the_clock_of_redis_may_be_set)
 		run_until(now_ns + 30 * SEC);
 		expect_eq(task_count, 0);
 		/*
-		 * After the clock was set back, a put finds look_by far in the future. The put is
-		 * earlier, so it lowers look_by and rings.
+		 * After the clock of Redis was set back, a put finds look_by far in the future. The
+		 * put is earlier than look_by, so the put lowers look_by and sends a bell.
 		 */
 		latest_us = 0;
 		for (unsigned j = 0; j < 20; j++) {
@@ -434,8 +447,9 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 12 * SEC + LOOK_TIMING_MARGIN_NS);
 	/*
-	 * The bell comes while a look is in flight. The look may have run before the put that rang,
-	 * so its reply does not raise the target above the bell's time.
+	 * The bell arrives while a look is in flight. The look may have run before the put that
+	 * sent the bell. Therefore the reply to the look must not raise the time of the next look
+	 * above the bell's time.
 	 */
 	look_timing_sent(&timing, 8 * SEC);
 	look_timing_rung(&timing, &bell, 8 * SEC);
@@ -443,14 +457,14 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 7 * SEC + 500 * MS + LOOK_TIMING_MARGIN_NS);
 	/*
-	 * The bell came before the look was sent. The look ran after the put that rang, so its
-	 * reply alone sets the target.
+	 * The bell arrived before the look was sent. The look ran after the put that sent the bell.
+	 * Therefore the reply to the look alone sets the time of the next look.
 	 */
 	look_timing_rung(&timing, &bell, 8 * SEC);
 	look_timing_sent(&timing, 9 * SEC);
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 14 * SEC + LOOK_TIMING_MARGIN_NS);
-	/* A bell with rank 1 adds one grace to the due time. */
+	/* If a bell gives the relay rank 1, the relay looks one grace after the due time. */
 	bell.rank = 1;
 	look_timing_rung(&timing, &bell, 9 * SEC);
 	expect_eq(look_timing_due_ns(&timing),

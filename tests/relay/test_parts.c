@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the relay's modules that need no server: addresses, commands, names of keys, error replies,
- * the back-off.
+ * and the back-off after a failed connection.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -155,7 +155,8 @@ END_TEST
 START_TEST(ids_are_spread_as_zlib_does)
 {
 	expect_eq(keys_shard("123456789", 1), 0);
-	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64); /* the check value of CRC-32 */
+	expect_eq(keys_shard("123456789", 64),
+	          0xcbf43926 % 64); /* 0xcbf43926 is the check value of CRC-32 */
 	expect_eq(keys_shard("123456789", 7), 0xcbf43926 % 7);
 }
 END_TEST
@@ -257,7 +258,7 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 }
 END_TEST
 
-/* Fail `times` times with an error; returns the longest wait. */
+/* Let the link fail `times` times with an error. Returns the longest wait before a new try. */
 static uint64_t longest_wait_ns(struct link *link, int error, unsigned times)
 {
 	uint64_t longest_ns = 0;
@@ -282,7 +283,7 @@ START_TEST(a_refused_connection_is_tried_again_soon)
 	link_init(&link, dice_roll(&dice));
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1), <, 10 * MS);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);
-	/* A silent server costs up to a second for each try, so the back-off is longer. */
+	/* Each try at a silent server takes up to a second, so the back-off is longer. */
 	expect_cmp(longest_wait_ns(&link, -EHOSTUNREACH, 1000), >, 2500 * MS);
 	expect_cmp(link.backoff_ns, ==, 5 * SEC);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);

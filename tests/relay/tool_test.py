@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""timerhub-relay: its commands, and the daemon among others of its kind.
+"""Tests the commands of timerhub-relay, and its daemon together with other daemons.
 
 Usage: tool_test.py TIMERHUB_RELAY
 """
@@ -27,7 +27,7 @@ QUEUE = "orders"
 
 
 class Tool:
-    """The program, and the server that it is told of."""
+    """The program timerhub-relay, and the server that it uses."""
 
     def __init__(self, program, server):
         self.program, self.server = program, server
@@ -42,7 +42,7 @@ class Tool:
         return done.stdout
 
     def says(self, status, *words):
-        """What a command that is refused, or fails, says."""
+        """Returns the error output of a command that is refused or fails."""
         done = subprocess.run([self.program, *words], env=self.environment, capture_output=True,
                               text=True, timeout=3 * ARRIVES, check=False)
         expect(done.returncode == status, words, "ended with", done.returncode, done.stderr)
@@ -98,7 +98,8 @@ def check_commands(tool, redis):
 
 
 def check_fresh(tool, redis):
-    """A server that has nothing of ours: what is missing is named, and where."""
+    """Tests a server without a queue and without functions. The tool must name the missing part and
+    the server."""
     questions = (("stat", QUEUE), ("list", QUEUE), ("dead", QUEUE), ("check", QUEUE),
                  ("peek", QUEUE, "a"), ("cancel", QUEUE, "a"), ("move", QUEUE, "a", "1s"),
                  ("done", QUEUE, "a"), ("revive", QUEUE, "1-1"))
@@ -143,7 +144,7 @@ def check_wrong_use(tool):
 
 @contextlib.contextmanager
 def serving(tool, redis):
-    """With an alarm clock."""
+    """Runs the daemon during the block."""
     seats = f"timerhub:{{{QUEUE}}}:seats"
     daemon = tool.run()
     wait_until(lambda: redis("ZCARD", seats) == 1, "a seat")
@@ -153,7 +154,7 @@ def serving(tool, redis):
 
 
 def check_no_relay(tool, redis):
-    """The first thing to go wrong: no relay runs."""
+    """Tests that check reports a queue that no relay serves."""
     said = tool("check", QUEUE, status=1)
     expect("fault: no relay serves the queue" in said and "relays: 0" in said, said)
     check_colour(expect, tool.program, "check", QUEUE,
@@ -181,7 +182,7 @@ def process_state(process):
 
 
 def received(manager):
-    """All that waits in the socket."""
+    """Returns all messages that wait in the socket."""
     said = []
     manager.setblocking(False)
     try:
@@ -192,7 +193,8 @@ def received(manager):
 
 
 def check_daemon(tool, redis, folder):
-    """It tells its manager, is an alarm clock, survives Redis, and leaves when told to."""
+    """The daemon must notify its manager, move due tasks, survive a restart of Redis, and end after
+    SIGTERM."""
     path = f"{folder}/notify.sock"
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.bind(path)
@@ -208,7 +210,7 @@ def check_daemon(tool, redis, folder):
     tool("cancel", QUEUE, "due")
     tool.server.kill()
     tool.server.start()
-    fresh = tool.server.client()  # this server keeps nothing: all is made again
+    fresh = tool.server.client()  # this server keeps no data, so the relays make the queue again
     wait_until(lambda: fresh("ZCARD", seats) == 2, "two seats again")
     tool("put", QUEUE, "due", "20ms")
     wait_until(lambda: tool.json("peek", QUEUE, "due")[0]["where"] == "undelivered", "promotion")
@@ -228,7 +230,8 @@ def check_daemon(tool, redis, folder):
 
 
 def check_words_of_daemon(tool, redis):
-    """One line when Redis is lost, one when it is back; one for a key that is in the way."""
+    """The daemon must print one line when Redis is lost, and one line when Redis is back. It must
+    print one line about a key of another program."""
     key, where = f"timerhub:{{{QUEUE}}}:", f"timerhub-relay: {QUEUE}: unix:{tool.server.address}: "
     daemon = tool.run(stderr=subprocess.PIPE)
     wait_until(lambda: redis("ZCARD", key + "seats") == 1, "a seat")
@@ -236,7 +239,7 @@ def check_words_of_daemon(tool, redis):
         tool.server.kill()
         said = daemon.stderr.readline()
         expect(said.startswith(where) and said.endswith("; tries again\n"), "lost", said)
-        time.sleep(0.3)  # it is refused some times, which is no news
+        time.sleep(0.3)  # the daemon is refused several times, and must print no further line
         tool.server.start()
         said = daemon.stderr.readline()
         expect(said == where + "serves again\n", "back", said)
@@ -267,7 +270,8 @@ def check_words_of_daemon(tool, redis):
 
 
 def check_repair(tool, redis):
-    """What the keys disagree on is told, mended when asked for, and then gone."""
+    """check must report keys that disagree. check --repair must correct them, and then check must
+    find no fault."""
     key = f"timerhub:{{{QUEUE}}}:"
     tool("put", QUEUE, "lost", "1h", "data")
     redis("ZREM", key + "due", "lost")
@@ -287,7 +291,7 @@ def check_repair(tool, redis):
 
 GAUGES = ("tasks", "due", "ready", "taken", "dead", "relays", "tasks_max")
 COUNTERS = ("promoted", "leases_over", "buried", "orphans", "swept")
-SINCE = ("lag", "overdue")  # for how long, so that they grow between two looks
+SINCE = ("lag", "overdue")  # durations, which grow between two calls of stat
 
 
 def at_rest(stats):
@@ -296,7 +300,8 @@ def at_rest(stats):
 
 
 def metrics_at_rest(tool, queue):
-    """What stat says, the metrics after it, and stat again, between which no number changed."""
+    """Returns the output of stat, the metrics after it, and the output of stat after the metrics.
+    No number differs between the two calls of stat."""
     def stat():
         stats = tool.json("stat", queue)
         return stats if isinstance(stats, list) else [stats]
@@ -308,7 +313,7 @@ def metrics_at_rest(tool, queue):
 
 
 def check_metrics(tool, queue):
-    """stat in the format of Prometheus: the numbers of each server, and the lateness."""
+    """Tests stat in the format of Prometheus, with the numbers of each server and the lateness."""
     for words in (("put", "--metrics", queue, "x", "1s"), ("--metrics", "top", queue),
                   ("--json", "--metrics", "stat", queue)):
         expect("--metrics" in tool.says(2, *words), words)
@@ -349,7 +354,7 @@ def check_histogram(family, labels, stat):
 
 
 def check_json(tool):
-    """Every command can be read by a program, what is refused too."""
+    """Programs must be able to read the output of every command, also of a refused command."""
     expect(tool.json("create", QUEUE) == {"result": 0}, "create")
     expect(tool.json("put", QUEUE, "json", "1h") == {"result": 0}, "put")
     refused = json.loads(tool("--json", "put", QUEUE, "json", "1h", status=1))
@@ -366,7 +371,8 @@ def check_json(tool):
 
 
 def check_servers(tool, redis):
-    """Several servers: an id's own, or each in turn; addresses of a file; errors in words."""
+    """Tests several servers. A command must use the server of its id, or each server in turn. The
+    addresses may be in a file."""
     with Server() as other:
         urls = f"unix:{tool.server.address},unix:{other.address}"
         many = Tool(tool.program, tool.server)
@@ -403,7 +409,7 @@ def check_servers(tool, redis):
 
 
 def check_top(tool, redis):
-    """Counts, rates and relays, of one question to the server a reading."""
+    """Tests the counts, rates and relays of top, which calls each server once in a reading."""
     tool("create", QUEUE)
     daemon = tool.run()
     before = tool.json("--count", "1", "top", QUEUE)
@@ -428,7 +434,8 @@ def check_top(tool, redis):
 
 
 def check_drain(tool):
-    """It ends when the last task of the last server has ended, and shows what is left till then."""
+    """drain must end when the last task of the last server has ended. Until then it must show the
+    number of tasks left."""
     with Server() as other:
         many = Tool(tool.program, tool.server)
         many.environment["REDIS_URL"] = f"unix:{tool.server.address},unix:{other.address}"
@@ -458,7 +465,7 @@ def check_drain(tool):
 
 
 def check_dead(tool, redis):
-    """A task that has used up its attempts is shown, and put again."""
+    """A task that has used up its attempts must be listed as dead, and revive must put it again."""
     tool("create", QUEUE, "attempts_max=1")
     tool("put", QUEUE, "poor", "0s", "data")
     daemon = tool.run()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What is left of a queue when its server has lost the end of its file: a prefix of whole scripts.
+"""Tests a server that has lost the end of its file. The queue must be as after one of the calls.
 
 Usage: torn_test.py VICTIM [CUTS]
 
-A server with appendfsync always is told things at random; after each answer the size of its file is
-noted, and a digest of all keys. Then the file is cut at any byte, CUTS times, as a machine without
-power may leave it: the server must come up with what it had after the last answer that the file
-still holds, so that a lost fact is one that nobody was told, and no task is half moved.
+A server with appendfsync always gets random calls. After each reply the test records the size of
+the server's file and a digest of all keys. Then the file is cut at a random byte, CUTS times, as a
+power failure may leave it. The server must start with the keys after the last call that the file
+still contains. Therefore a lost change was never acknowledged, and no task is half moved.
 """
 
 import os
@@ -31,13 +31,13 @@ def expect(condition, *what):
 
 
 class Run:
-    """The server, and what is known of it after each answer."""
+    """The server, and its recorded states after each reply."""
 
     def __init__(self, server, victim, dice):
         self.server, self.dice = server, dice
         make(victim, NAME, server.address)
         self.queue = Queue(server.client(), NAME)
-        self.queue.call("create", "past_us", 0)  # or a dozen ids are soon used up
+        self.queue.call("create", "past_us", 0)  # else a dozen ids are soon used up
         folder = pathlib.Path(server.folder) / "appendonlydir"
         self.file, = folder.glob("*.incr.aof")
         self.known = []
@@ -64,7 +64,7 @@ class Run:
     def picture(self):
         stat = self.queue.stat()
         expect(int(stat["tasks"]) == int(stat["due"]) + int(stat["ready"]), "half moved:", stat)
-        del stat["now"], stat["lag"], stat["overdue"]  # these go on by themselves
+        del stat["now"], stat["lag"], stat["overdue"]  # these values change without a call
         return self.queue.client("DEBUG", "DIGEST"), stat
 
     def note(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A way to Redis that goes wrong at one command, by its number among all on all connections."""
+"""A proxy to Redis that fails at one command. The commands of all connections are numbered."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ LATE = 5
 
 
 def read_raw(file):
-    """One request or reply, as it is on the wire; empty at the end."""
+    """Returns one request or reply as its bytes on the wire, or no bytes at the end."""
     line = file.readline()
     if not line.endswith(b"\r\n"):
         return b""
@@ -25,13 +25,13 @@ def read_raw(file):
 class Proxy:
     """
     Listens on a unix socket. `fault` is one of
-      before    the command is lost, and its connection closed
-      after     the command is carried out, its answer lost, and the connection closed
-      late      the connection is closed, and a call of a function carried out LATE commands later,
-      last      or at the end, as if it had lain in a buffer on the way
-      silent    nothing comes through on that connection any more, in either direction
-      an error  is answered in place of the server
-    and None: nothing goes wrong, commands are counted.
+      before    the command is lost, and its connection is closed
+      after     the command is executed, its reply is lost, and the connection is closed
+      late      the connection is closed, and a call of a function is executed LATE commands later
+      last      the connection is closed, and a call of a function is executed at the end
+      silent    no byte comes through on this connection any more, in either direction
+      an error  the proxy replies with this error
+    If `fault` is None, the proxy only counts the commands.
     """
 
     def __init__(self, path, server, fault=None, number=0):
@@ -65,7 +65,7 @@ class Proxy:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def next_command(self, request):
-        """Its number, from 1."""
+        """Returns the number of the command, from 1."""
         with self.lock:
             self.commands += 1
             words = request.split(b"\r\n")
@@ -76,7 +76,7 @@ class Proxy:
         return number
 
     def deliver(self):
-        """Has the server carry out what was kept."""
+        """Sends the kept call to the server."""
         with self.lock:
             kept, self.kept = self.kept, None
         if kept:

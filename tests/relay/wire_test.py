@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The library on a way to Redis that goes wrong at each command in turn.
+"""Tests the library over a proxy to Redis that fails at each command in turn.
 
 Usage: wire_test.py VICTIM [STRIDE [COUNT]]
 
-Each fault of wire_proxy.py at every STRIDE-th command of the life that VICTIM leads, handshakes and
-looks included, and COUNT errors of a server: the calls' answers must be true, and every task comes
-to its one end.
+The proxy makes each fault of wire_proxy.py at every STRIDE-th command of VICTIM, including
+handshakes and looks, and COUNT errors of a server. The results of the calls must be true, and each
+task must end once.
 """
 
 import os
@@ -17,7 +17,8 @@ from redis_server import ARRIVES, Server
 from wire_proxy import Proxy
 
 QUEUE = "victim"
-# Errors of a server that accepts no changes now. The calls must wait for another server.
+# Error replies of a server that accepts no changes at present. The calls must wait for another
+# server.
 ERRORS = ("READONLY You can't write against a read only replica.",
           "LOADING Redis is loading the dataset in memory",
           "MASTERDOWN Link with MASTER is down", "BUSY Redis is busy running a script.",
@@ -27,7 +28,7 @@ ERRORS = ("READONLY You can't write against a read only replica.",
 
 
 def run(server, victim, fault=None, number=0):
-    """Returns the proxy, or None if the life ended badly."""
+    """Runs VICTIM over a proxy with this fault. Returns the proxy, or None if VICTIM failed."""
     redis = server.client()
     redis("FLUSHALL")
     redis("FUNCTION", "FLUSH")
@@ -63,7 +64,7 @@ def main(arguments):
                                                if name.startswith("SUBSCRIBE")):
             print("it looks before it listens:", clean.names)
             return 1
-        # A run with a fault connects again, and so has more commands.
+        # After a fault VICTIM connects again, and so sends more commands.
         last = clean.commands + 8
         plan = [(fault, number) for fault in ("before", "after", "late", "last")
                 for number in range(1, last, stride)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs a program with a Redis server of its own, whose address it finds in REDIS_URL.
+"""Starts a Redis server and runs a program, which finds the server's address in REDIS_URL.
 
 Usage: with_server.py PROGRAM [ARGUMENT...]
 """
