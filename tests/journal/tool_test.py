@@ -230,7 +230,7 @@ def check_no_journal(tool, base):
 
 def main(arguments):
     tool, victim = arguments[1:]
-    check_wrong_use(run(tool), "a command is wanted")
+    check_wrong_use(run(tool), "the command is missing")
     check_wrong_use(run(tool, "chekc", "."), "chekc: no such command")
     check_wrong_use(run(tool, "check"), "check: wrong number")
     for command in ("check", "stat", "list"):

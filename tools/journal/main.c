@@ -315,7 +315,7 @@ static int run(const struct command *command, char **arguments)
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)
-		return tool_wrong_use("a command is wanted", NULL);
+		return tool_wrong_use("the command is missing", NULL);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
