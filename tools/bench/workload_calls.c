@@ -3,24 +3,26 @@
  * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload is
  * a turn of its callers (callers.h).
  *
- * refresh      re-arm a random own timer by a minute. In "neighbours" one thread armed all timers,
- *              so neighbouring timers belong to different callers. In "loop-refresh" the timers are
- *              in the records of connections, which are touched.
- * churn        cancel a random timer, and arm a timer one to two minutes away.
- * batch-…      the same two for 32 timers at once, one of each 32nd part of the N, so no timer is
- *              twice in a batch. A subject with calls for many timers gets the batch. A subject
- *              without gets one timer after the other, each as soon as it is picked.
- * request      arm a timer of 30 s and cancel it 64 requests later. N other timers stay armed. In
- *              "loop-request" it is cancelled at once, in "loop-request-later" a turn later.
- * server       N connections. A turn handles 1 to 64 messages. A message touches the record of a
- *              random connection, re-arms its idle timeout, ends a request and starts one (a
- *              request lasts for 256 messages). One message in a thousand closes its connection and
- *              opens another. Choosing the message takes a few ns with every subject.
- * cross-busy   arm deadlines of 1 to 100 ms and cancel half of the timers, while the owner expires
- *              timers and a consumer drains. "tail" times each arm. "apply_ms" is the time from the
- *              last call until all are applied, "inbox_max" the largest number of waiting entries.
- *              A caller uses its timers in turn. Nearly always, a timer has ended before its next
- *              use.
+ * refresh      A caller re-arms a random timer of its own by a minute. In "neighbours" one thread
+ *              armed all timers, so neighbouring timers belong to different callers. In
+ *              "loop-refresh" the timers are in the records of connections, and each re-arm touches
+ *              the record.
+ * churn        A caller cancels a random timer, and arms a timer one to two minutes away.
+ * batch-…      "batch-rearm" and "batch-churn" are refresh and churn for 32 timers at once, one of
+ *              each 32nd part of the N timers, so a batch has no timer twice. A subject with calls
+ *              for many timers gets the batch. Any other subject gets one timer after the other.
+ * request      A caller arms a timer of 30 s and cancels it 64 requests later. N other timers stay
+ *              armed. "loop-request" cancels the timer at once, "loop-request-later" a turn later.
+ * server       A caller has N connections. A turn handles 1 to 64 messages. A message touches the
+ *              record of a random connection, re-arms the connection's idle timeout, ends a request
+ *              and starts another request (a request lasts for 256 messages). One message in a
+ *              thousand closes its connection and opens another connection. The choice of a message
+ *              takes a few ns with every subject.
+ * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
+ *              timers and a consumer takes the events. "tail" measures each arm. "apply_ms" is the
+ *              time from the last call until the service has applied all calls. "inbox_max" is the
+ *              largest number of waiting entries. A caller uses its timers in turn. Nearly always,
+ *              a timer has ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"

@@ -306,11 +306,11 @@ enum status do_check(struct call *call, char **words, int count)
 {
 	static const char *const keeps[] = {
 		"unknown: the server does not show its configuration",
-		"no persistence: if Redis is killed, all is lost",
-		"RDB only: if Redis is killed, the facts since the last snapshot are undone: done "
-		"and cancelled tasks come again",
+		"no persistence: if Redis is killed, all tasks are lost",
+		"RDB only: if Redis is killed, all changes since the last snapshot are lost, and "
+		"tasks that were done or cancelled since come again",
 		"AOF without appendfsync always: if Redis is killed, nothing is lost, or up to 2 s "
-		"if a sync was slow; if its machine loses power, up to 2 s",
+		"of changes if a sync was slow; if its machine loses power, up to 2 s of changes",
 		"AOF, appendfsync always: if Redis is killed or its machine loses power, nothing "
 		"is "
 		"lost",
@@ -340,14 +340,15 @@ enum status do_check(struct call *call, char **words, int count)
 		             report.round_trip_ns, report.fault ? "false" : "true");
 	} else {
 		(void)printf("keeps: %s\n", keeps[report.keeps]);
-		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; failover to one loses "
-		             "a suffix of the facts\n",
+		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; a failover to a replica "
+		             "loses the last changes\n",
 		             report.replicas, report.replicas_min);
-		(void)printf("tasks: %" PRIu64 "; the first that waits is overdue by %" PRIu64
+		(void)printf("tasks: %" PRIu64 "; the first waiting task is overdue by %" PRIu64
 		             " ms\n",
 		             report.tasks, report.overdue_ns / 1000000);
 		(void)printf("relays: %" PRIu64 "\n", report.relays);
-		(void)printf("round trip: %" PRIu64 " us; a grace of 4 times that, or more\n",
+		(void)printf("round trip: %" PRIu64
+		             " us; the grace should be 4 times this or more\n",
 		             report.round_trip_ns / 1000);
 		(void)printf("fault: %s%s%s\n",
 		             console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
