@@ -201,8 +201,7 @@ START_TEST(an_id_is_one_task)
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
 	          -EEXIST);
 	expect_eq(timerhub_relay_done(relay, &task), 0);
-	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL),
-	          -EEXIST); /* within past_us */
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST); /* past_us */
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -727,8 +726,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(
-		0); /* the relay does not serve, so it makes no polls, which would be counted */
+	config = config_of(0); /* does not serve, so it does not poll */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	lock_take(&relay->shared.lock);
@@ -753,7 +751,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(put_results[9], -EMSGSIZE);
 	expect_eq(put_results[6] + put_results[7], -EEXIST);
 	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
-	          3); /* the commands are: the first put, 64 puts, and 35 puts */
+	          3); /* commands: the first put, 64 puts, 35 puts */
 	expect_eq(stats().due - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
 	end();

@@ -294,8 +294,7 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(
-			options->json); /* an interrupted run must leave its results in the file */
+		(void)fflush(options->json); /* an interrupted run leaves its results */
 }
 
 /*

@@ -226,8 +226,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	enum status status = GOOD;
 
 	if (!options->json && isatty(STDOUT_FILENO))
-		(void)fputs("\033[H\033[J",
-		            stdout); /* Move the cursor to the top and clear the screen. */
+		(void)fputs("\033[H\033[J", stdout); /* clear the screen, begin at its top */
 	for (int i = 0; i < count; i++) {
 		int result = read_queue(&all[i]);
 

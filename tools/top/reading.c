@@ -104,7 +104,10 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
-	/* Slots before queues: the library counts an ended timer before it frees the slot. */
+	/*
+	 * Read the slots before the queues. The library counts an ended timer before it frees the
+	 * timer's slot, so each freed slot is counted below.
+	 */
 	read_slots(board, ret_reading);
 	/*
 	 * Entries from queues_end on are not read. Reading such an entry would allocate memory in
