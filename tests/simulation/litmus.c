@@ -218,8 +218,8 @@ static bool same_place(unsigned i, unsigned j)
 }
 
 /*
- * Treat the two halves of a pair as one step. An edge to one half becomes an edge to both halves,
- * and an edge from one half becomes an edge from both halves.
+ * Treat the two halves of a pair as one step: an edge to or from one half becomes an edge to or
+ * from both halves.
  */
 static void join_halves(struct relation *relation)
 {
@@ -426,7 +426,7 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 		outcomes_add(seeable, run_outcome());
 }
 
-/* Try every modification order of `place` and of the places after it. */
+/* Try every modification order of `place` and of later places. */
 static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes *seeable)
 {
 	unsigned *mo = run.mo[place % PLACES], *count = &run.mo_count[place % PLACES];
@@ -538,7 +538,7 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 
 static _Alignas(16) uint64_t places[PLACES + 1];
 
-/* Make the compare-and-swap of both words, when the first half of a pair is reached. */
+/* Make the compare-and-swap of both words of a pair. */
 static unsigned pair_do(const struct event *event)
 {
 	const struct event *other = &test.events[event->other];
@@ -755,7 +755,7 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		test.again = dice_one_in(dice, 2);
 		/*
 		 * Run the program until each outcome in `seeable` has been seen, up to a limit. The
-		 * number of runs does not depend on time, so a seed always gives the same result.
+		 * limit is not a time, so a seed always gives the same result.
 		 */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)

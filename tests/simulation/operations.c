@@ -192,8 +192,8 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 }
 
 /*
- * Returns whether a call that gives a deadline may return `result`. It may return -EAGAIN if all
- * slots are used, and -ERANGE if the clock may have moved the deadline above the largest one.
+ * Returns whether an arm may return `result`: -EAGAIN, or -ERANGE if the clock may have moved the
+ * deadline above the largest deadline.
  */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
@@ -372,8 +372,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm several timers to one deadline by timerhub_rearm_many(). The oracle must know which of
- * these timers the result counts, so no other worker may be inside a call on them.
+ * Re-arm several timers by timerhub_rearm_many(). No other worker may be inside a call on these
+ * timers, since the oracle must know which timers the result counts.
  */
 static void operation_rearm_many(struct worker *worker)
 {
@@ -443,8 +443,7 @@ static void operation_cancel(struct worker *worker)
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
 	/*
-	 * Call timerhub_cancel_sync() in a part of the cancels, but not inside a callback. The
-	 * awaited callback might wait for the callback that this worker is inside.
+	 * Do not wait inside a callback, because the awaited callback might wait for this callback.
 	 */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
@@ -541,9 +540,8 @@ static void operation_advance(void)
 }
 
 /*
- * Call timerhub_stats() while other workers arm and cancel. The number of live timers in the result
- * must not be larger than the number of timers live before the call plus the number of timers armed
- * during the call.
+ * Call timerhub_stats() while other workers arm and cancel. It must not report more live timers
+ * than were live before the call or armed during the call.
  */
 static void operation_count(void)
 {
@@ -682,9 +680,8 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * Ends a call that takes events from a queue. If the call found the queue empty and no other actor
- * ran during the call, the queue's descriptor must not be readable. If the owner did not sleep, it
- * may have signalled the descriptor for events that were already taken.
+ * Ends a call that takes events from a queue. If the call found the queue empty while the owner
+ * slept and no other actor ran, the queue's descriptor must not be readable.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -882,7 +879,7 @@ static void operation_sleep(struct worker *worker)
 		scheduler_block(NULL, until_ns);
 }
 
-/* Set the wall clock forward or back, or let the machine be suspended for a while. */
+/* Set the wall clock forward or back, or suspend the machine for a while. */
 static void operation_set_clock(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;

@@ -186,8 +186,8 @@ static bool life_call_end(struct life *life)
 }
 
 /*
- * Returns the time by which the timer must have expired. If the timer has no deadline, or the
- * oracle does not know it, returns NEVER.
+ * Returns the time by which the timer must have expired, or NEVER if the oracle does not know the
+ * time.
  */
 static uint64_t life_due_ns(const struct life *life)
 {
@@ -213,7 +213,7 @@ static uint64_t life_due_ns(const struct life *life)
 	return open == 0 ? NEVER : due_ns;
 }
 
-/* Returns whether a deadline of the timer has been reached, so that the timer may have expired. */
+/* Returns whether a deadline of the timer has been reached. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
@@ -418,10 +418,7 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/*
- * Remove the closed writes. No consumer can hold an expiry of a closed write, because no consumer's
- * call is in progress.
- */
+/* Remove the closed writes, when no consumer can hold their expiries. */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -445,10 +442,7 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 {
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
-	/*
-	 * The re-arm has withdrawn all earlier deadlines, unless several writes are open and a
-	 * consumer may hold the expiry of one of them.
-	 */
+	/* If several writes are open, a consumer may still hold the expiry of one of them. */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
 	if (alone && write)
@@ -694,8 +688,8 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	struct write *found = NULL;
 
 	/*
-	 * If several writes explain the deadline, prefer a write in force to a write in progress,
-	 * which may be refused, and to a write that was replaced.
+	 * Prefer a write in force to a write in progress, which may be refused, and to a write that
+	 * was replaced.
 	 */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
@@ -911,8 +905,8 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
 	/*
-	 * An event that is not yet due by the present clock was taken before the clock was set
-	 * back. Such an event may come out of order.
+	 * If the event is not due by the present clock, the clock was set back, and the event may
+	 * come out of order.
 	 */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
 	            expires_ns <= oracle_now_ns();
@@ -1005,10 +999,7 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/*
- * Fail if a timer of the queue lacks a period. No consumer's call is in progress, so no consumer
- * can hold the missing period.
- */
+/* Fail if a timer of the queue lacks a period that no consumer can hold. */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1076,8 +1067,7 @@ void oracle_walk_end(const struct walk *walk)
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
 		/*
-		 * While a consumer or canceller is inside a call, that call may already have ended
-		 * the timer. Then the walk need not show the timer.
+		 * If a consumer or canceller is inside a call, that call may have ended the timer.
 		 */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
@@ -1137,8 +1127,7 @@ unsigned oracle_quiet(void)
 			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
 			     life_number(life), due_ns, kernel.owner_until_ns);
 		/*
-		 * The owner may sleep although a timer is due, because time may have passed between
-		 * the owner's last reading of the clock and its sleep.
+		 * Time may have passed between the owner's last reading of the clock and its sleep.
 		 */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
@@ -1172,9 +1161,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * The hub's clock was set. If it was set back, a timer that was due may be early by the new clock.
- * Such a timer must come when it is due by the new clock, and may come at its older position in the
- * queue.
+ * If the clock is set back, a timer that was due may be early by the new clock. Such a timer must
+ * come when it is due by the new clock, perhaps at its older position in the queue.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

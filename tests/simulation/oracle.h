@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks that a run of the simulation keeps the laws. The oracle has an array of all timers that
- * ever existed, and searches the array from end to end. Each worker informs the oracle when a call
- * begins and when the call returns. The oracle uses no internals of the library. Calls of different
- * workers overlap. Each call therefore has two stamps from one counter, one for its begin and one
- * for its return. The oracle concludes something from the order of two calls only if the first call
- * returned before the second call began.
+ * ever existed. Each worker informs the oracle when a call begins and when the call returns. The
+ * oracle uses no internals of the library. Calls of different workers overlap. Each call therefore
+ * has two stamps from one counter, one for its begin and one for its return. The oracle concludes
+ * something from the order of two calls only if the first call returned before the second call
+ * began.
  */
 #ifndef SIMULATION_ORACLE_H
 #define SIMULATION_ORACLE_H
@@ -164,9 +164,8 @@ struct oracle {
 	uint64_t armed, delivered, retired, cancelled, dropped, overruns;
 	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
 	/*
-	 * Whether callers do not synchronize with each other. If false, each arm synchronizes with
-	 * all earlier calls that freed a slot. If true, an arm may be refused although a slot was
-	 * freed, because the armer need not see the free.
+	 * If false, each arm synchronizes with all earlier calls that freed a slot. If true, an arm
+	 * may be refused although a slot was freed, because the armer need not see the free.
 	 */
 	bool apart;
 	struct memory_view places_view;
@@ -206,8 +205,8 @@ struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, 
 void oracle_arm_end(struct life *life, int result, uint64_t later_ns);
 
 /*
- * A call on a timer begins, but not the call that arms it. The timer `life` may have ended long
- * ago. If the call's handle is of no timer, `life` is NULL.
+ * A re-arm, cancel or query of a timer begins. The timer may have ended. If the handle is of no
+ * timer, `life` is NULL.
  */
 void oracle_call_begin(struct life *life);
 struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
@@ -220,7 +219,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
                           uint64_t remaining_ns);
 
-/* A call of timerhub_each() begins, shows a timer to its callback, and returns. */
+/* A call of timerhub_each() begins, shows a timer, and returns. */
 void oracle_walk_begin(struct walk *walk);
 void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns);
 void oracle_walk_end(const struct walk *walk);
@@ -239,19 +238,13 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 void oracle_shut_down(const struct taking *taking);
 /* A call that takes events returns. If `empty`, the call found no more events in the queue. */
 void oracle_take_end(struct taking *taking, bool empty);
-/*
- * Returns whether the mover (the owner, or the actor that advances a manual hub) sleeps because no
- * work is left.
- */
+/* Returns whether the mover, see struct oracle, sleeps because no work is left. */
 bool oracle_mover_sleeps(void);
 
 /* Returns whether a consumer may hold events of this queue. */
 bool oracle_taking(unsigned queue);
 
-/*
- * A call that closes a queue begins, and may drop all timers of the queue. Returns the stamp at
- * which the call began.
- */
+/* A call that closes a queue begins. Returns its stamp. */
 uint64_t oracle_drop_begin(unsigned queue);
 void oracle_drop_end(unsigned queue, uint64_t begin);
 
@@ -268,7 +261,7 @@ unsigned oracle_quiet(void);
  */
 uint64_t oracle_next_ns(void);
 
-/* The hub's clock was set. Before the setting the clock's value was `before_ns`. */
+/* The hub's clock was set. Its old value was `before_ns`. */
 void oracle_clock_set(uint64_t before_ns);
 
 /*
