@@ -9,12 +9,12 @@
  * slot. Then the first caller makes three calls, and the second caller makes two calls without a
  * cancel. So a caller that is delayed before or after its push can meet a later claim of the slot.
  *
- * A thread that is stopped for ever at an instruction is a thread that Spin does not schedule any
- * longer. The laws are therefore checked in every reachable state, not only at the end. The model
- * has no store buffers. Every store of a caller is a locked instruction. The owner makes two stores
- * that are not locked. It empties a cell, and then changes the slot's pair by a locked instruction.
- * It stores the promise, which promise.pml models with buffers. A walk along filled cells is one
- * step, because a cell that was filled stays filled for that place. Before the walk a caller may be
+ * Spin may stop scheduling a thread at any step, as if the thread were stopped for ever. The laws
+ * are therefore checked in every reachable state, not only at the end. The model has no store
+ * buffers. Every store of a caller is a locked instruction. The owner makes two stores that are not
+ * locked. It empties a cell, and then changes the slot's pair by a locked instruction. It stores
+ * the promise, which promise.pml models with buffers. A walk along filled cells is one step,
+ * because a cell that was filled stays filled for that place. Before the walk a caller may be
  * delayed, while other callers move the tail and the owner empties the cell. The confirmation of a
  * push is one step. That step is the successful change of the pair, or the load that finds no
  * change necessary.

@@ -357,8 +357,8 @@ unrung:
 
 /*
  * Models the second look of queue_clear() at the outbox, inside an atomic step. The look reads head
- * and tail in one step. In lib/ they are two loads. That makes no difference, because the head only
- * grows, and with an older head the outbox would only seem less empty.
+ * and tail in one step. In lib/ they are two loads, but with an older head the outbox would only
+ * seem less empty.
  */
 inline look()
 {
@@ -480,10 +480,7 @@ settling:
 		:: nothing -> check_fd()
 		:: else
 		fi;
-		/*
-		 * This value is not needed any more. Reset it, so that states that differ only in
-		 * this value become one state.
-		 */
+		/* Reset a value that is not needed any more, so that equal states become one. */
 		told[me] = true;
 		if
 		:: nothing && (got || kind != WAIT) -> goto returned

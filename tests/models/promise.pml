@@ -165,9 +165,9 @@ end:
 }
 
 /*
- * The caller's call returns. Reset the caller's values that are not needed any more, so that states
- * that differ only in these values become one state. If the owner has seen the entry, the timer's
- * deadline is not needed either. leave() is called inside an atomic step.
+ * The caller's call returns. Reset the values that are not needed any more, so that equal states
+ * become one. If the owner has seen the entry, the timer's deadline is such a value. leave() is
+ * called inside an atomic step.
  */
 inline leave()
 {
@@ -253,8 +253,8 @@ inline take(k)
 			unseen[k] = false;
 			filed[k] = deadline[k];
 			/*
-			 * Reset the values that are not needed any more, so that states that differ
-			 * only in these values become one state.
+			 * Reset values that are not needed any more, so that equal states become
+			 * one.
 			 */
 			deadline[k] = (returned[k] -> 0 : deadline[k]);
 			returned[k] = false;

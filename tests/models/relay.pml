@@ -235,10 +235,7 @@ inline answered(me)
 #ifndef ANSWER_OVERWRITES
 	target[me] = MIN(target[me], rung_for[me]);
 #endif
-	/*
-	 * These values are not needed any more. Reset them, so that states that differ only in them
-	 * become one state.
-	 */
+	/* Reset values that are not needed any more, so that equal states become one. */
 	rung_for[me] = NEVER;
 	told_time[me] = 0;
 	told_rank[me] = 0;

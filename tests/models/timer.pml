@@ -26,12 +26,11 @@
  * - A timer whose queue is closed, which is in close.pml.
  * - timer_move(). It makes the same change as one turn of the loop in timer_rearm().
  *
- * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. So a pair's
- * state repeats more often than in lib/, and still no law breaks. The delivery of a periodic timer
- * needs the counter. The consumer may load a state and the deadline of a later pair, and read its
- * clock before the later pair is due. If the owner has looked at the slot in between, the counter
- * differs and the change fails. If the owner has not looked, a push is still claimed, so the owner
- * will look.
+ * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery
+ * of a periodic timer needs the counter. The consumer may load a state and the deadline of a later
+ * pair, and read its clock before the later pair is due. If the owner has looked at the slot in
+ * between, the counter differs and the change fails. If the owner has not looked, a push is still
+ * claimed, so the owner will look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
