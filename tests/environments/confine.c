@@ -219,8 +219,8 @@ static void refuse(scmp_filter_ctx filter, int call, int error)
 }
 
 /*
- * Adds a rule: if the first argument of the system call satisfies the comparison, the call fails
- * with `error`, or returns 0 if `error` is 0.
+ * Adds a rule: if the call's first argument satisfies the comparison, the call fails with `error`,
+ * or returns 0 if `error` is 0.
  */
 static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct scmp_arg_cmp compare)
 {
@@ -228,8 +228,8 @@ static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct s
 }
 
 /*
- * Adds rules: if the first argument of the system call has one of `bits` and does not have the bit
- * `but_not`, the call fails with EPERM.
+ * Adds rules by which the call fails with EPERM if its first argument has one of `bits` but not the
+ * bit `but_not`.
  */
 static void refuse_bits(scmp_filter_ctx filter, int call, uint32_t bits, uint32_t but_not)
 {
