@@ -32,7 +32,7 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* If OWNER_CROWD timers expire in a millisecond, the owner then waits OWNER_GATHER_NS. */
+/* If OWNER_CROWD timers expire in a millisecond, the owner waits OWNER_GATHER_NS or longer. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif

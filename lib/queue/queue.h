@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares a queue. The owner puts expired timers into a queue, and signals the queue's consumers.
- * Members that different threads write are in different cache lines.
+ * Most cache lines of the struct have one kind of writer: the owner, consumers or callers.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H

@@ -317,7 +317,7 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * A CAS of the top to itself fails if the top slot was taken, as its link may be
+		 * A CAS of the top to itself fails if the top slot was taken and its link may be
 		 * overwritten. The CAS releases, so that the load of the link comes before it.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
