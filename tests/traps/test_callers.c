@@ -63,7 +63,7 @@ static void finish_caller(struct stopped_thread *a, struct rig *rig)
 
 /*
  * Trap 1: while thread A is stopped, thread B arms timers until it has gone through all cells of
- * the inbox. Thread B must get each event.
+ * the inbox. Thread B must get the event of each timer.
  */
 START_TEST(trap_1_stopped_caller_hides_nobody)
 {
@@ -104,7 +104,8 @@ END_TEST
 /*
  * Trap 2: thread A has claimed the push of its timer, and is stopped before the push. Thread B
  * moves the same timer to an earlier deadline, finds the push claimed, and does not push. When A
- * continues, it must decide by B's deadline. For A's own deadline, the owner would not be woken.
+ * continues, A must decide by B's deadline whether to wake the owner. A's own deadline is later
+ * than the promise, and would wake no owner.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -122,8 +123,8 @@ static void check_trap_2(enum test_point point)
 	b_ns = timerhub_now(rig.hub) + 2 * MS;
 	expect_eq(timerhub_rearm(rig.hub, shared, b_ns, TIMERHUB_ABSOLUTE), 0);
 	/*
-	 * Thread B has woken the owner. The owner has found no entry in the inbox, or has delivered
-	 * the timer.
+	 * Thread B has woken the owner. If A is stopped before its push, the owner finds no entry
+	 * in the inbox. If A is stopped after its push, the owner delivers the timer.
 	 */
 	owner_settles(rig.hub);
 	stopped_thread_finish(&a);
@@ -188,9 +189,9 @@ START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
 END_TEST
 
 /*
- * Trap 3, if A's timer ends during A's call. Thread A has claimed the push of its timer, and is
- * stopped before the push. Another thread cancels A's timer. The next timer in the slot of A's
- * timer must not depend on A's push.
+ * Tests trap 3 with a timer that ends during thread A's call. Thread A has claimed the push of its
+ * timer, and is stopped before the push. Another thread cancels A's timer. The next timer in the
+ * slot of A's timer must not depend on A's push.
  */
 START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 {
@@ -220,8 +221,8 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 END_TEST
 
 /*
- * Trap 3, if A's timer is delivered during A's call. The owner has scheduled A's timer for its old
- * deadline, and this deadline passes.
+ * Tests trap 3 with a timer that is delivered during thread A's call. The owner has scheduled A's
+ * timer for its old deadline, which passes during the call.
  */
 static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
@@ -308,8 +309,8 @@ END_TEST
 /*
  * Thread A has pushed its slot, and is stopped before it confirms the push. Thread B arms another
  * timer in the same slot. No thread has confirmed a push, so B pushes the slot again, and is
- * stopped too. Thread A continues, and confirms its push for B's claim. The next timer in the slot
- * then needs no push, and the owner must find this timer.
+ * stopped too. Thread A continues, and confirms its push for B's claim. After A's confirmation, the
+ * next timer in the slot needs no push, and the owner must find the next timer.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
@@ -337,8 +338,8 @@ END_TEST
 
 /*
  * Trap 4: thread A has woken the owner, and is stopped before it records the wake. The owner wakes,
- * finds that A's timer has ended, and sleeps until the same deadline as before. Then thread A
- * continues and records its wake. A's late record must not prevent other callers from waking the
+ * finds that A's timer has ended, and sleeps until the same deadline as before. After that, thread
+ * A continues and records its wake. A's late record must not prevent other callers from waking the
  * owner in its present sleep.
  */
 static void check_trap_4(bool cancelled)

@@ -144,8 +144,8 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 END_TEST
 
 /*
- * Law 1 holds by the value of the clock at the delivery. If the clock is set back to a time before
- * an expired timer's deadline, the hub must not deliver the expiry.
+ * For law 1, the clock's value at the delivery counts. If the clock is set back to a time before an
+ * expired timer's deadline, the hub must not deliver the expiry.
  */
 START_TEST(back_withdraws_what_was_not_yet_delivered)
 {
@@ -297,7 +297,7 @@ START_TEST(back_beneath_an_undelivered_period_skips_none)
 		struct timerhub_event event;
 
 		(void)arm_periodic(&rig, first_ns, HOUR, 'P');
-		wait_expired(&rig, 1); /* the timer is scheduled for the eleventh hour */
+		wait_expired(&rig, 1); /* the timer is scheduled for first_ns + 11 * HOUR */
 		if (overdue == 1)
 			clock_jump(2 * (int64_t)HOUR);
 		owner_settles(rig.hub);
@@ -388,7 +388,7 @@ START_TEST(back_ends_a_spin)
 	clock_jump(-(int64_t)HOUR);
 	/*
 	 * The test waits until the owner has noticed the first setting. A wake-up for the second
-	 * setting is counted only if the owner sleeps before it.
+	 * setting is counted only if the owner sleeps before the second setting.
 	 */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);

@@ -27,9 +27,9 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 /* ---- wait: between looking and blocking ---- */
 
 /*
- * When an expiry wakes one of two waiters, the wait of this waiter may just be ending by an
- * interrupt. The other waiter must then get the event, even if the interrupting thread is stopped
- * before it wakes a waiter.
+ * An expiry wakes one of two waiters while an interrupt ends the wait of the woken waiter. The
+ * other waiter must get the event, even if the interrupting thread is stopped before it wakes a
+ * waiter.
  */
 START_TEST(interrupted_waiter_passes_the_wake_on)
 {
@@ -244,8 +244,8 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 END_TEST
 
 /*
- * The stop of the queue is half done when the test stops the stopping thread. The waiter returns
- * before the stop wakes the waiter, so the wake reaches no thread.
+ * The thread that stops the queue is itself stopped halfway through timerhub_queue_stop(). The
+ * waiter returns before timerhub_queue_stop() wakes the waiter, so the wake reaches no thread.
  */
 START_TEST(stop_half_done_is_a_stop)
 {
@@ -264,7 +264,7 @@ END_TEST
 /*
  * Fills the queue with withdrawn expiries and one valid expiry. The owner takes all handles out of
  * the outbox, to put back the handle of the valid expiry. The owner is stopped before it puts the
- * handle back.
+ * valid handle back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {
@@ -307,7 +307,8 @@ END_TEST
 
 /*
  * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
- * on the queue sleeps for a moment and looks again. The waiting thread must leave no event behind.
+ * on the queue sleeps for a moment and checks the queue again. The waiting thread must leave no
+ * event in the queue.
  */
 START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 {

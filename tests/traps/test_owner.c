@@ -235,7 +235,7 @@ static void owner_expires(struct timerhub *hub, uint64_t count)
 /*
  * A thread arms a timer on a queue during the close of the queue, which the contract forbids. The
  * timer is in a slot that the closing thread has already visited, and expires at once. The library
- * must not fail, and the slot of the late timer must become free.
+ * must not fail, and the slot of this timer must become free.
  */
 START_TEST(queue_closes_under_a_late_producer)
 {
@@ -266,9 +266,9 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The lateness that the statistics count for an event ends when the owner signals the event. The
- * lateness must not end when the owner's round begins. The owner is stopped between its reading of
- * the clock and the first expiry. More events are due than the owner publishes at once.
+ * The lateness that the statistics count for an event must end when the owner signals the event,
+ * and not when the owner's round begins. The owner is stopped between its reading of the clock and
+ * the first expiry. More events are due than the owner publishes at once.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* the owner is stopped for 2 * 2^25 ns */
