@@ -26,7 +26,7 @@ struct sight {
 	enum timer_phase phase;
 	struct pair pair;
 	uint64_t at_ns;      /* instant of the slot's schedule entry; UINT64_MAX: no entry */
-	uint64_t instant_ns; /* deadline of the slot's timer, put off within its slack */
+	uint64_t instant_ns; /* deadline of the slot's timer, delayed within its slack */
 };
 
 /* A set of slots, with a bit for each slot. */

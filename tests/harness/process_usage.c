@@ -151,9 +151,9 @@ uint64_t process_rss_bytes(void)
 
 /*
  * A sanitizer keeps shadow memory for each page, and allocates it at any time. ThreadSanitizer
- * takes 5 MB at once, after some seconds. The limit of growth is therefore higher under a
- * sanitizer, and the test still finds a leak. If a slot were lost for each of a million timers, the
- * memory would grow by 64 MB.
+ * takes 5 MB at once, after some seconds. Under a sanitizer, the memory may therefore grow by more,
+ * and the test still finds a leak. If a slot were lost for each of a million timers, the memory
+ * would grow by 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
@@ -216,7 +216,7 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 /*
  * Only a thread that sleeps in the kernel has the number of a system call in its file `syscall`. If
  * the thread is about to sleep, or is woken and waits for a processor, the kernel writes "running"
- * in place of the number.
+ * into the file.
  */
 bool thread_is_blocked(pid_t tid)
 {
