@@ -117,7 +117,10 @@ template <class Condition> void await(Condition condition)
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	/* not atomic, because the destructor of the timer must synchronize the threads */
+	/*
+	 * the flags are not atomic, because the destructor of the timer must synchronize the
+	 * threads
+	 */
 	std::array<bool, 2> finished{};
 
 	void callback()
@@ -133,8 +136,8 @@ struct shared {
 };
 
 /*
- * Destroys a timer while `inside` of its callbacks run. The destructor must wait until these
- * callbacks have ended.
+ * Destroys a timer while `inside` threads run its callback. The destructor must wait until all
+ * these calls have ended.
  */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)
@@ -221,8 +224,8 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	expect(!ender.cancel());
 #endif
 	/*
-	 * This thread is inside no callback. If the library still counted the callback that was
-	 * left as running, cancel() would wait for ever.
+	 * This thread is inside no callback. If the library still counted the callbacks that an
+	 * exception or the end of a thread has left, cancel() would wait for ever.
 	 */
 	timer.cancel();
 	expect(token.use_count() == 1);

@@ -421,7 +421,7 @@ void callable_may_own_its_timer()
 {
 	rig rig;
 	std::shared_ptr<session> owned(
-		/* the memory of the session is apart from the reference counts of `watch` */
+		/* make_shared() would keep the memory of the session until `watch` is destroyed */
 		new session);
 	session *const at = owned.get();
 	const std::weak_ptr<session> watch = owned;
