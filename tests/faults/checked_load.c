@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /*
- * The arming thread writes the first three members of a fate, and the consumer writes the last two.
- * The test reads the members after both threads have ended.
+ * The arming thread writes the first three members of a struct fate, and the consumer writes the
+ * last two. The test reads the struct after both threads have ended.
  */
 struct fate {
 	timerhub_timer timer;

@@ -86,8 +86,8 @@ static void await(const struct rig *rig, int poll_fd)
 }
 
 /*
- * Takes one event for each waiting timer, by poll and drain. Before each event, the function sets
- * the eventfd to its maximum.
+ * Takes one event for each waiting timer, by poll() and timerhub_drain(). Before each event, the
+ * function sets the eventfd to its maximum.
  */
 static void take_polled(struct rig *rig, int poll_fd)
 {
@@ -197,7 +197,7 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 {
 	struct rig rig = rig_open(1024);
 	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	/* a child with a sanitizer's memory takes long to fork */
+	/* under a sanitizer a fork takes long, because the process has much memory */
 	unsigned forks = sanitized() ? 10 : 60;
 	struct dice dice = dice_new(4);
 

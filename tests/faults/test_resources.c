@@ -94,7 +94,7 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 struct shortage {
 	int call;
 	int error;
-	bool fatal; /* true if timerhub_open() fails for the refusal of at least one k-th call */
+	bool fatal;     /* true if timerhub_open() fails when some k-th call is refused */
 	uint32_t flags; /* flags in the config of the hub */
 };
 
@@ -233,7 +233,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	(void)timeout;
 }
 
-/* The system calls by which a loop opens. A loop with a hub also opens a queue. */
+/* The system calls that timerhub_loop_open() makes. A loop with a hub also opens a queue. */
 static const struct shortage loop_shortages[] = {
 	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
 	{ SCMP_SYS(madvise), ENOMEM, true, 0 },

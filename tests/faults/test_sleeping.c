@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the kernel refuses the system calls by which the owner sleeps. The kernel refuses
- * only the k-th call, for every k. In other tests the kernel refuses all calls from the k-th on, or
- * a filter that is installed after the open of the hub refuses all calls. The tests check law 11,
- * and laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls before the
- * open of the hub.
+ * In these tests the kernel refuses the system calls by which the owner sleeps. Some tests refuse
+ * only the k-th call of the owner, for every k. In other tests the kernel refuses all calls from
+ * the k-th on, or a filter that is installed after the open of the hub refuses all calls. The tests
+ * check law 11, and laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls
+ * before the open of the hub.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -42,7 +42,7 @@ static bool watch_sleeping_calls(void)
 
 /*
  * If io_uring is refused, the owner must sleep by ppoll(). If ppoll() is refused too, the owner can
- * only pause for a moment and look again.
+ * only pause for a moment and make another round.
  */
 static void owner_copes(struct timerhub *hub)
 {
@@ -135,8 +135,8 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
 			/*
-			 * The loop repeats the load, because on a busy machine all timers may be
-			 * late, and the owner may not sleep.
+			 * If all timers of the load are late on a busy machine, the owner does not
+			 * sleep. The loop therefore repeats the load until a call was refused.
 			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);
