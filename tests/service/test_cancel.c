@@ -196,9 +196,9 @@ START_TEST(cancel_many_counts_the_live_ones)
 END_TEST
 
 /*
- * Each timer's data points at allocated memory. If the cancel returns 0, the canceller frees the
- * memory at once. Otherwise the consumer frees the memory on delivery. The sanitizers report a
- * double free, a use after free, or a leak.
+ * Each timer's data points at allocated memory. If timerhub_cancel() returns 0, the canceller frees
+ * the memory at once. If it returns an error, the consumer frees the memory on delivery. The
+ * sanitizers report a double free, a use after free, or a leak.
  */
 struct order {
 	atomic_uint freed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_cancel_sync() cancels a timer, and returns when no callback of the timer runs. The
- * callbacks of these tests run until the test lets them end. If timerhub_cancel_sync() returns too
- * early, the test therefore always sees the fault.
+ * callbacks of the tests run until the test lets them end, so a test always sees that
+ * timerhub_cancel_sync() returns too early.
  */
 #include "rig.h"
 

@@ -19,8 +19,8 @@ static atomic_uint came;
 static unsigned calls_made;
 
 /*
- * The test's own code may contain cancellation points. The test therefore enables cancellation only
- * during a call of the library.
+ * The test enables cancellation only during a call of the library, because the test's own code may
+ * contain cancellation points.
  */
 #define CALL(expression)                                                                           \
 	do {                                                                                       \
@@ -150,7 +150,7 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	/* The request takes effect only at the thread's own cancellation point. */
+	/* This request of cancellation takes effect only at the thread's own cancellation point. */
 	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);

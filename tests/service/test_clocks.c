@@ -261,8 +261,8 @@ END_TEST
 
 /*
  * The kernel begins to refuse timerfd_settime() while the owner sleeps on the timerfd. The timerfd
- * expires, and the owner cannot set it again. The owner must then sleep, except that it reads the
- * clock now and then.
+ * expires, and the owner cannot set it again. From then on, the owner must sleep, and only now and
+ * then wake to read the clock.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {
@@ -377,8 +377,8 @@ static void within_namespace(int64_t ahead_s)
 }
 
 /*
- * The clocks of one namespace are ahead. The clocks of another are behind by half of the machine's
- * uptime, because a clock cannot be below 0.
+ * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run
+ * they are behind by half of the machine's uptime, because a clock cannot be below 0.
  */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {

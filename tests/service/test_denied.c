@@ -144,8 +144,8 @@ static void open_in_vain(const struct refused_call *refused)
 }
 
 /*
- * The test runs in a child process, because the kernel refuses clone() here, and a leak checker
- * could not start at exit.
+ * The kernel refuses clone() in this test, so a leak checker could not start at exit. The test
+ * therefore runs in a child process.
  */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {
@@ -177,8 +177,8 @@ END_TEST
 
 /*
  * The parent process may have left unused numbers below the highest descriptor. The function opens
- * descriptors until all numbers below the highest one are used. If no number is unused, a limit
- * that is n higher allows exactly n more descriptors.
+ * descriptors until all numbers below the highest one are used. If no number below the highest
+ * descriptor is unused, a limit that is n higher allows exactly n more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {

@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 
 /*
- * The value of INBOX_MANY in lib/owner/inbox.c. If more entries wait in the inbox, a caller wakes
- * the owner.
+ * INBOX_MANY has the same value as in lib/owner/inbox.c. If more than INBOX_MANY entries wait in
+ * the inbox, a caller wakes the owner.
  */
 #define INBOX_MANY 8192
 
@@ -119,8 +119,7 @@ END_TEST
 
 /*
  * Many far timers are armed while the owner sleeps until a deadline. The owner wakes once for some
- * thousands of the armed timers. When the deadline comes, the owner therefore has few entries left
- * to schedule.
+ * thousands of the armed timers, so it has few entries left to schedule when the deadline comes.
  */
 static void far_timers_meanwhile(unsigned count)
 {

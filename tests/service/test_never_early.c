@@ -105,7 +105,7 @@ END_TEST
 
 /*
  * If a caller advances the clock to each time that the hub announces, no event is late. A bounded
- * number of such advances must deliver all events.
+ * number of advances must deliver all events.
  */
 START_TEST(never_early_nor_late_following_next)
 {

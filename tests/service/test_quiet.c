@@ -85,8 +85,8 @@ START_TEST(quiet_slack_merges_wakes)
 END_TEST
 
 /*
- * A hundred thousand heartbeats re-arm one timer. The owner reschedules the timer only once in each
- * length of its timeout.
+ * A hundred thousand heartbeats re-arm one timer with a timeout of 1 ms. The owner reschedules the
+ * timer at most once a millisecond.
  */
 START_TEST(quiet_heartbeats_wake_once_per_period)
 {
@@ -116,7 +116,7 @@ END_TEST
  * Each of many connections receives data at random intervals of 0.5 to 1.5 s, and has an idle
  * timeout of 3 s. The test's loop turns once in each millisecond of virtual time.
  */
-#define BEAT_TURNS 2048 /* more turns than the longest interval between two data has */
+#define BEAT_TURNS 2048 /* more turns than the longest interval without data has */
 #define BEAT_IDLE_NS (3 * SEC)
 
 struct beat {
@@ -328,7 +328,7 @@ END_TEST
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
 	/*
-	 * a hub of the default size, whose inbox does not ask to wake the owner for 1,000 entries
+	 * The hub has the default size. The inbox of such a hub asks for no wake for 1,000 entries.
 	 */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
@@ -501,7 +501,7 @@ END_TEST
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
-	/* so long that the timer does not expire while the machine stalls */
+	/* the timeout is so long that the timer does not expire while the machine stalls */
 	uint64_t timeout_ns = ARRIVES;
 	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
 	struct watch watch = watch_start(&rig);

@@ -21,7 +21,7 @@ struct fate {
 	unsigned cancelled;
 };
 
-/* the first half belongs to the interrupted code, the second to the handler */
+/* the first half of the array belongs to the interrupted code, the second half to the handler */
 static struct fate fates[2 * STORM_TIMERS];
 static struct rig storm;
 static atomic_bool storm_over;

@@ -12,8 +12,8 @@
 #include <string.h>
 
 /*
- * A session is the object of a timer. The mark of a session shows freed memory even without a
- * sanitizer.
+ * A session is the object to which its timer's data points. Without a sanitizer, the mark of a
+ * session shows whether its memory was freed.
  */
 #define MARK UINT64_C(0x5e551011)
 
@@ -121,8 +121,8 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	for (unsigned i = 0; i < 100 && atomic_load(&session->inside) < 2; i++)
 		(void)sched_yield();
 	/*
-	 * If the result is -ENOENT, the other callback has cancelled the timer. The other callback
-	 * frees the session after this callback has returned.
+	 * If the result is -ENOENT, the other thread's callback has cancelled the timer. The other
+	 * thread frees the session after this callback has returned.
 	 */
 	if (timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer) != 0) {
 		expect_eq(session->mark, MARK);
