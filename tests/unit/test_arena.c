@@ -233,7 +233,7 @@ END_TEST
 
 /*
  * A thread that puts a slot back may read the link of the stack's top slot after another thread has
- * taken the top slot and written a caller's data over the link. For any value of this data, the
+ * taken the top slot and written a caller's data over the link. For any data of the caller, the
  * arena must not lose the slot that is put back.
  */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
@@ -361,8 +361,8 @@ static void crowd_take(unsigned me, struct dice *dice, uint32_t *held, uint32_t 
 }
 
 /*
- * Takes a list of slots while other threads take, put and arm. Each slot of the list must belong to
- * this thread only.
+ * Takes a list of slots while other threads take slots, put slots back and write data. Each slot of
+ * the list must belong to this thread only.
  */
 static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint32_t *count)
 {
@@ -482,7 +482,10 @@ static void *take_and_put(void *arg)
 	return NULL;
 }
 
-/* While another thread takes and puts, the arena must count the slots that stay in use. */
+/*
+ * While another thread takes slots and puts slots back, the arena must count the slots that stay in
+ * use.
+ */
 START_TEST(counts_hold_while_another_takes_and_puts)
 {
 	unsigned rounds = scaled(3000000);

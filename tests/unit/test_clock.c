@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the clocks of a hub. A manual clock must return the time to which it was set, and must
- * never go back. The clock of other hubs must be the kernel's.
+ * never go back. Any other hub must return the time of the kernel's clock.
  */
 #include "harness.h"
 

@@ -220,9 +220,9 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 END_TEST
 
 /*
- * Law 6: the test delays a producer before its cell while other producers push. At the end of its
- * cache line, the delayed producer reads the current tail of the lane. The delayed producer does
- * not read all cells that were filled during its delay.
+ * Law 6: the test delays a producer before it reads its cell, while other producers push. At the
+ * end of its cache line, the delayed producer reads the current tail of the lane. The delayed
+ * producer does not read all cells that were filled during its delay.
  */
 static struct {
 	struct inbox inbox;

@@ -24,7 +24,7 @@ struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
 	uint64_t called_at_ns; /* clock value of the turn that called the callback last */
-	unsigned order;        /* number of callbacks called before this one, of any timeout */
+	unsigned order;        /* number of callbacks of any timeout called before this callback */
 	uint64_t again_ns;     /* delay by which the callback sets the timeout again, or 0 */
 };
 
@@ -68,8 +68,8 @@ static int turn_at(uint64_t now_ns)
 }
 
 /*
- * Moves the clock to `until_ns` in steps, and turns at each wake-up that the loop asks for, as a
- * program that only blocks. Returns the number of wake-ups.
+ * Moves the clock to `until_ns` in steps. Turns the loop at each wake-up for which the loop asks,
+ * like a program that only blocks in the loop. Returns the number of wake-ups.
  */
 static unsigned run_until(uint64_t until_ns)
 {
@@ -426,7 +426,7 @@ START_TEST(memory_is_free_after_remove)
 	expect_eq(turn_at(START + 1), 0);
 	for (unsigned i = 0; i < COUNT * sizeof(*items); i++)
 		expect_eq(((const unsigned char *)items)[i], 0xa5);
-	free(items); /* after this, AddressSanitizer reports any access by the loop */
+	free(items); /* AddressSanitizer now reports any access by the loop */
 	expect_eq(turn_at(START + HOUR), 0);
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	timerhub_loop_close(loop);
@@ -478,7 +478,8 @@ START_TEST(place_keeps_its_filing)
 		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
 	}
 	/*
-	 * If the next timeout has an earlier deadline, the schedule entry of the place must move.
+	 * If the next timeout has an earlier deadline, the schedule entry of the timeout's place
+	 * must move.
 	 */
 	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);

@@ -29,7 +29,7 @@ struct entry {
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
-	/* NEVER if the timeout is not set; NEVER - 1 until the next reading gives a deadline */
+	/* NEVER if the timeout is not set; NEVER - 1 until the clock is next read */
 	uint64_t deadline_ns;
 	uint64_t called_ns; /* clock value at the call that set the timeout */
 	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
@@ -40,7 +40,7 @@ struct bench {
 	struct timerhub_loop *loop;
 	struct dice dice;
 	uint64_t now_ns;
-	/* clock value at the end of the last turn, where the event loop's turn began */
+	/* clock value at the end of the last timerhub_loop_turn() */
 	uint64_t turn_began_ns;
 	bool is_turning;
 	uint64_t turn_ns; /* clock value that the turn in progress has read */
@@ -294,7 +294,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	expect(loop == bench->loop);
 	expect(bench->is_turning);
 	expect(entry->is_added);
-	/* the timeout is the next of the due ones */
+	/* the timeout is the next due timeout */
 	expect_eq(entry->deadline_ns, model_next_ns());
 	expect(!entry->is_set_in_turn);
 	expect_le(entry->least_ns, bench->turn_ns);

@@ -77,8 +77,8 @@ START_TEST(signals_ring_once_until_cleared)
 END_TEST
 
 /*
- * Law 8: if the owner has not signalled, a clear makes no system call. The test writes a value into
- * the fd itself, and the clear must not read this value.
+ * Law 8: if the owner has not signalled, notifier_clear() makes no system call. The test writes a
+ * value into the fd itself, and notifier_clear() must not read this value.
  */
 START_TEST(clear_reads_only_what_was_rung)
 {
@@ -111,7 +111,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier); /* a consumer calls this after a partial drain */
+	notifier_signal_again(&notifier); /* as a consumer does after a partial drain */
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -146,13 +146,13 @@ static void signal_late(enum test_point point)
 }
 
 /*
- * Law 9: if a clear reads the count of a signal made during the clear, the clear must also reset
- * the flag that this signal has set.
+ * Law 9: if notifier_clear() reads the count of a signal that came during the call, it must also
+ * reset the flag that the signal has set.
  */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
 	open_notifier(&late);
-	/* In the second round, the owner has already signalled once before the clear. */
+	/* In the second round, the owner has already signalled once before notifier_clear(). */
 	for (unsigned rung_before = 0; rung_before < 2; rung_before++) {
 		if (rung_before == 1)
 			notifier_signal_again(&late);
@@ -259,8 +259,7 @@ static void *waiter_main(void *arg)
 			futex_wait(&race.notifier.ticket, ticket, UINT64_MAX);
 		notifier_wait_leave(&race.notifier);
 	}
-	notifier_wake(&race.notifier,
-	              UINT32_MAX); /* after the last item, the waiter lets the others end */
+	notifier_wake(&race.notifier, UINT32_MAX); /* ends the other waiters after the last item */
 	return NULL;
 }
 
@@ -273,7 +272,7 @@ static void *poller_main(void *arg)
 		(void)poll(&pollfd, 1, -1);
 		drain();
 	}
-	bell_ring(race.notifier.fd); /* after the last item, the poller wakes the others */
+	bell_ring(race.notifier.fd); /* ends the other pollers after the last item */
 	return NULL;
 }
 

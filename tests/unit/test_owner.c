@@ -108,8 +108,8 @@ END_TEST
 
 /*
  * Lets `count` timers expire in the millisecond after `begin_ns`, and advances to `look_ns`.
- * `count` timers are a burst if they are CROWD or more. Returns whether the owner then puts off the
- * next deadline.
+ * `count` timers are a burst if they are CROWD or more. Returns whether the owner delays the
+ * deadline that follows.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -127,9 +127,9 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	expect(rig.next_ns == soon_ns || rig.next_ns == look_ns + GATHER_NS);
 	put_off = rig.next_ns != soon_ns;
 	expect_eq(rig_advance(&rig, look_ns + GATHER_NS), 1);
-	/* The owner never puts off a far deadline. */
+	/* The owner never delays a far deadline. */
 	expect_eq(rig.next_ns, look_ns + HOUR);
-	/* After a millisecond without a burst, the owner puts off no deadline. */
+	/* After a millisecond without a burst, the owner delays no deadline. */
 	rig_arm(&rig, look_ns + 3 * MS);
 	rig_arm(&rig, look_ns + 3 * MS + US);
 	expect_eq(rig_advance(&rig, look_ns + 3 * MS), 1);
@@ -145,14 +145,14 @@ START_TEST(crowd_is_gathered)
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
 	/*
-	 * The owner does not put off the deadline if the burst has one timer too few, if the burst
-	 * is too long ago, or if coalescing is off.
+	 * The owner does not delay the deadline if the burst has one timer too few, if the burst is
+	 * too long ago, or if coalescing is off.
 	 */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
 	/*
-	 * If the owner has counted expiries for less than a millisecond, it does not put off the
+	 * If the owner has counted expiries for less than a millisecond, it does not delay the
 	 * deadline.
 	 */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
@@ -323,8 +323,8 @@ static void rest_arming_hook(enum test_point point)
 }
 
 /*
- * Law 13: many timers have moved. If a timer is armed during the owner's rest, it waits for at most
- * one portion of the moved timers.
+ * Law 13: if a timer is armed while the owner corrects the entries of many moved timers, the timer
+ * waits for at most one portion of these entries.
  */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
@@ -465,7 +465,7 @@ static struct {
 	unsigned count;
 	unsigned told[QUEUES_MAX]; /* numbers of the queues, in the order of their signals */
 	unsigned told_count;
-	/* by queue: number of slots expired or found moved before its signal */
+	/* by queue: number of slots expired or found moved before the queue's signal */
 	uint64_t work[QUEUES_MAX];
 	uint64_t sorted[QUEUES_MAX]; /* by queue: number of slots sorted before its signal */
 	uint64_t cascaded;           /* number of slots sorted before the pass began */
@@ -492,7 +492,7 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* Each signal to a queue takes ring_ns. Only the signals move the clock. */
+	/* Each signal to a queue takes ring_ns. Only these signals move the clock in this test. */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);
@@ -609,7 +609,7 @@ START_TEST(fair_beside_timers_that_were_moved)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	/* the owner signals this event before it sorts the later events */
+	/* the owner signals the event at SEC - 2 us before it sorts the later events */
 	fair_arm(0, SEC - 2 * US);
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)

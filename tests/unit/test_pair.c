@@ -2,8 +2,9 @@
 /*
  * Tests the pair (deadline and state of a slot) and the handle of a timer. Every transition of
  * pair.h is made from every phase with every flag, and its result is compared with a pair whose
- * fields the test computes by division. Periods are compared with counted periods. Deadlines put
- * off within the slack are compared with a search of all powers of two.
+ * fields the test computes by division. The k-th period is compared with the first deadline + k x
+ * interval. Deadlines that are delayed within the slack are compared with a search of all powers of
+ * two.
  */
 #include "harness.h"
 
@@ -308,8 +309,8 @@ static uint64_t some_deadline_ns(struct dice *dice)
 }
 
 /*
- * Returns the deadline put off within the slack. The function searches the largest power of two
- * that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ * Returns the instant (the deadline, delayed within the slack). The function searches the largest
+ * power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
  */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -351,8 +352,7 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 END_TEST
 
 /*
- * The owner relies on the fact that a later deadline never gives an earlier instant (the deadline
- * put off within the slack).
+ * The owner relies on the fact that a later deadline never gives an earlier instant.
  */
 START_TEST(slack_is_monotone_in_the_deadline)
 {

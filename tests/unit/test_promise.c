@@ -116,15 +116,14 @@ START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
 END_TEST
 
 /*
- * Runs the two columns of statements drawn in promise.c against each other, many times. In one
- * column, a caller publishes an entry and then reads the promise. In the other column, the owner
- * raises the promise and then looks for entries. In no round may the caller omit the wake and the
- * owner miss the entry.
+ * Runs the two columns of statements drawn in promise.c in two threads, many times. The caller
+ * publishes an entry and then reads the promise. The owner raises the promise and then looks for
+ * entries. In no round may the caller omit the wake and the owner miss the entry.
  */
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	/* number of the round that the caller (owner_at: the owner) has begun or ended */
+	/* progress of the caller and of the owner: twice the round, plus 1 when it ends */
 	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
 	bool woken; /* true if the caller has woken the owner in this round; the caller writes it */

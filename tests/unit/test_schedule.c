@@ -15,7 +15,7 @@
 
 #define SLOTS 200
 #define NOWHERE UINT64_MAX
-#define EXACT_UP_TO 64 /* if a bucket has more slots, its bound may be too early */
+#define EXACT_UP_TO 64 /* if a bucket has more than 64 slots, its bound may be too early */
 
 struct bench {
 	struct schedule schedule;
@@ -266,7 +266,7 @@ static unsigned truth_rest(struct truth *truth)
 
 /*
  * After the correction, schedule_next_ns() must be the earliest true instant. If the test swept a
- * long bucket before, the time may be earlier.
+ * long bucket before, schedule_next_ns() may be earlier than the earliest true instant.
  */
 static void truth_check(struct truth *truth)
 {

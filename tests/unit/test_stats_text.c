@@ -75,7 +75,8 @@ START_TEST(text_is_a_line_for_each_counter)
 END_TEST
 
 /*
- * The counters are the 64-bit words of the struct. The test gives each counter a different number.
+ * The counters are the 64-bit words of struct timerhub_stats. The test gives each counter a
+ * different number.
  */
 START_TEST(no_counter_is_left_out)
 {

@@ -29,7 +29,7 @@
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define DEADLINE_NS 64001
 #define SLACK_NS 2000
-#define SLACKENED_NS 65536 /* DEADLINE_NS put off within SLACK_NS: the multiple of 2^16 */
+#define SLACKENED_NS 65536 /* DEADLINE_NS delayed within SLACK_NS: the multiple of 2^16 */
 #define INTERVAL_NS 10000
 #define QUEUE 3
 #define DATA 0x1234
@@ -117,7 +117,7 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 }
 
 /*
- * Returns the caller's remaining work if the owner must look at the slot. If the slot is not in the
+ * Returns the work left to a caller whose change the owner must see. If the slot is not in the
  * inbox, the caller must also push it.
  */
 static enum timer_left left_of(uint64_t is_there)
@@ -689,7 +689,7 @@ static void do_cancel(struct bench *bench, struct said *said, uint64_t at_ns)
 
 /*
  * Cancels the timer, and arms a periodic timer of another queue in its slot. The new timer has
- * slack if the cancelled timer has none.
+ * slack if and only if the cancelled timer has none.
  */
 static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 {
@@ -819,7 +819,7 @@ static const struct act {
 	{ "drop", do_drop, 0, true },
 	/*
 	 * Each of the following two acts makes two decisions. The test makes no other decision
-	 * between the two.
+	 * between these two decisions.
 	 */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },
@@ -827,7 +827,7 @@ static const struct act {
 #define ACTS COUNT_OF(acts)
 #define SINGLE_ACTS (ACTS - 2)
 
-/* The memory and the return values after both decisions. */
+/* The memory and the return values after two decisions have been made. */
 struct end {
 	struct slots slots;
 	struct said said[2];
@@ -996,7 +996,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(PENDING, 7), PARTS(OVERDUE, 7) },
 		{ true, PARTS(PENDING, 7, .kept = 1), PARTS(IDLE, 7, .kept = 1) },
 		{ true, PARTS(PENDING, 7), PARTS(IDLE, NEVER) },
-		/* An arm of a free slot begins a generation and sets its flags. */
+		/* A change that arms a free slot begins a generation and sets its flags. */
 		{ false, PARTS(FREE, 7), PARTS(ARMED, 7, .generation = 1, .kept = 1, .slack = 1) },
 		{ true, PARTS(FREE, 7), PARTS(ARMED, 7) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .generation = 1) },

@@ -14,7 +14,7 @@
 
 #define SLOTS 200
 #define ABSENT UINT64_MAX
-#define EXACT_UP_TO 105 /* if a bucket has more slots, its bound may be too early */
+#define EXACT_UP_TO 105 /* if a bucket has more than 105 slots, its bound may be too early */
 
 struct bench {
 	struct wheel wheel;
@@ -62,7 +62,7 @@ static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 
 /*
  * Returns the bucket of an instant by the definition. The highest digit in which the instant
- * differs from the base gives the bucket.
+ * differs from the base gives the bucket's level and number.
  */
 static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
 {
@@ -418,7 +418,7 @@ static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturb
                         unsigned stay)
 {
 	struct wheel_bucket *bucket = bench_fill_bucket(bench, dice);
-	/* by slot: true if it has been unchanged since the sweep began, and was not given out */
+	/* by slot: true if the slot is unchanged since the sweep began, and was not given out */
 	bool waits[SLOTS];
 	uint32_t slots[SLOTS];
 
@@ -575,7 +575,7 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 			bench_verify_bound(bench);
 			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
 			/*
-			 * The base of the wheel enters the slot's own instant, so the slot comes
+			 * The base of the wheel moves to the slot's own instant, so the slot comes
 			 * out of the wheel.
 			 */
 			bench_enter(bench, at_ns);
