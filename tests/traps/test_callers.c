@@ -35,8 +35,8 @@ static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
 	/*
-	 * Without owner_looks() the timer would still be in the inbox, and its re-arm would make no
-	 * push.
+	 * If the owner had not looked, the timer's slot would still be in the inbox, and a re-arm
+	 * would not push the slot.
 	 */
 	owner_looks(rig);
 	expect_context("stop", stop, 0);
@@ -269,8 +269,8 @@ END_TEST
 /*
  * Thread A is stopped after its push. The owner looks at the slot, and this look ends A's claim of
  * the push. Thread B claims a push of the slot, for the same timer or another, and is stopped
- * before its push. If A then confirmed B's claim, the next timer in the slot would make no push,
- * and would wait for B.
+ * before its push. If A confirmed B's claim when it continues, the next timer in the slot would
+ * need no push, and would wait for B.
  */
 static void check_confirmed(bool reused)
 {
@@ -425,9 +425,10 @@ static void nudge_before_push(enum test_point point)
 }
 
 /*
- * A re-arm happens just before each push, and the owner does not empty the inbox. The inbox must
- * still have a cell for each timer that is armed. The inbox has 4,096 cells. If each re-arm pushed
- * its slot a second time, the inbox would need 6,144 cells, and an arm would hang.
+ * The owner does not empty the inbox, and each timer is re-armed just before its slot is pushed.
+ * The inbox must have a cell for each timer that is armed. The inbox has 4,096 cells. If each
+ * re-arm pushed its slot a second time, the inbox would need 6,144 cells, and the thread that arms
+ * timers would hang.
  */
 START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 {

@@ -25,8 +25,8 @@ static bool owner_stops_before(struct rig *rig, enum test_point point, int nth, 
 /*
  * Trap 5: the earliest timer of the owner has expired, and the next timer is far away. The owner's
  * promise (the time by which it looks at the inbox) is now in the past. Before the owner raises its
- * promise, a caller arms a timer, sees the old promise, and does not wake the owner. So after it
- * has raised its promise, the owner must look at the inbox once more.
+ * promise, a caller arms a timer, sees the old promise, and does not wake the owner. The owner must
+ * look at the inbox once more after it has raised its promise.
  */
 static bool check_second_look(uint64_t margin_ns)
 {
@@ -118,7 +118,7 @@ static bool check_order(uint64_t margin_ns)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
 	if (!owner_stops_before(&rig, TEST_POINT_OWNER_BEFORE_INBOX, 1, at_ns))
 		return false;
-	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* this arm wakes the owner */
+	(void)arm_at(rig.queue, at_ns + 1 * MS, 1); /* timer 1 wakes the owner */
 	owner_wait_stopped();
 	for (unsigned i = 3; i < 10; i += 2)
 		(void)arm_at(rig.queue, at_ns + i * MS, i);
