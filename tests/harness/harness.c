@@ -27,8 +27,8 @@
 #endif
 
 /*
- * Time after which is_enough() ends a test of races: a third of the shortest time limit of such a
- * test.
+ * Time after which is_enough() ends a test of races: a third of the shortest time limit of a test
+ * of races.
  */
 #define ENOUGH_NS (20 * SEC)
 
