@@ -224,8 +224,9 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	expect(!ender.cancel());
 #endif
 	/*
-	 * This thread is inside no callback. If the library still counted the callbacks that an
-	 * exception or the end of a thread has left, cancel() would wait for ever.
+	 * The thread that calls cancel() is inside no callback. If the library still counted the
+	 * callbacks that an exception or the end of a thread has left, cancel() would wait for
+	 * ever.
 	 */
 	timer.cancel();
 	expect(token.use_count() == 1);

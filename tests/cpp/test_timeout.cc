@@ -65,8 +65,8 @@ struct rig {
 	}
 
 	/*
-	 * Moves the clock between two turns. The first turn schedules the timeouts that were set
-	 * since the last turn.
+	 * Turns the loop, moves the clock, and turns the loop again. The first of these turns
+	 * schedules the timeouts that were set since the last turn.
 	 */
 	unsigned go(timerhub::delay to)
 	{
@@ -396,9 +396,9 @@ void callable_may_own_its_session()
 }
 
 /*
- * A call of the callable does not destroy the callable. A callable may therefore capture a
- * shared_ptr to its session, as is usual with asio. The captured shared_ptr keeps the session alive
- * until remove(), as the header says.
+ * A callable may capture a shared_ptr to its session, as is usual with asio, because a call of the
+ * callable does not destroy the callable. The captured shared_ptr keeps the session alive until
+ * remove(), as the header says.
  */
 void capture_of_a_shared_ptr_keeps_its_session()
 {
@@ -444,7 +444,7 @@ void timeout_is_added_again_in_its_own_callback()
 		expect(all.large.add(loop, [] {}) == errc::file_exists);
 		expect(!all.large.remove());
 		expect(!all.large.add(loop, counted(&second, &living)));
-		/* the second living copy is on the stack */
+		/* the timeout has one living copy, and the stack has the other */
 		expect(!all.large.set(1s) && living == 2);
 	}));
 	expect(!all.small.add(loop, [&again] { again(); }));

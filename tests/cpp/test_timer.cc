@@ -405,7 +405,7 @@ void timer_is_destroyed_in_its_own_callback()
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* one copy is being called, and one is on the heap */
+		expect(*seen.living == 2); /* one copy is called, and one is on the heap */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -465,7 +465,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* the second living copy is on the stack */
+		expect(living == 2); /* the timer has one copy, and the stack has the other */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
@@ -594,8 +594,8 @@ void small_callables_allocate_nothing()
 }
 
 /*
- * Each call of a small callable uses a copy of the timer's data, so a mutable callable would lose
- * its state. A mutable callable is therefore stored on the heap.
+ * A mutable callable is stored on the heap even if it is small. Each call of a small callable uses
+ * a copy of the timer's data, so a mutable callable would lose its state.
  */
 void mutable_callable_keeps_its_state()
 {
