@@ -99,10 +99,9 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Answers a system call. Returns false if its caller no longer waits for the answer. If the caller
- * no longer waits, a signal has interrupted the call. The caller then makes the call again, and the
- * first decision about the call does not count. When the kernel frees the io_uring of a thread, it
- * also interrupts the thread's call.
+ * Answers a system call. Returns false if its caller no longer waits for the answer. If a signal
+ * interrupts the call, its caller makes the call again, and the first decision about the call does
+ * not count. When the kernel frees the io_uring of a thread, it also interrupts the thread's call.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -116,8 +115,8 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 }
 
 /*
- * The watching thread counts a call before it answers the call. So when a caller gets the answer,
- * its call is already counted.
+ * The watching thread counts a call before it answers the call, so that the call is counted when
+ * its caller gets the answer.
  */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
@@ -182,7 +181,7 @@ bool refusals_open(const int *calls, unsigned count)
 	thread_start(&watcher, watch, NULL);
 	/*
 	 * AddressSanitizer holds a lock while it starts a thread, and the new thread needs the
-	 * lock. The function therefore waits until the watching thread runs.
+	 * lock. refusals_open() therefore waits until the watching thread runs.
 	 */
 	while (!atomic_load(&watching))
 		sleep_ns(50 * US);

@@ -4,9 +4,9 @@
  * calls.
  *
  * A seccomp filter reports the calls to a watching thread, which counts and answers them. The
- * filter does not apply to the watching thread. The refusals therefore also reach the calls of the
- * C library and of liburing, and need no privileges. The filter does not use ptrace, because a leak
- * checker needs ptrace.
+ * filter does not apply to the watching thread. With a filter, the refusals also reach the calls of
+ * the C library and of liburing, and need no privileges. The filter does not use ptrace, because a
+ * leak checker needs ptrace.
  */
 #ifndef TESTS_REFUSAL_H
 #define TESTS_REFUSAL_H

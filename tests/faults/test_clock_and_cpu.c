@@ -124,7 +124,7 @@ END_TEST
 
 /*
  * Puts the process into a new group that may use the CPU for 5 ms of every 50 ms. Returns false if
- * the system does not permit a group with such a quota.
+ * the system does not permit a group with this quota of CPU time.
  */
 static bool enter_group(const char *parent, char *group, size_t size)
 {
@@ -167,9 +167,9 @@ static unsigned times_throttled(const char *group)
 }
 
 /*
- * A busy thread uses up the whole quota of CPU time. The process group runs for 5 ms, and is then
- * stopped for 45 ms. If a busy machine has given the group less time than its quota, the test
- * repeats the run.
+ * A busy thread uses up the whole quota of CPU time. Again and again, the process group runs for 5
+ * ms and is stopped for 45 ms. If a busy machine has given the group less time than its quota, the
+ * test repeats the run.
  */
 static void live_on_quota(const char *group)
 {

@@ -105,7 +105,7 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
 	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
 	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
-	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* this call protects a new stack or the heap */
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* mprotect() protects a new stack or the heap */
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
 	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* thread name and timer slack are optional */
 	{ SCMP_SYS(brk), ENOMEM, false, 0 },

@@ -78,7 +78,7 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 END_TEST
 
 /*
- * All threads except the owner block the signals. The owner is then the only thread that the kernel
+ * All threads except the owner block the signals, so the owner is the only thread that the kernel
  * could choose for a signal.
  */
 START_TEST(signals_that_nobody_else_takes_stay_pending)

@@ -213,8 +213,8 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 END_TEST
 
 /*
- * Takes an event, which must come within a second after the timer is due. The second does not
- * include the time in which the owner waits for a processor.
+ * Takes an event, which must come within a second after the timer is due. Time in which the owner
+ * waits for a processor does not count towards this second.
  */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 {
