@@ -163,7 +163,7 @@ static int timerfd_find(void)
 /*
  * On the boot clock and the wall clock, the owner cannot sleep for a relative time. A relative
  * sleep does not count the time while the machine is suspended, and does not end when the clock is
- * set. The owner therefore sleeps on a timerfd of the hub's clock.
+ * set. For both reasons, the owner sleeps on a timerfd of the hub's clock.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -245,8 +245,8 @@ START_TEST(denied_timerfd_is_told_at_open)
 END_TEST
 
 /*
- * The kernel refuses timerfd_settime() from the start. The owner must then sleep for a relative
- * time, and read the clock now and then.
+ * If the kernel refuses timerfd_settime() from the start, the owner must sleep for a relative time,
+ * and wake now and then to read the clock.
  */
 START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {

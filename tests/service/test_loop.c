@@ -740,7 +740,7 @@ START_TEST(resources_that_are_refused_are_told)
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EMFILE);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-	/* This timer takes the last free slot of the hub. */
+	/* the new timer takes the only slot of the hub */
 	(void)arm_after(rig.queue, HOUR, 0);
 	expect_eq(timerhub_loop_open(&refused, rig.hub, NULL), -EAGAIN);
 	expect(refused == NULL);

@@ -484,8 +484,8 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 END_TEST
 
 /*
- * One spec of an array is invalid, at each index in turn. timerhub_arm_many() must arm no timer and
- * write no handle.
+ * If one spec of an array is invalid, at any index, timerhub_arm_many() must arm no timer and write
+ * no handle.
  */
 START_TEST(misuse_in_a_batch_arms_none)
 {

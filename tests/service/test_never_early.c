@@ -174,7 +174,7 @@ START_TEST(never_early_after_rearm)
 }
 END_TEST
 
-/* Every call that sets or returns a deadline must do so to the nanosecond. */
+/* Every call that sets or returns a deadline must be exact to the nanosecond. */
 START_TEST(never_early_and_exact_to_the_nanosecond)
 {
 	struct dice dice = dice_new(0);

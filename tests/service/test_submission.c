@@ -251,8 +251,8 @@ static void others_are_served(struct dice *dice)
 }
 
 /*
- * Each victim thread is stopped at a random instruction, and stays stopped. The other threads must
- * still be able to arm and cancel.
+ * Some threads are stopped at a random instruction of a call, and stay stopped. The other threads
+ * must still be able to arm and cancel timers.
  */
 START_TEST(submission_with_threads_stopped_for_ever)
 {

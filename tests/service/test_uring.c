@@ -75,7 +75,9 @@ static unsigned ring_take(struct io_uring *ring)
 	return count;
 }
 
-/* Takes the last completion of an ended poll. The ring must then have no other completion. */
+/*
+ * Takes the last completion of an ended poll, after which the ring must have no other completion.
+ */
 static void ring_ends(struct io_uring *ring, int result)
 {
 	struct io_uring_cqe cqe;
@@ -184,8 +186,8 @@ START_TEST(poll_completes_at_once_if_events_wait)
 END_TEST
 
 /*
- * Two rings poll the same queue, and one poll is cancelled. The cancelled poll must report its end.
- * The other poll must continue.
+ * Two rings poll the same queue, and one of the polls is cancelled. The cancelled poll must report
+ * its end, and the other ring's poll must continue.
  */
 START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 {
@@ -255,7 +257,7 @@ END_TEST
 
 /*
  * A ring is closed while its poll is active, and its descriptor's number goes to another ring. The
- * other ring must get no completion of the poll.
+ * ring that gets the number must get no completion of the closed ring's poll.
  */
 START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 {
