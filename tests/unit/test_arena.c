@@ -98,8 +98,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots on several CPUs, and puts all slots back on one CPU. Each CPU must
- * then find its share of the slots without touching the free stacks of other CPUs.
+ * One thread takes all slots on several CPUs, and puts all slots back on one CPU. After these puts,
+ * each CPU must find its share of the slots without touching the free stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -171,7 +171,7 @@ static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uin
 	return taken;
 }
 
-/* Makes random takes and puts on random CPUs, and compares the arena with a counter. */
+/* Takes slots and puts slots back on random CPUs, and compares the arena with a counter. */
 static void check_counts(struct dice *dice, uint32_t capacity)
 {
 	uint32_t held[CROWD];
@@ -376,7 +376,10 @@ static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint
 		unsigned none = 0;
 
 		expect(atomic_compare_exchange_strong(&crowd.owners[held[i]], &none, me));
-		/* Writes random data over the slot's link, as an arm writes its caller's data. */
+		/*
+		 * Writes random data over the slot's link, as timerhub_arm() writes its caller's
+		 * data.
+		 */
 		u64_store_relaxed(&crowd.arena.timers.cold[held[i]].data, dice_roll(dice));
 	}
 }
@@ -465,8 +468,8 @@ END_TEST
 static atomic_bool counting;
 
 /*
- * Takes a slot, writes data that resembles the link of a deep stack, as an arm may, and puts the
- * slot back.
+ * Takes a slot, writes data that resembles the link of a deep stack, as timerhub_arm() may, and
+ * puts the slot back.
  */
 static void *take_and_put(void *arg)
 {

@@ -106,8 +106,8 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
 		/*
-		 * The delay of a timeout counts from the reading of the clock at the next 65th set,
-		 * or from the reading of the turn.
+		 * The delay of a timeout counts from the next reading of the clock: before each
+		 * 65th timeout that is set, or in the turn.
 		 */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
@@ -135,8 +135,8 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
 	/*
-	 * After a set by delay, set_at() gives the timeout an exact deadline, which the next turn
-	 * does not change.
+	 * If a timeout was set by delay, timerhub_timeout_set_at() gives the timeout an exact
+	 * deadline, which the next turn does not change.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
@@ -318,7 +318,7 @@ static void act_once(void)
 		act.poison = *timeout;
 		act.is_poisoned = true;
 		break;
-	case ACT_ADD: /* adds the timeout a second time, then removes it and adds it again */
+	case ACT_ADD: /* adds the timeout twice, removes the timeout and adds it again */
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
 		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
 		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);

@@ -99,8 +99,8 @@ START_TEST(clear_reads_only_what_was_rung)
 END_TEST
 
 /*
- * Law 9: a caller that reads the fd before draining loses no event. The first signal after a clear
- * makes the fd readable again.
+ * Law 9: a caller that reads the fd before draining loses no event. The first signal after
+ * notifier_clear() makes the fd readable again.
  */
 START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 {
@@ -235,8 +235,8 @@ static bool nothing_to_take(void)
 }
 
 /*
- * Takes items as timerhub_drain() does. The consumer takes items and then clears the notifier,
- * until it finds no item after a clear.
+ * Takes items as timerhub_drain() does. The consumer takes all items and clears the notifier, until
+ * it finds no item after it has cleared the notifier.
  */
 static void drain(void)
 {

@@ -74,7 +74,7 @@ START_TEST(room_is_told_exactly)
 END_TEST
 
 /*
- * One thread makes random puts, publishes and takes. The test compares the outbox with two
+ * One thread puts, publishes and takes handles at random. The test compares the outbox with two
  * counters.
  */
 static void check_steps(struct dice *dice, uint32_t capacity)

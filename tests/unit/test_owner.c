@@ -278,8 +278,7 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest_advance(&rig, 2, rest_moving_hook);
 	/*
 	 * The owner reads the timer's pair once at the old deadline and once at the new deadline.
-	 * The second schedule entry has the deadline that the owner has read, so the owner promises
-	 * this deadline.
+	 * After the second reading, the owner promises the deadline that it has read.
 	 */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
@@ -402,8 +401,8 @@ static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns,
 }
 
 /*
- * If the second caller wakes the owner before the push, the owner finds no entry in the inbox. The
- * first caller must then wake the owner after its push.
+ * If the second caller wakes the owner before the push, the owner finds no entry in the inbox, and
+ * the first caller must wake the owner after its push.
  */
 START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 {
@@ -676,9 +675,9 @@ START_TEST(tid_is_that_of_the_thread)
 END_TEST
 
 /*
- * If an open fails halfway, its caller may close the deadline fd twice. The second close must not
- * close another descriptor. In a program that has closed its standard input, the deadline fd may
- * have the number 0.
+ * If timerhub_open() fails halfway, deadline_fd_close() may be called twice. The second call must
+ * not close another descriptor. In a program that has closed its standard input, the deadline fd
+ * may have the number 0.
  */
 START_TEST(closed_deadline_fd_has_no_descriptor)
 {

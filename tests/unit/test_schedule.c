@@ -328,8 +328,8 @@ START_TEST(rest_finds_what_is_true_first)
 END_TEST
 
 /*
- * For a single far slot the owner wakes only once. At any clock value, schedule_next_ns() must
- * therefore return the instant of the slot.
+ * So that the owner wakes only once for a single far slot, schedule_next_ns() must return the
+ * instant of the slot at any clock value.
  */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
@@ -462,7 +462,7 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
 	/*
-	 * After the insert, the schedule knows without a sort that the inserted slot is the first.
+	 * Without a sort, the schedule must know that the next inserted slot is the first.
 	 */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);

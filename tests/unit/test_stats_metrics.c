@@ -2,7 +2,7 @@
 /*
  * Tests the statistics as OpenMetrics text. The tests compare the whole text, look for every number
  * in the text, cut the text at any length, compare the buckets with a count, and pass labels.
- * tests/tools/test_top.py reads such a text with a parser of the format.
+ * tests/tools/test_top.py reads an OpenMetrics text with a parser of the format.
  */
 #include "harness.h"
 

@@ -4,8 +4,8 @@
  * state of a slot, in plain memory. The test builds and reads the pair (deadline and state of a
  * slot) by multiplication and division. A function must change only the fields that its decision
  * concerns, and must change no other slot. The last test makes each decision with another thread's
- * decision between any two atomic steps of the first. Memory and results must be as if the two
- * decisions had been made one after the other.
+ * decision between any two of its atomic steps. The memory and the return values must be as if the
+ * two decisions had been made one after the other.
  */
 #include "harness.h"
 

@@ -257,7 +257,7 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 
 /*
  * Inserts a slot again as the owner does. One slot in `stay` slots keeps its instant or gets a
- * later instant. The other slots are removed from the wheel.
+ * later instant, and each other slot is removed from the wheel.
  */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
