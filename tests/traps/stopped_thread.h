@@ -38,12 +38,12 @@ struct deed {
 };
 
 struct stopped_thread {
-	struct deed deed; /* the test reads its result after stopped_thread_finish() */
+	struct deed deed; /* the test reads deed.result after stopped_thread_finish() */
 	pthread_t thread;
 	atomic_int stop_at; /* test point (enum test_point) at which the thread stops, or NOWHERE */
-	/* number of times that the thread passes the point before it stops there */
+	/* number of times that the thread passes its test point before it stops at it */
 	atomic_int passes;
-	atomic_bool stopped;  /* true while the thread is stopped at the point */
+	atomic_bool stopped;  /* true while the thread is stopped */
 	atomic_bool released; /* true if the thread may continue */
 	atomic_bool over;     /* true if the library call has returned */
 };

@@ -189,9 +189,9 @@ END_TEST
 
 /*
  * The owner has just set a periodic timer PENDING. A consumer delivers the timer's period by an old
- * handle, of an expiry that a re-arm withdrew. The queue closes before the owner looks the queue
- * up. The owner must schedule the timer's slot, because the next timer in the slot may rely on its
- * schedule entry.
+ * handle, of an expiry that a re-arm withdrew. The queue closes before the owner finds the queue by
+ * its index. The owner must schedule the timer's slot, because the next timer in the slot may rely
+ * on its schedule entry.
  */
 START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 {
