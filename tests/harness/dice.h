@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A seeded generator of random numbers. The generator must be small and fast, because the
+ * Defines a seeded generator of random numbers. The generator must be small and fast, because the
  * simulation uses it at every switch between threads.
  */
 #ifndef TESTS_DICE_H

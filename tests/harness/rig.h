@@ -38,7 +38,7 @@ struct rig {
  */
 int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 struct rig rig_open(uint32_t timers_max);
-/* sets the config's size and sleeper itself */
+/* rig_open_config() sets the config's size and sleeper itself */
 struct rig rig_open_config(struct timerhub_config config);
 struct rig rig_manual(uint32_t timers_max);
 void rig_close(struct rig *rig);
