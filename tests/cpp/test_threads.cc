@@ -270,7 +270,7 @@ struct session {
 	}
 
 	std::vector<std::uint64_t> numbers;
-	/* the last member, so the destructor of the timer runs first and cancels the timer */
+	/* `timer` is the last member, so its destructor runs first and cancels the timer */
 	timerhub::timer timer;
 };
 

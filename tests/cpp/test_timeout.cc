@@ -377,7 +377,7 @@ void callable_may_own_its_session()
 	 */
 	expect(!at->request.add(rig.loop, [at, owned = std::move(owned)] {
 		expect(!at->request.remove());
-		/* the only reference left is in the callable's copy on the stack */
+		/* the only reference to the session is in the callable's copy on the stack */
 		expect(owned.use_count() == 1);
 	}));
 	expect(!at->request.set(1s) && rig.go(1h) == 1 && watch.expired());
@@ -660,7 +660,7 @@ void errors_are_those_of_the_c_calls()
 void what_does_not_fit_is_refused()
 {
 	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
-	rig rig; /* its clock is at 0, so every number of ns below UINT64_MAX is a valid delay */
+	rig rig; /* the clock is at 0, so every number of ns below UINT64_MAX is a valid delay */
 	timerhub::timeout<> timeout;
 	const auto refused = errc::result_out_of_range;
 

@@ -265,7 +265,7 @@ void arming_cancels_what_was_armed()
 	expect(!timer.arm_after(rig.queue, 2s, counted(&second, &living)));
 	expect(living == 1 && rig.live() == 1);
 	expect(rig.go(3s) == 1 && first == 0 && second == 1);
-	/* Even if the second arm fails, it must cancel the earlier timer of the object. */
+	/* Even if arm_after() fails, it must cancel the earlier timer of the object. */
 	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
 	       errc::result_out_of_range);
 	expect(living == 0 && rig.live() == 0 && timer.handle() == 0);
