@@ -16,8 +16,8 @@
 #define REFUSE_ALWAYS (~0u)
 
 /*
- * Counts these system calls from now on, in the calling thread and in all threads that it starts. A
- * process may call refusals_open() only once. If the kernel does not allow the filter,
+ * Counts the system calls in `calls` from now on, in the calling thread and in all threads that it
+ * starts. A process may call refusals_open() only once. If the kernel does not allow the filter,
  * refusals_open() prints the reason and returns false.
  */
 bool refusals_open(const int *calls, unsigned count);

@@ -53,7 +53,7 @@ static void *fill_and_read(void *arg)
 
 START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 {
-	/* room for all timers of the test, even if no consumer takes events */
+	/* the hub has room for all timers of the test, even if no consumer takes events */
 	struct rig rig = rig_open(1024);
 	pthread_t stranger;
 
@@ -221,7 +221,7 @@ END_TEST
 #define WAITERS 3
 #define TIMERS 64
 #define CAPACITY 8192
-/* limit of the timers that wait while the machine stalls and no consumer runs */
+/* largest number of timers that wait while the machine stalls and no consumer runs */
 #define LATE_MAX (CAPACITY / 2)
 
 static atomic_uint waiters_told;

@@ -177,7 +177,7 @@ static void *do_nothing(void *arg)
 }
 
 /*
- * Measures libc_keeps_kib by threads that do not use the library. The function starts several
+ * Measures libc_keeps_kib with threads that do not use the library. The function starts several
  * threads, because the first refused threads may use up stacks that the C library has cached.
  */
 static void measure_libc(const struct shortage *shortage)
