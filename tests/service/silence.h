@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A seccomp filter by which a test proves that a call of the library makes no system call. */
+/* Defines a seccomp filter by which a test proves that a call makes no system call. */
 #ifndef SERVICE_SILENCE_H
 #define SERVICE_SILENCE_H
 

@@ -197,8 +197,8 @@ END_TEST
 
 /*
  * Each timer's data points at allocated memory. If timerhub_cancel() returns 0, the canceller frees
- * the memory at once. If it returns an error, the consumer frees the memory on delivery. The
- * sanitizers report a double free, a use after free, or a leak.
+ * the memory at once. If timerhub_cancel() returns an error, the consumer frees the memory on
+ * delivery. The sanitizers report a double free, a use after free, or a leak.
  */
 struct order {
 	atomic_uint freed;

@@ -161,9 +161,9 @@ static int timerfd_find(void)
 }
 
 /*
- * On the boot clock and the wall clock, the owner cannot sleep for a relative time. A relative
- * sleep does not count the time while the machine is suspended, and does not end when the clock is
- * set. For both reasons, the owner sleeps on a timerfd of the hub's clock.
+ * On the boot clock and the wall clock, the owner sleeps on a timerfd of the hub's clock. A sleep
+ * for a relative time would not count the time while the machine is suspended, and would not end
+ * when the clock is set.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -261,8 +261,8 @@ END_TEST
 
 /*
  * The kernel begins to refuse timerfd_settime() while the owner sleeps on the timerfd. The timerfd
- * expires, and the owner cannot set it again. From then on, the owner must sleep, and only now and
- * then wake to read the clock.
+ * expires, and the owner cannot set it again. After this failure, the owner must sleep, and wake
+ * only now and then to read the clock.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {

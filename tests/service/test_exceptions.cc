@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr unsigned rounds = 20000; /* larger than the number of callback cells of a hub */
+constexpr unsigned rounds = 20000; /* more rounds than a hub has callback cells */
 
 [[noreturn]] void fail(int line, const char *what)
 {

@@ -61,8 +61,8 @@ static double latest_ms(struct timerhub *hub)
 }
 
 /*
- * Returns the number of queues that the limit of descriptors allows. Some descriptors are left for
- * other uses.
+ * Returns the number of queues that the limit of descriptors allows. The function leaves some
+ * descriptors for other uses.
  */
 static unsigned queues_allowed(unsigned wanted)
 {

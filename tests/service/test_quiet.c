@@ -409,7 +409,8 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	stats_settled(rig.hub);
 	after = stats_of(rig.hub);
 	/*
-	 * The owner wakes once for each expiry, and once for each arm that found the owner asleep.
+	 * The owner wakes once for each expiry, and once for each timerhub_arm() that found the
+	 * owner asleep.
 	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);

@@ -146,8 +146,8 @@ START_TEST(stats_of_a_real_hub_add_up)
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
 	/*
-	 * After stats_settled() has returned, the owner sleeps, so an arm of the earliest timer
-	 * must wake it.
+	 * After stats_settled() has returned, the owner sleeps, so a thread that arms the earliest
+	 * timer must wake it.
 	 */
 	struct timerhub_stats stats = stats_settled(rig.hub);
 

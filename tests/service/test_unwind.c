@@ -170,7 +170,7 @@ END_TEST
 START_TEST(unwind_again_and_again_leaves_nothing)
 {
 	struct rig rig = rig_manual(1);
-	unsigned rounds = scaled(18000); /* larger than the number of callback cells of a hub */
+	unsigned rounds = scaled(18000); /* more rounds than a hub has callback cells */
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct leaver leaver;
