@@ -120,7 +120,8 @@ END_TEST
 
 /*
  * If many entries wait, in one lane or several, inbox_push() asks the caller to wake the owner,
- * long before a lane is half full. After the first request, only few pushes ask again.
+ * long before a lane is half full. After the first request for a wake, only few pushes ask for
+ * another wake.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {

@@ -564,7 +564,7 @@ START_TEST(quiet_if_nothing_is_set)
 }
 END_TEST
 
-/* After a stop or a remove, the loop wakes at most once for the timeout. */
+/* After a timeout was stopped or removed, the loop wakes at most once for it. */
 START_TEST(quiet_after_a_stop)
 {
 	struct item *items = items_new(2);

@@ -159,7 +159,7 @@ START_TEST(crowd_is_gathered)
 }
 END_TEST
 
-/* If no timer is armed after the burst, the owner plans no look. */
+/* If no timer is armed after the burst, the owner plans no further look at the inbox. */
 START_TEST(after_a_crowd_there_may_be_nothing)
 {
 	struct rig rig = rig_open(true);
@@ -466,7 +466,7 @@ static struct {
 	unsigned told_count;
 	/* by queue: number of slots expired or found moved before the queue's signal */
 	uint64_t work[QUEUES_MAX];
-	uint64_t sorted[QUEUES_MAX]; /* by queue: number of slots sorted before its signal */
+	uint64_t sorted[QUEUES_MAX]; /* by queue: slots sorted before the queue's signal */
 	uint64_t cascaded;           /* number of slots sorted before the pass began */
 	uint64_t works;              /* number of slots expired so far */
 	uint64_t ring_ns;            /* time that the signal to a queue takes, on the hub's clock */
@@ -491,7 +491,7 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* Each signal to a queue takes ring_ns. Only these signals move the clock in this test. */
+	/* In this test only signals to queues move the clock, each signal by ring_ns. */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);

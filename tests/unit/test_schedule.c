@@ -519,7 +519,7 @@ START_TEST(many_at_once_come_out_in_order)
 		expect_le(last_ns, at_ns[slot]);
 		expect_eq(at_ns[slot] < 10 * SEC, taken < NEAR);
 		last_ns = at_ns[slot];
-		at_ns[slot] = 0; /* a second take of the same slot would fail the check above */
+		at_ns[slot] = 0; /* if the slot comes twice, the check of at_ns fails */
 	}
 	expect_eq(schedule_take(&schedule, 2 * HOUR, false), SLOT_NONE);
 	schedule_close(&schedule);

@@ -570,7 +570,7 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 			uint64_t at_ns = base_ns + (UINT64_C(1) << j);
 
 			expect_context("clock before 2^, distance 2^", k, j);
-			bench_enter(bench, base_ns); /* only an empty wheel may also go back */
+			bench_enter(bench, base_ns); /* an empty wheel's base may also go back */
 			bench_insert(bench, 0, at_ns);
 			bench_verify_bound(bench);
 			expect_eq(wheel_bound_ns(&bench->wheel), at_ns);
