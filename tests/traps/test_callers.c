@@ -385,7 +385,7 @@ START_TEST(trap_4_late_record_of_a_wake_silences_nobody)
 END_TEST
 
 /*
- * At each test point of the table, one caller is stopped, all at the same time. All these callers
+ * Callers are stopped at the same time, one at each test point of the table stops[]. The callers
  * stay stopped while thread B arms timers.
  */
 START_TEST(callers_stopped_everywhere_delay_nobody)

@@ -125,7 +125,7 @@ static bool check_armed_after_back(uint64_t margin_ns)
 	(void)arm_at(rig.queue, now_ns + 3 * margin_ns, 'D');
 	(void)arm_at(rig.queue, now_ns + margin_ns, 'B');
 	(void)arm_at(rig.queue, now_ns + 2 * margin_ns, 'C');
-	/* if the arms came too late, the timers may come in another order */
+	/* if the timers were armed too late, they may come in another order */
 	in_time = now_of(&rig) < now_ns + margin_ns;
 	for (uint64_t data = 'B'; in_time && data <= 'D'; data++)
 		expect_le(expect_event(&rig, data).expires_ns, now_of(&rig));
