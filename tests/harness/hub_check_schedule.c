@@ -97,8 +97,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * Each part of the schedule has as many entries as slots that are filed in it. If the two numbers
- * are equal, every entry belongs to a filed slot.
+ * Each part of the schedule has as many entries as slots that are filed in it, so every entry
+ * belongs to a filed slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -184,8 +184,8 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * Returns whether the instant belongs into this bucket. The bucket's level and digit must be the
- * highest digit in which the instant differs from the wheel's base.
+ * Returns whether the instant belongs into this bucket. The bucket's level must be the level of the
+ * highest digit in which the instant differs from the wheel's base, and `digit` must be this digit.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
