@@ -414,8 +414,8 @@ void timer_is_destroyed_in_its_own_callback()
 }
 
 /*
- * The cancel destroys the callable. The callable owns the session, so the timer is destroyed during
- * its own cancel.
+ * timer::cancel() destroys the callable. The callable owns the session, so the timer is destroyed
+ * during its own cancel.
  */
 void callable_may_own_its_timer()
 {
