@@ -320,8 +320,8 @@ static bool become_nobody(void)
 		return false;
 	}
 	/*
-	 * prctl() makes /proc/self belong to the new user. Without this call the files would belong
-	 * to root.
+	 * prctl() makes /proc/self belong to the new user. Without prctl() the files in /proc/self
+	 * would belong to root.
 	 */
 	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0);
 	return true;
@@ -395,8 +395,8 @@ START_TEST(without_descriptors_left_life_goes_on)
 END_TEST
 
 /*
- * When everything is open, the test lowers the limit of descriptors to 0, as a sandbox does. With
- * this limit, ppoll() refuses to wait for even one descriptor.
+ * When everything is open, the test lowers the limit of descriptors to 0, as a sandbox does. With a
+ * limit of 0, ppoll() refuses to wait for even one descriptor.
  */
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {

@@ -19,7 +19,7 @@
 static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
 static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
 
-/* The system calls by which the owner sleeps, and those by which it prepares its io_uring. */
+/* The system calls by which the owner sleeps and prepares its io_uring. */
 static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
 	                           SCMP_SYS(io_uring_register) };
 static const int poll_calls[] = { SCMP_SYS(ppoll) };
