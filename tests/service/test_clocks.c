@@ -377,8 +377,9 @@ static void within_namespace(int64_t ahead_s)
 }
 
 /*
- * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run
- * they are behind by half of the machine's uptime, because a clock cannot be below 0.
+ * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run,
+ * the clocks of the namespace are behind by half of the machine's uptime, because a clock cannot be
+ * below 0.
  */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {

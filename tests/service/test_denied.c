@@ -144,8 +144,8 @@ static void open_in_vain(const struct refused_call *refused)
 }
 
 /*
- * The test runs in a child process. In this process the kernel refuses clone(), so a leak checker
- * could not start at its exit.
+ * The test runs in a child process. The kernel refuses clone() in the child, so a leak checker
+ * could not start at the child's exit.
  */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {

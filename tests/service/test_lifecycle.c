@@ -362,8 +362,8 @@ END_TEST
 /*
  * Every queue of a hub has a file descriptor. If the test cannot raise the limit of descriptors far
  * enough, timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues.
- * In a sanitized build the limit is lower, because the largest number of queues would take ten
- * seconds.
+ * In a sanitized build the limit of descriptors is lower, because the largest number of queues
+ * would take ten seconds.
  */
 START_TEST(many_queues_end_at_their_number)
 {

@@ -159,7 +159,7 @@ END_TEST
 
 /*
  * A pinned owner must run on the CPU that its config names, for each CPU of the process. An
- * unpinned owner may run on all of these CPUs.
+ * unpinned owner may run on all CPUs of the process.
  */
 START_TEST(owner_runs_where_it_was_told)
 {

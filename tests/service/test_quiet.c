@@ -328,7 +328,7 @@ END_TEST
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
 	/*
-	 * The hub has the default size. The inbox of such a hub asks for no wake for 1,000 entries.
+	 * The hub has the default size, so its inbox asks for no wake for 1,000 entries.
 	 */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
@@ -354,7 +354,7 @@ END_TEST
 
 /*
  * Counts how often the owner wakes while `timers` timers expire at one instant. Returns false if
- * the arms came too late.
+ * the timers were armed too late.
  */
 static bool watch_one_instant(unsigned timers, uint64_t margin_ns, uint64_t *ret_wakeups)
 {
