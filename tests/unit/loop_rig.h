@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A fixture for tests of a loop without a hub. The loop has a manual clock, which the test sets. */
+/*
+ * Defines a fixture for tests of a loop without a hub. The loop has a manual clock, which the test
+ * sets.
+ */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 

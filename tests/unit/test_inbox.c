@@ -138,8 +138,8 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
 		/*
-		 * The test starts at another position of the lane. The entries that the owner has
-		 * taken must not count towards the first request.
+		 * The owner first takes some entries of each lane, which must not count towards the
+		 * first request.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);

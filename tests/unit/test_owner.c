@@ -675,9 +675,9 @@ START_TEST(tid_is_that_of_the_thread)
 END_TEST
 
 /*
- * If timerhub_open() fails halfway, deadline_fd_close() may be called twice. The second call must
- * not close another descriptor. In a program that has closed its standard input, the deadline fd
- * may have the number 0.
+ * If timerhub_open() fails halfway, deadline_fd_close() may be called twice, and the second call
+ * must not close another descriptor. In a program that has closed its standard input, the deadline
+ * fd may have the number 0.
  */
 START_TEST(closed_deadline_fd_has_no_descriptor)
 {

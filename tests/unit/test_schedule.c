@@ -112,8 +112,8 @@ static unsigned bench_take_all(struct bench *bench)
 
 /*
  * Returns the time that schedule_next_ns() reports. The time of schedule_next_ns() must not be
- * later than the instant of the first slot. If the bucket of the first slot is short, the time must
- * equal the instant of the first slot.
+ * later than the instant of the first slot. If the bucket of the first slot is short,
+ * schedule_next_ns() must be the instant of the first slot.
  */
 static uint64_t bench_next_ns(struct bench *bench)
 {
