@@ -3,8 +3,8 @@
  * Implements the backup of backup.h: copies a journal's files to another directory. Any thread may
  * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
  * files without the journal's lock. The watermark is copied before the segments. Therefore a copy
- * without its last segment ends before its watermark, and open refuses the copy. The backup is
- * tested by tests/journal/test_calls.c, during changes, and by tool_test.py.
+ * without its last segment ends before its watermark, and timerhub_journal_open() refuses the copy.
+ * The backup is tested by tests/journal/test_calls.c, during changes, and by tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -33,8 +33,8 @@ struct backup {
 };
 
 /*
- * Note an error of the disk of the copy. `result` is the result of a call on that disk. Returns
- * `result`.
+ * Note an error of the disk of the copy. Returns `result`, the result of a call on the disk of the
+ * copy.
  */
 static int backup_of_copy(struct backup *backup, int result)
 {

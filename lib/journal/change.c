@@ -12,7 +12,7 @@
 #include "journal/transaction.h"
 #include "journal/writer.h"
 
-/* A due time must be less than this value, or TIMERHUB_NEVER. */
+/* A due time must be less than DUE_MAX_NS, or TIMERHUB_NEVER. */
 #define DUE_MAX_NS (UINT64_C(1) << 63)
 
 static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
@@ -37,8 +37,8 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 /* ---- prepare changes from a caller's arguments, without the lock ---- */
 
 /*
- * Make the new task and the checksum of its record, before the caller takes the lock. So several
- * callers can compute checksums at the same time.
+ * Make the new task and the checksum of its record, before the caller takes the lock. Without the
+ * lock, several callers can compute checksums at the same time.
  */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
@@ -126,7 +126,7 @@ static int change_prepare(struct timerhub_journal *journal,
 
 /*
  * Convert the caller's changes to changes of a transaction. If a change is faulty, `*ret_index` is
- * its index, and the caller of this function frees the prepared tasks.
+ * its index, and the caller of transaction_prepare() frees the prepared tasks.
  */
 static int transaction_prepare(struct timerhub_journal *journal, struct transaction *transaction,
                                const struct timerhub_journal_change *changes, unsigned count,
@@ -153,8 +153,8 @@ static void transaction_free_tasks(struct transaction *transaction)
 }
 
 /*
- * Refuse a transaction, whose change number `index` failed with the error `result`. Returns this
- * error.
+ * Refuse a transaction, whose change number `index` failed with the error `result`. Returns
+ * `result`.
  */
 static int transaction_refuse(struct transaction *transaction,
                               struct timerhub_journal_change *changes, unsigned index, int result)

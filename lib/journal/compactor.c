@@ -39,8 +39,8 @@ void compactor_fini(struct compactor *compactor)
  * Returns whether a round of compaction must begin. A round begins if the files are larger than the
  * live tasks' bytes times `halves` / 2, plus a segment, and the round would free a quarter of a
  * segment. A round over N segments writes the live records again, a record for each dropped
- * segment, and at most 2N+1 headers. Without the second condition, compaction would never end on a
- * disk that reserved room fills instead of records.
+ * segment, and at most 2N+1 headers. If a round could free less than a quarter of a segment,
+ * compaction would never end on a disk that reserved room fills instead of records.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -236,7 +236,10 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/* The decode cannot fail, because log_append() has just sealed this record. */
+		/*
+		 * record_decode_header() cannot fail, because log_append() has just sealed the
+		 * record.
+		 */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;
@@ -249,8 +252,8 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 }
 
 /*
- * Drop the first segment, after a record of the drop is stable. If the disk is full, this record
- * may use the spare room.
+ * Drop the first segment, after a record of the drop is stable. If the disk is full, the record of
+ * the drop may use the spare room.
  */
 static bool compactor_drop(struct compactor *compactor)
 {
@@ -282,7 +285,7 @@ static void compactor_begin(struct compactor *compactor)
 	}
 	/*
 	 * Stop the reader at the end of the good records, because a refused write may have left
-	 * bytes there.
+	 * bytes behind the records.
 	 */
 	compactor->reader.end = log->segments[0].bytes;
 }
@@ -298,8 +301,8 @@ static int compactor_collect(struct compactor *compactor, size_t enough)
 		if (result >= 0 || result == -ENOMEM)
 			return result;
 		/*
-		 * The segment cannot be read. Write the collected copies before the scan, so that
-		 * no task is copied twice.
+		 * The first segment cannot be read. Write the collected copies before the scan, so
+		 * that no task is copied twice.
 		 */
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;

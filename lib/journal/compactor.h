@@ -3,11 +3,12 @@
  * Compacts the log: copies the live tasks of the first segment to the end of the log, and drops the
  * first segment. After the drop, the next segment is the first segment. Only the leader compacts.
  *
- * Let L be the bytes of live tasks, and S the size of a segment. If the disk holds more than
- * 1.5L+S, compaction does one step with every batch. If the disk holds more than 2L+S, changes wait
- * for compaction. Compaction writes a segment before it drops another, so the disk holds at most
- * 2L+2S. One round of compaction copies L bytes. A round frees at least L/2 bytes, or S/4 bytes if
- * reserved room and not records fill the disk.
+ * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than 1.5L+S
+ * (1.5 times the live bytes and a segment), compaction does one step with every batch. If the files
+ * hold more than 2L+S, changes wait for compaction. Compaction writes a segment before it drops
+ * another, so the files hold at most 2L+2S. One round of compaction copies the L bytes of live
+ * tasks. A round frees at least half the live bytes, or a quarter of a segment if reserved room and
+ * not records fill the disk.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
  * memory. If the first segment has a bad sector, the compactor finds the segment's tasks by a scan
@@ -55,14 +56,15 @@ void compactor_init(struct compactor *compactor, struct log *log, struct lock *l
                     struct tasks *tasks);
 
 /*
- * Returns whether compaction would free room, and no backup and no error of the disk prevents it.
+ * Returns whether compaction would free room, and is prevented by no backup and no error of the
+ * disk.
  */
 bool compactor_is_due(struct compactor *compactor);
 
 /*
- * Compact after a batch of `batch_bytes`, until the disk holds at most 2L+S. If `early` is true and
- * the disk holds more than 1.5L+S, first do one step of compaction. Returns whether a step of
- * compaction was done.
+ * Compact after a batch of `batch_bytes`, until the files hold at most 2L+S (twice the live bytes
+ * and a segment). If `early` is true and the files hold more than 1.5L+S, first do one step of
+ * compaction. Returns whether a step of compaction was done.
  */
 bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early);
 

@@ -58,8 +58,8 @@ bool completions_must_ring(struct completions *completions)
 void completions_ring(const struct completions *completions)
 {
 	/*
-	 * The write to the eventfd fails only if its count is 2^64 - 2. With this count the fd is
-	 * readable already.
+	 * The write to the eventfd fails only if its count is 2^64 - 2. If the count is 2^64 - 2,
+	 * the eventfd is readable already.
 	 */
 	(void)eventfd_write(completions->fd, 1);
 }
@@ -75,8 +75,8 @@ struct transaction *completions_take(struct completions *completions)
 			completions->last = NULL;
 	} else if (completions->fd >= 0) {
 		/*
-		 * If the leader writes to the fd after this read, the fd is readable although the
-		 * list is empty.
+		 * If the leader writes to the fd after eventfd_read(), the fd is readable although
+		 * the list is empty.
 		 */
 		(void)eventfd_read(completions->fd, &count);
 		completions->rung = false;

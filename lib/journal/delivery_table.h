@@ -15,8 +15,8 @@ struct delivery {
 	/* Number of periods of the task that the delivery covers; 1 if not periodic. */
 	uint64_t periods;
 	/*
-	 * Upper half of the delivery's number. Earlier deliveries at the same index have other
-	 * rounds.
+	 * Upper half of the delivery's number, which tells the delivery from earlier deliveries at
+	 * the same index of the table.
 	 */
 	uint32_t round;
 	uint32_t next; /* in a free element: index of the next free element, plus 1; 0: none */
@@ -41,8 +41,8 @@ uint64_t delivery_table_insert(struct delivery_table *deliveries, struct task *t
                                uint64_t periods);
 
 /*
- * Returns the delivery of that number, or NULL if the delivery has ended. The returned pointer is
- * valid until the next delivery_table_reserve().
+ * Returns the delivery with the number `delivery`, or NULL if the delivery has ended. The returned
+ * pointer is valid until the next delivery_table_reserve().
  */
 struct delivery *delivery_table_find(const struct delivery_table *deliveries, uint64_t delivery);
 

@@ -91,9 +91,9 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 
 /*
  * Returns the number of names of a file, or -1 if the number is unknown. The number is read by
- * statx(), because fstat() would also read the file's times. After such a read, the kernel records
- * the time of the next write exactly, and a file system without a journal writes the inode at the
- * next sync.
+ * statx(), because fstat() would also read the file's times. After fstat(), the kernel records the
+ * time of the next write exactly, and a file system without a journal writes the inode at the next
+ * sync.
  */
 static int64_t disk_real_links(int file)
 {

@@ -28,8 +28,8 @@
 #define HOLDS_MAX 256
 #define FILE_MODE 0600
 /*
- * Largest number of attempts of file_lock_take(). The number is limited, because a fork handler of
- * another library may delay a fork for any time.
+ * Largest number of attempts of file_lock_take(). The number of attempts is limited, because a fork
+ * handler of another library may delay a fork for any time.
  */
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
@@ -60,7 +60,7 @@ static void file_lock_fork_ended_in_child(void)
 		if (file >= 0)
 			(void)close(file);
 	}
-	/* The child has only this thread, so no fork is in progress in the child. */
+	/* The child has only the thread that forked, so no fork is in progress in the child. */
 	atomic_store(&file_lock_forks_ended, atomic_load(&file_lock_forks_begun));
 }
 
@@ -85,8 +85,8 @@ static int file_lock_open_locked(int dir, const char *name)
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*
-	 * A network file system cannot lock a directory. A failed lock of the directory counts as a
-	 * success, and then only the lock file is locked.
+	 * A network file system cannot lock a directory. If flock() fails for any reason except
+	 * another lock, the directory counts as locked, and only the lock file is locked.
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
@@ -114,17 +114,18 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 }
 
 /*
- * Another thread may fork after this function opens the file and before this function notes the
- * file in `file_lock_places`. The child of such a fork does not close the file. If such a fork may
- * have happened, this function unlocks the file, also for the child, and locks the file once more.
- * If all forks that have begun until now had ended before the open, no such fork has happened.
+ * Another thread may fork after file_lock_take() opens the file and before it notes the file in
+ * `file_lock_places`. The child of a fork between the open and the note does not close the file. If
+ * a fork may have happened between the open and the note, file_lock_take() unlocks the file, also
+ * for the child, and locks the file once more. If file_lock_forks_begun after the note equals
+ * file_lock_forks_ended before the open, no fork has happened in between.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun
  *	load file_lock_forks_begun           clone, with a copy of file_lock_places
  *
- * All these accesses are sequentially consistent. Therefore this thread sees the fork, or the child
- * sees the file in its copy of `file_lock_places`.
+ * All accesses of the two columns are sequentially consistent. Therefore file_lock_take() sees the
+ * fork, or the child sees the file in its copy of `file_lock_places`.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 /*
- * Size of the mapping that holds the word fork_check->word. The kernel rounds the size up to a
- * page.
+ * Size of the mapping that holds the word fork_check->word. The kernel rounds the size of the
+ * mapping up to a page.
  */
 #define LIFE_BYTES sizeof(uint32_t)
 

@@ -27,12 +27,13 @@
  */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
 /*
- * The size of a batch. If a segment is smaller, or a record may be larger, a batch has that size.
+ * The size of a batch. If the largest record is larger than BATCH_BYTES, a batch has the size of
+ * the record. If a segment is smaller, a batch fits into the segment.
  */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
- * The log writes zeros ahead of the records, in pieces of this size. Pieces four times as large
- * were no faster, and delayed the batch whose sync included the zeros.
+ * The log writes zeros ahead of the records, in pieces of this size. Zeros in pieces of 1 MiB made
+ * the log no faster, and delayed the batch whose sync included the zeros.
  */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
 #define CLOSE_LOOK_NS 1000000u
@@ -278,7 +279,7 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 }
 
 /*
- * Write a CLOSE record, which tells the next open that all earlier records were stable. A bad
+ * Write a CLOSE record, which tells the next recovery that all earlier records were stable. A bad
  * record before the CLOSE record is damage, and not a torn tail.
  */
 static void journal_sign_off(struct timerhub_journal *journal)

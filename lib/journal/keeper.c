@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the keeper, the journal's own thread (keeper.h). The keeper becomes the leader for
- * work that no caller waits for: changes of submit, records of deliveries, and compaction. The
- * keeper sleeps until the first lease ends, and makes tasks deliverable again whose leases have
- * ended. Takers end leases too, because the keeper may be waiting for the disk. The keeper is
- * tested by tests/journal/test_writer.c.
+ * work that no caller waits for: changes of timerhub_journal_submit(), records of deliveries, and
+ * compaction. The keeper sleeps until the first lease ends, and makes tasks deliverable again whose
+ * leases have ended. Takers end leases too, because the keeper may be waiting for the disk. The
+ * keeper is tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"

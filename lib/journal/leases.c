@@ -92,7 +92,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 	};
 	/*
 	 * If the batch is full, leave out the record of the delivery, because no caller waits for
-	 * it.
+	 * the record.
 	 */
 	record.attempts = task->attempts;
 	if (journal->failed == 0 && write_batch_has_room(batch, RECORD_HEADER_BYTES))

@@ -18,8 +18,8 @@ void delivery_let_come(struct timerhub_journal *journal, struct task *task);
 void delivery_end_leases(struct timerhub_journal *journal);
 
 /*
- * Returns whether a task is due for delivery. After timerhub_journal_stop(), only a task counts
- * that was due at the stop.
+ * Returns whether a task is due for delivery. After timerhub_journal_stop(), returns false for a
+ * task that was not due at the stop.
  */
 bool delivery_is_due(struct timerhub_journal *journal);
 
@@ -30,7 +30,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
  * Find a delivery that may change its task, and store it in `*ret_held`. Returns 0 if no change of
  * the task is in flight. If a change of the task is in flight, stores its batch in `*ret_batch` and
  * returns 1. If the delivery may not change the task, ends the delivery and returns -ENOENT or
- * -ESTALE, with the meaning of timerhub_journal_done().
+ * -ESTALE, which mean the same as for timerhub_journal_done().
  */
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);
@@ -42,14 +42,14 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 int delivery_in_flight(const struct task *task, uint32_t *ret_batch);
 
 /*
- * Begin a new lease of a delivered task. Even if the old lease has ended, the worker keeps the
- * task.
+ * Begin a new lease of a delivered task. Even if the old lease has ended, the worker that has the
+ * delivery keeps the task.
  */
 void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns);
 
 /*
  * Wake every thread that waits in timerhub_journal_take(), and release the lock. Each woken thread
- * checks whether it must return.
+ * checks whether timerhub_journal_take() must return.
  */
 void delivery_wake_takers(struct timerhub_journal *journal);
 

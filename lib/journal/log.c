@@ -140,7 +140,7 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
  * Write zeros ahead, for `bytes` of records and some more records. The sync of the `bytes` of
  * records also makes the zeros stable. No caller waits for zeros only. If the disk refuses the
  * zeros, the log cuts them off, and writes zeros again after some more records. If the disk has no
- * room for the records either, the write of the records fails.
+ * room for the records, the later write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -181,7 +181,7 @@ static int log_write_header(struct log *log, int file, const struct segment_head
 	return result;
 }
 
-/* Give the new file its name. Afterwards the new file is the last segment. */
+/* Rename the new file `file` to the name of its segment, which makes it the last segment. */
 static int log_publish(struct log *log, int file, const struct segment_header *header)
 {
 	const struct disk_ops *ops = log->disk->ops;
@@ -197,9 +197,9 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
-		 * A rename that failed with -EIO may have taken effect on the disk. If the log then
-		 * wrote more records to the old segment, recovery would find a gap before the empty
-		 * new segment.
+		 * A rename that failed with -EIO may have taken effect on the disk. If the log
+		 * wrote more records to the old segment after such an -EIO, recovery would find a
+		 * gap before the empty new segment.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -233,7 +233,7 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest)
 		result = log_publish(log, file, &header);
 	if (log->file != file) {
 		ops->close(log->disk, file);
-		/* If the removal fails, the next open removes the file. */
+		/* If unlink() fails, the next timerhub_journal_open() removes the file. */
 		(void)ops->unlink(log->disk, LOG_NEW_NAME);
 	}
 	return result;
@@ -251,7 +251,7 @@ static int log_sync_now(struct log *log)
 
 /*
  * Begin the next segment, after the previous segment is stable and has no bytes behind its records.
- * Recovery relies on both properties.
+ * Recovery requires that each segment except the last is stable and ends with its records.
  */
 static int log_rotate(struct log *log)
 {
@@ -274,13 +274,14 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 
 /*
  * Cut off the bytes of a refused write, and sync the cut. Returns `refusal`, or -EIO if the cut
- * fails. Without the cut, a task whose put was refused could be delivered after a crash.
+ * fails. Without the cut of refused bytes, a task whose put was refused could be delivered after a
+ * crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
 	/*
-	 * The cut also removes the zeros ahead, because a copy-on-write file system may need their
-	 * room.
+	 * The cut also removes the zeros ahead, because a copy-on-write file system may need the
+	 * room of the zeros.
 	 */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
@@ -387,8 +388,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Shrink the spare, but keep some steps of it for the next puts. Without these steps, a journal
- * whose only task is put and ended repeatedly would write a step each time.
+ * Shrink the spare, but keep some steps of it for the next puts. If the spare kept no steps, a
+ * journal whose only task is put and ended repeatedly would write a step each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

@@ -6,8 +6,8 @@
  * log. Recovery (replay.c) fills in struct log.
  *
  * If the disk refuses a write, the log cuts off the written bytes before the call returns. After a
- * failed sync, or an error that log_answer() does not list, the contents of the disk are unknown.
- * The log then never writes again.
+ * failed sync, or an error that log_answer() does not list, the contents of the disk are unknown,
+ * and the log never writes again.
  *
  * The log writes zeros behind the last record, and later overwrites the zeros with records. The
  * sync of a record that overwrites zeros need not write a new file size or new blocks.
@@ -29,7 +29,7 @@ struct segment {
 struct log {
 	struct disk *disk;
 	uint64_t segment_bytes; /* largest size of a segment */
-	/* Zeros are written ahead up to a multiple of stretch_bytes; 0: no zeros. */
+	/* The log writes zeros ahead up to a multiple of stretch_bytes; 0: no zeros. */
 	uint64_t stretch_bytes;
 	struct segment *segments; /* all segments, in order of number, without gaps */
 	uint32_t count;

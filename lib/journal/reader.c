@@ -23,7 +23,10 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 	(void)snprintf(name, DISK_NAME_MAX, "%016" PRIx64 ".seg", number);
 }
 
-/* Make room in the buffer for `count` bytes from reader->offset on, and keep those that it has. */
+/*
+ * Make room in the buffer for `count` bytes from reader->offset on, and keep the bytes that are
+ * buffered already.
+ */
 static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -85,7 +88,10 @@ static int reader_fill(struct reader *reader, size_t count)
 			want = reader->end - at;
 		got = reader_read(reader, (size_t)want, at);
 		if (got <= 0)
-			/* The file is shorter than at open, because another process has cut it. */
+			/*
+			 * The file is shorter than at reader_open(), because another process has
+			 * cut it.
+			 */
 			return got < 0 ? (int)got : -EIO;
 		reader->buffer_bytes += (size_t)got;
 	}
@@ -140,9 +146,9 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Check a salt. Returns 1 if the record at reader->offset is good with the salt. If the salt was
- * derived from this record, the header of the next record must be good too. Returns 0 if the salt
- * is wrong, or an error of the disk.
+ * Returns 1 if the record at reader->offset is good with the salt `salt`, 0 if the salt is wrong,
+ * or an error of the disk. If `derived` is true, the salt was derived from the record at
+ * reader->offset, so the header of the next record must be good too.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

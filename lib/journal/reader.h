@@ -14,7 +14,7 @@ struct reader {
 	int file;
 	struct segment_header header;
 	bool forgiving;  /* the reader treats bytes that the disk cannot read as zeros */
-	uint64_t end;    /* size of the segment's file at open; nothing behind it is read */
+	uint64_t end;    /* size of the file at reader_open(); later bytes are not read */
 	uint64_t offset; /* offset of the next record */
 	uint8_t *buffer;
 	size_t capacity;
@@ -29,15 +29,15 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number);
  * Open a segment and read its header. If `write` is set, open the file for writing too, so that the
  * caller can take the file by reader_release(). If `forgiving` is set, treat unreadable bytes as
  * zeros. Returns 0 or an error of the disk. Returns -EBADMSG if the header is bad or belongs to
- * another segment, and -EOPNOTSUPP if it has another version.
+ * another segment, and -EOPNOTSUPP if the header has another version.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
 
 /*
  * Derive the segment's salt and first sequence from its records, after a reader_open() that
- * returned -EBADMSG. Returns 1 and fills in reader->header, 0 if no record is good, or an error of
- * the disk.
+ * returned -EBADMSG. Returns 1 and fills in reader->header, returns 0 if no record is good, or
+ * returns an error of the disk.
  */
 int reader_guess_header(struct reader *reader, uint64_t number);
 
@@ -58,15 +58,15 @@ int reader_release(struct reader *reader);
 int reader_next(struct reader *reader, struct record *ret_record);
 
 /*
- * Returns 1 if record_is_foreign() is true of the bytes at reader->offset, 0 if it is false, or an
- * error of the disk. Leaves reader->offset unchanged.
+ * Returns 1 if record_is_foreign() returns true for the bytes at reader->offset, 0 if it returns
+ * false, or an error of the disk. Leaves reader->offset unchanged.
  */
 int reader_is_foreign(struct reader *reader);
 
 /*
  * Search behind a bad record at reader->offset for the next good header of a record whose sequence
  * is at least `from` and whose `stable` is at least `stable_from`. Returns 1 and sets
- * reader->offset to the header, 0 if there is none, or an error of the disk.
+ * reader->offset to the header, 0 if no such header follows, or an error of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 

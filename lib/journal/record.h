@@ -4,9 +4,9 @@
  * man/timerhub-journal.5 describes the format.
  *
  * A caller, which has the data, encodes a record by record_encode(). Later the leader, which knows
- * the sequence number, completes the record by record_seal(). Therefore a record has two checksums.
- * The first checksum covers the body (interval, key, data). The second checksum covers the header,
- * which holds the first checksum.
+ * the sequence number, completes the record by record_seal(). Because two threads make a record,
+ * the record has two checksums. The first checksum covers the body (interval, key, data). The
+ * second checksum covers the header, which holds the first checksum.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -22,8 +22,8 @@
 #define RECORD_KEY_MAX_BYTES 255u
 #define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
 /*
- * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two does not
- * overflow.
+ * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two such
+ * numbers does not overflow.
  */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
@@ -127,8 +127,8 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 
 /*
  * Returns whether the bytes are a header with the right checksum that record_encode() cannot have
- * written. A torn write cannot leave such a header, but a forger or a later version of the library
- * can.
+ * written. A torn write cannot leave a foreign header, but a forger or a later version of the
+ * library can.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 

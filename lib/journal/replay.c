@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. The
- * watermark, and each record, say up to which sequence number the log was stable when they were
- * written. If the watermark or a record behind a bad place says that the place was stable,
- * acknowledged changes are damaged, and open refuses the journal. If neither the watermark nor a
- * record says so, a crash interrupted an unacknowledged write, and the log ends at the bad place.
- * Each segment except the last was stable before the next segment began, so only the last segment
- * can have a torn tail or zeros ahead.
+ * watermark says up to which sequence number the log was stable when the watermark was written, and
+ * so does each record. If the watermark or a record behind a bad place says that the place was
+ * stable, acknowledged changes are damaged, and timerhub_journal_open() refuses the journal. If
+ * neither the watermark nor a record says that the bad place was stable, a crash interrupted an
+ * unacknowledged write, and the log ends at the bad place. Each segment except the last was stable
+ * before the next segment began, so only the last segment can have a torn tail or zeros ahead.
  *
  * Recovery treats zeros written ahead like a torn tail.
  */
@@ -208,7 +208,7 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 /*
  * Note which records of the segment may not be stable. If the first record with a larger `stable`
  * comes right after the last record that `stable` covers, all earlier records were stable. The
- * record itself and later records may not be stable.
+ * record with the larger `stable` and later records may not be stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -304,8 +304,8 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 }
 
 /*
- * Skip bad bytes up to the next good record, in salvage. Returns 1 if there is a next good record,
- * 0 if there is none, or an error of the disk.
+ * Skip bad bytes up to the next good record, in salvage. Returns 1 if a good record follows, 0 if
+ * no good record follows, or an error of the disk.
  */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
@@ -324,7 +324,7 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 /*
  * Returns 1 if the transaction that begins with the record `first` is whole, 0 if the transaction
  * is incomplete, or an error of the disk. In salvage, every record counts as a whole transaction.
- * Afterwards reader->offset is behind the transaction, or at the place where the transaction breaks
+ * Sets reader->offset to the end of the transaction, or to the place where the transaction breaks
  * off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
@@ -447,8 +447,8 @@ static int replay_cut(struct reader *reader)
 
 /*
  * Write each record of the last segment again, unless a later record says that the record was
- * stable. After a failed sync, reads may return bytes that are not on the disk, and the next sync
- * would not write these bytes.
+ * stable. After a failed sync, reads may return bytes that are not on the disk and that the next
+ * sync would not write.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -679,8 +679,8 @@ static void replay_again(struct replay *replay)
 
 /*
  * Recover in the mode REPLAY_VERIFY. Another process that has the journal open may drop segments,
- * cut zeros off, and overwrite zeros that were just read. A fault that such a process caused
- * disappears when the journal is read again, but damage does not disappear.
+ * cut zeros off, and overwrite zeros that were just read. If the journal is read again, a fault
+ * that another process caused disappears, but damage does not.
  */
 static int replay_verify(struct replay *replay)
 {

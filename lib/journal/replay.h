@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recovers a journal: reads all segments in order, rebuilds the tasks, and prepares the log for
- * appends. Open and the tool timerhub-journal use replay_run().
+ * appends. timerhub_journal_open() and the tool timerhub-journal use replay_run().
  */
 #ifndef JOURNAL_REPLAY_H
 #define JOURNAL_REPLAY_H

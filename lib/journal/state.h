@@ -58,13 +58,13 @@ struct timerhub_journal {
 	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
 	/*
-	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). Its index is
-	 * the batch's number % JOURNAL_FINISHED.
+	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). The
+	 * eventcount of a batch has the index number % JOURNAL_FINISHED.
 	 */
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
 	struct completions completions;
-	/* A thread is the leader; it owns log, compactor and the closed batch. */
+	/* A thread is the leader, which owns log, compactor and the closed batch. */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* write the open batch although no caller waits */
@@ -76,12 +76,18 @@ struct timerhub_journal {
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
-	/* Time of the stop; tasks that are due later are not delivered. UINT64_MAX: not stopped. */
+	/*
+	 * Time of timerhub_journal_stop(), after which no task is delivered that is due later;
+	 * UINT64_MAX: not stopped.
+	 */
 	uint64_t stopped_ns;
-	/* Every take returns -ESHUTDOWN, after a close, or after a stop and the last due task. */
+	/*
+	 * Every timerhub_journal_take() returns -ESHUTDOWN: the journal is closing, or was stopped
+	 * and has no due task left.
+	 */
 	bool shut;
 	uint32_t waiting; /* number of threads that sleep on `takers` */
-	uint32_t inside;  /* number of threads inside take */
+	uint32_t inside;  /* number of threads inside timerhub_journal_take() */
 	int failed;       /* copy of log.failed */
 	struct timerhub_journal_stats stats;
 };
@@ -97,8 +103,9 @@ static inline unsigned state_bucket(uint64_t ns)
 
 /*
  * If a taker sleeps on the timer or a caller polls the fd, set the timer to the due time of the
- * first task, or for a polling caller to the end of the first lease if that is earlier. After a
- * stop, the timer expires at once. The caller holds the journal's lock.
+ * first task. For a polling caller, set the timer to the end of the first lease if the lease ends
+ * earlier. After timerhub_journal_stop(), the timer expires at once. The caller holds the journal's
+ * lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
- * thread may take tasks. One thread that waits in take sleeps on the timer, until a task is due or
- * the first lease ends. The other waiting threads sleep on an eventcount. If no thread sleeps on
- * the timer, a thread that returns from take wakes one waiting thread, which then sleeps on the
- * timer.
+ * thread may take tasks. Of the threads that wait in timerhub_journal_take(), one sleeps on the
+ * timer, until a task is due or the first lease ends. The others sleep on an eventcount. If no
+ * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one waiting
+ * thread, so that it sleeps on the timer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -34,7 +34,7 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	if (!journal->timed) {
 		journal->timed = true;
 		/*
-		 * No task is due. Set the timer, so that the fd becomes unreadable until the next
+		 * Because no task is due, set the timer. The fd is then unreadable until the next
 		 * task is due.
 		 */
 		state_set_timer(journal);
@@ -154,7 +154,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 		return -EOWNERDEAD;
 	/*
 	 * Disable the cancellation of the thread. If a thread were cancelled while it sleeps on the
-	 * timer, no other thread would replace it.
+	 * timer, no other thread would sleep on the timer in its place.
 	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);

@@ -54,7 +54,7 @@ struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t k
 
 /*
  * Remove a task, which must be in no agenda, from the tables. If the task has no delivery, free the
- * task. Otherwise tasks_free() frees the task with its last delivery.
+ * task. A task with deliveries is freed with its last delivery, by tasks_free().
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements transaction.h: checks, begins and ends transactions. While a change of a task is in
- * flight, the task is in no agenda. Therefore the task is not delivered, and other changes of the
- * task wait for the outcome.
+ * flight, the task is in no agenda, so it is not delivered. Other changes of the task wait for the
+ * outcome of the change in flight.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. The lock is not released between a successful check and the begin of the transaction. The
- * tests compare all calls of a journal with a model.
+ * room. The lock is not released between a transaction_check() that returns 0 and
+ * transaction_begin(). The tests compare all calls of a journal with a model.
  */
 #include "journal/transaction.h"
 
@@ -80,8 +80,8 @@ static int change_check(struct timerhub_journal *journal, struct change *change,
 }
 
 /*
- * Returns whether a change before `index` in the transaction ends the task `id`, and so frees its
- * key.
+ * Returns whether a change before `index` in the transaction ends the task `id`, which frees the
+ * task's key.
  */
 static bool transaction_frees_key(const struct transaction *transaction, unsigned index,
                                   uint64_t id)
@@ -198,8 +198,8 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 }
 
 /*
- * Convert a worker's answer to the change that it causes. For example, a done of a periodic task
- * becomes a change of the task's due time.
+ * Convert a worker's answer to the change that it causes. For example, timerhub_journal_done() of a
+ * periodic task becomes a change of the task's due time.
  */
 static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
@@ -277,8 +277,8 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = write_batch_add(batch, &record);
 		/*
-		 * Copy the task's id now. When the put is stable, another thread may end the task
-		 * before the caller reads the id.
+		 * Copy the task's id to the change. When the put is stable, another thread may end
+		 * the task before the caller reads the id.
 		 */
 		change->id = change->task->id;
 	}
@@ -316,7 +316,10 @@ static void change_end_put(struct timerhub_journal *journal, struct change *chan
 	journal->stats.put++;
 }
 
-/* Undo the counts of the task's old state. If the change answers a delivery, end the delivery. */
+/*
+ * Take a changed task out of the counters of its old state. If the change answers a delivery, end
+ * the delivery.
+ */
 static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
 {
 	struct task *task = change->task;

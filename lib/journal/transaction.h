@@ -27,8 +27,8 @@ int transaction_check(struct timerhub_journal *journal, struct transaction *tran
 void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction);
 
 /*
- * End the transactions of a list. If `result` is 0, the transactions' batch was written at
- * `position`. Any other `result` is the error of the disk that refused the transactions.
+ * End the transactions of a list. If `result` is 0, the transactions' batch was written to the log
+ * at `position`. Any other `result` is the error of the disk that refused the transactions.
  */
 void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,
                      const struct log_position *position);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
- * log. The leader writes the watermark after each sync of the log, before callers return. Therefore
- * the watermark covers only stable records, and survives the death of the process. The leader syncs
- * the watermark only at the end of a segment and of the journal. If a log ends before the
- * watermark, acknowledged records are lost.
+ * log. The leader writes the watermark after each sync of the log, before callers return. Because
+ * of this order, the watermark covers only stable records, and survives the death of the process.
+ * The leader syncs the watermark only at the end of a segment and of the journal. If a log ends
+ * before the watermark, acknowledged records are lost.
  *
- * The watermark's file exists if the journal has ever had a segment. So a directory with a
- * watermark and no segment has lost all segments. Version 1 of the file format left the file empty.
+ * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
+ * watermark's file and no segment has lost all segments. Version 1 of the file format left the file
+ * empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H
@@ -30,7 +31,7 @@ int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 
 /*
- * Write the watermark, without a sync. Returns 0 or an error. After an error, the file may have no
+ * Write the watermark, without a sync. Returns 0, or an error, after which the file may have no
  * good watermark.
  */
 int watermark_write(struct disk *disk, int file, uint64_t sequence);

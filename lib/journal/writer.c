@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements group commit (writer.h). The first caller becomes the leader. The leader writes and
- * syncs the open batch and applies the batch to the tasks. While the leader writes, other callers
- * fill the next batch. Afterwards a caller of the next batch becomes the leader. If no caller waits
- * for the open batch, the keeper (keeper.c) becomes the leader.
+ * Implements group commit (writer.h). If there is no leader, a caller that adds a transaction
+ * becomes the leader. The leader writes and syncs the open batch and applies the batch to the
+ * tasks. While the leader writes, other callers fill the next batch. When the leader has finished,
+ * a caller of the next batch becomes the leader. If no caller waits for the open batch, the keeper
+ * (keeper.c) becomes the leader.
  *
  * There is at most one leader (`writing`), and a leader writes one batch. The leader stops with the
  * lock held. If callers wait for the open batch, the stopping leader sets an offer in the
- * eventcount of that batch, and a caller becomes the leader. If there is other work, the stopping
- * leader wakes the keeper. Therefore each batch has a thread that writes it.
+ * eventcount of that batch, and a caller becomes the leader. If no caller waits and there is other
+ * work, the stopping leader wakes the keeper. Therefore each batch has a thread that writes it.
  *
  * The stopping leader first wakes the next leader, because the disk is idle until the next leader
- * writes. Then the stopping leader wakes two callers of its batch, and in writer_await() each woken
- * caller wakes two more callers.
+ * writes. After the next leader, the stopping leader wakes two callers of its own batch. In
+ * writer_await(), each woken caller wakes two more callers of the batch.
  */
 #define _GNU_SOURCE
 #include "journal/writer.h"
@@ -28,8 +29,8 @@
 
 /*
  * The offer to lead, a bit in the eventcount of a batch. If the bit is set, one of the batch's
- * callers may become the leader. The other bits hold the number of the last finished batch that
- * used the eventcount.
+ * callers may become the leader. The higher bits of the eventcount hold the number of the last
+ * finished batch that used the eventcount.
  */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
@@ -142,9 +143,9 @@ bool writer_must_write(struct timerhub_journal *journal)
 }
 
 /*
- * Close the open batch, and open the other of the two batches. Returns the closed batch, or NULL if
- * there is nothing to write. `*ret_ends_bytes` is the number of bytes of the records that will end
- * all tasks.
+ * Close the open batch, and open the other batch of journal->batches. Returns the closed batch, or
+ * NULL if there is nothing to write. `*ret_ends_bytes` is the number of bytes of the records that
+ * will end all tasks.
  */
 static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
                                              uint64_t *ret_ends_bytes)
@@ -156,9 +157,9 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 	if (!writer_must_write(journal))
 		return NULL;
 	/*
-	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
-	 * batch first, because a wake-up for one batch could otherwise go to a caller of the other
-	 * batch.
+	 * The next batch reuses the eventcount of an earlier batch. If callers of the earlier batch
+	 * still waited on the eventcount, a wake-up for one batch could go to a caller of the other
+	 * batch. So wake all callers of the earlier batch first.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
@@ -168,10 +169,10 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 }
 
 /*
- * Write a batch. First reserve room for the records that end all tasks. If the disk refuses this
- * room, puts are refused. If the disk has no room for the other records either, only records that
- * end tasks are written, in the spare room. Returns the refused transactions, and the error in
- * `*ret_refusal`.
+ * Write a batch. First reserve room for the records that end all tasks. If the disk refuses to
+ * reserve the room, transactions with puts are refused. If the disk has no room for the remaining
+ * records, only records that end tasks are written, in the spare room. Returns the refused
+ * transactions, and the error in `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -230,8 +231,8 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct writ
 }
 
 /*
- * Write the open batch, if it must be written, and apply the outcome to the tasks. Afterwards
- * writer_wake() must wake the callers of the batch.
+ * Write the open batch, if it must be written, and apply the outcome to the tasks. After
+ * writer_commit(), writer_wake() must wake the callers of the batch.
  */
 static struct turn writer_commit(struct timerhub_journal *journal)
 {
@@ -324,7 +325,7 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 
 /*
  * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
- * the keeper compacts, unless the disk holds more than 2L+S (compactor.h).
+ * the keeper compacts, unless the files have reached the upper limit 2L+S of compactor.h.
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
@@ -368,7 +369,10 @@ static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {
 	bool leads = writer_may_lead(journal);
 
-	/* Set `flush`, because the batch may be full of records that no caller waits for. */
+	/*
+	 * Set `flush`, so that the batch is written even if it has only records that no caller
+	 * waits for.
+	 */
 	journal->flush = true;
 	lock_give(&journal->lock);
 	if (leads)

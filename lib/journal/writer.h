@@ -10,9 +10,9 @@
 
 /*
  * Add a transaction to the open batch. If there is no leader and `may_wait` is true, the calling
- * thread becomes the leader. The caller does not hold the journal's lock. Returns 0 and the batch's
- * number, or an error and the index of the refused change. If `may_wait` is false and the call
- * would have to wait, returns -EAGAIN.
+ * thread becomes the leader. The caller does not hold the journal's lock. Returns 0 and stores the
+ * batch's number, or returns an error and stores the index of the refused change. If `may_wait` is
+ * false and writer_make() would have to wait, returns -EAGAIN.
  */
 int writer_make(struct timerhub_journal *journal, struct transaction *transaction, bool may_wait,
                 unsigned *ret_index, uint32_t *ret_number);
@@ -40,13 +40,13 @@ bool writer_kick(struct timerhub_journal *journal);
 bool writer_must_write(struct timerhub_journal *journal);
 
 /*
- * Make the calling thread the leader, if there is no leader. If the result is true, the thread
- * releases the lock and calls writer_lead(). The caller holds the journal's lock.
+ * Make the calling thread the leader, if there is no leader. If writer_may_lead() returns true, the
+ * calling thread releases the lock and calls writer_lead(). The caller holds the journal's lock.
  */
 bool writer_may_lead(struct timerhub_journal *journal);
 
 /*
- * Write the open batch, as the leader. Afterwards offer the lead to a waiting caller, or leave
+ * Write the open batch, as the leader. Stop leading: offer the lead to a waiting caller, or leave
  * other work to the keeper. The argument `keeper` is true if the calling thread is the keeper,
  * which also compacts. The caller does not hold the journal's lock.
  */
