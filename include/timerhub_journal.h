@@ -5,14 +5,14 @@
  * A task is an id, an optional key of the caller, a wall-clock time and some bytes. When a call
  * that changes a task returns 0, the change is on stable storage. Delivery is at least once. If a
  * worker takes a task and does not acknowledge it, the task is delivered again after its lease has
- * expired, or after the next open. A done or cancelled task is never delivered again. No task is
- * delivered before its time on CLOCK_REALTIME. Tasks are delivered in order of time.
+ * expired, or when the journal is opened again. A done or cancelled task is never delivered again.
+ * No task is delivered before its time on CLOCK_REALTIME. Tasks are delivered in order of time.
  *
- * The conventions are those of timerhub.h. A call that can fail returns 0 or a count, or a negative
- * errno. A call that fails writes no output. The library never prints. Times are uint64_t
+ * The calls follow the conventions of timerhub.h. A call that can fail returns 0 or a count, or a
+ * negative errno. A call that fails writes no output. The library never prints. Times are uint64_t
  * nanoseconds. Points in time are on CLOCK_REALTIME. Any number of threads may make any call at
  * once, unless the comment of a call says otherwise. The calls lock a mutex, and a call that
- * changes a task waits for the disk. So a signal handler must make no call of this library.
+ * changes a task waits for the disk. Therefore a signal handler must make no call of this library.
  *
  * Fork. In a child process every call returns -EOWNERDEAD. In a child process
  * timerhub_journal_close() frees the child's copy of the journal, and does not change the parent's
@@ -39,9 +39,9 @@ struct timerhub_journal;
 #define TIMERHUB_JOURNAL_CHANGES_MAX 64
 
 /*
- * One delivery of a task to a worker. Data and key stay valid until done, retry or park of this
- * delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery. Data and key
- * of the delivery stay valid even if the task ends or another worker takes the task.
+ * One delivery of a task to a worker. Data and key stay valid until timerhub_journal_done(), retry
+ * or park of the delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery.
+ * Data and key of the delivery stay valid even if the task ends or another worker takes the task.
  */
 struct timerhub_task {
 	uint64_t id;     /* the task's id; never 0, and never used again in this journal */
@@ -73,7 +73,9 @@ struct timerhub_journal_config {
 	/* the most bytes of one task's data, up to 16 MiB; 0 means 64 KiB */
 	uint32_t data_max;
 	uint64_t data_bytes_max; /* the most bytes of data and keys of all tasks; 0 means 1 GiB */
-	/* the most deliveries of a task, after which a retry parks the task; 0: no limit */
+	/*
+	 * the most deliveries of a task, after which timerhub_journal_retry() parks it; 0: no limit
+	 */
 	uint32_t attempts_max;
 	uint32_t reserved;
 };
@@ -87,8 +89,8 @@ enum timerhub_journal_held_up {
 };
 
 /*
- * How the library writes the log. Version 0.2 and later use only pwrite(2) and fdatasync(2), which
- * take less time than io_uring.
+ * The system calls by which the library writes the log. Version 0.2 and later use only pwrite(2)
+ * and fdatasync(2), which take less time than io_uring.
  */
 enum timerhub_journal_writer {
 	TIMERHUB_JOURNAL_PLAIN = 0, /* the log is written by pwrite(2) and fdatasync(2) */
@@ -125,7 +127,7 @@ struct timerhub_journal_stats {
 	/* -EIO: a write or a sync has failed, and every change returns -EIO; 0: no failure */
 	int32_t failed;
 	uint32_t writer; /* enum timerhub_journal_writer; always TIMERHUB_JOURNAL_PLAIN */
-	uint64_t held;   /* number of deliveries without a done, retry, park or release so far */
+	uint64_t held;   /* number of deliveries not yet ended by done, retry, park or release */
 	uint64_t parked; /* number of live tasks that are parked */
 	/* Due time of the earliest task that is neither taken nor parked; UINT64_MAX: no task. */
 	uint64_t oldest_due_ns;
@@ -136,10 +138,10 @@ struct timerhub_journal_stats {
 	uint64_t held_up; /* why compaction does not begin: enum timerhub_journal_held_up */
 	uint64_t reserved[10];
 	/*
-	 * `lateness` is a histogram of the time of the take minus due_ns, with one count for each
-	 * delivery. `sync_ns` is a histogram of the duration of write and sync, with one count for
-	 * each write that callers waited for. Bucket 0 counts 0 and 1 ns, bucket i counts 2^i to
-	 * 2^(i+1) - 1 ns.
+	 * `lateness` is a histogram of the time from a task's due_ns to its delivery, with one
+	 * count for each delivery. `sync_ns` is a histogram of the duration of a write and its
+	 * sync, with one count for each write that callers waited for. Bucket 0 counts 0 and 1 ns,
+	 * bucket i counts 2^i to 2^(i+1) - 1 ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];
@@ -150,9 +152,7 @@ struct timerhub_journal_report {
 	uint64_t segments; /* number of files of the log that the check has read */
 	uint64_t records;  /* number of valid records in the files that the check has read */
 	uint64_t tasks;    /* number of live tasks at the end of the log */
-	/*
-	 * Number of torn bytes at the end of the log. The next open cuts these bytes off the log.
-	 */
+	/* Number of torn bytes at the end of the log, which timerhub_journal_open() cuts off. */
 	uint64_t torn_bytes;
 	uint64_t segment;  /* number of the file with the first fault, or of the last file */
 	uint64_t offset;   /* offset of the fault in the file, or end of the last valid record */
@@ -179,26 +179,29 @@ TIMERHUB_API int timerhub_journal_open(struct timerhub_journal **ret_journal, co
                                        const struct timerhub_journal_config *config);
 
 /*
- * Close the journal. Threads blocked in take return -ESHUTDOWN before the journal is freed. No
- * other call on the journal may run or begin during timerhub_journal_close(). To end worker
- * threads, call timerhub_journal_stop() and join the threads before timerhub_journal_close(). Taken
- * tasks that are not done are delivered again after the next open. `journal` may be NULL.
+ * Close the journal. Threads blocked in timerhub_journal_take() return -ESHUTDOWN before the
+ * journal is freed. No other call on the journal may run or begin during timerhub_journal_close().
+ * To end worker threads, call timerhub_journal_stop() and join the threads before
+ * timerhub_journal_close(). Taken tasks that are not done are delivered again when the journal is
+ * opened again. `journal` may be NULL.
  */
 TIMERHUB_API void timerhub_journal_close(struct timerhub_journal *journal);
 
 /*
- * Stop a journal: from now on no take blocks. Tasks that are due when the journal is stopped are
- * still delivered. When no task that was due at the stop is left, the current take and every later
- * take return -ESHUTDOWN. A stop cannot be undone. All other calls on the journal work as before.
- * `journal` may be NULL. In a forked child timerhub_journal_stop() does nothing.
+ * Stop a journal: from now on timerhub_journal_take() does not block. Tasks that are due when the
+ * journal is stopped are still delivered. When all tasks that were due at the stop are taken, every
+ * timerhub_journal_take() returns -ESHUTDOWN. A stop cannot be undone. All other calls on a stopped
+ * journal work as before. `journal` may be NULL. In a forked child timerhub_journal_stop() does
+ * nothing.
  */
 TIMERHUB_API void timerhub_journal_stop(struct timerhub_journal *journal);
 
 /*
- * Returns a descriptor that is readable when take would not block. The program may poll the
- * descriptor, and must not read or close it. The descriptor may be readable although no task is
- * due, for example after another thread took the task. If no task is due, the next take returns 0
- * and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor that is readable when timerhub_journal_take() would not block. The program
+ * may poll the descriptor, and must not read or close it. The descriptor may be readable although
+ * no task is due, for example after another thread took the task. If no task is due,
+ * timerhub_journal_take() returns 0 and makes the descriptor unreadable. Errors: -EINVAL,
+ * -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
 
@@ -215,8 +218,8 @@ TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
  *   -ENOSPC, -EDQUOT, -EFBIG …  The disk refused the write. The journal has not changed, and the
  *                               caller may repeat the call.
  *   -EIO                        A write or a sync failed, so it is unknown whether the change is
- *                               stable. From then on the journal accepts no change, and still
- *                               delivers. To use the journal again, close it and open it again.
+ *                               stable. After -EIO the journal accepts no change, and still
+ *                               delivers. To change tasks again, close and open the journal.
  *   -EINVAL, -ENOMEM            an argument is wrong, or no memory; the journal has not changed
  */
 TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t when_ns,
@@ -258,8 +261,8 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
  * Take the earliest task that is due. If no task is due, wait up to `timeout_ns`. If `timeout_ns`
  * is 0, timerhub_journal_take() does not wait. If `timeout_ns` is UINT64_MAX, the wait has no
  * limit. A signal does not end the wait, and the wait is not a cancellation point. The journal
- * writes the number of attempts to disk some milliseconds after the delivery. So `attempts` may
- * miss the last delivery before a crash.
+ * writes the number of attempts to disk some milliseconds after the delivery. If the machine or the
+ * process crashes, `attempts` may therefore miss the last delivery.
  *
  *   1           a task was taken
  *   0           the timeout has passed, and no task was taken
@@ -283,8 +286,8 @@ TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
  * Acknowledge a delivery. If the task is not periodic, the task ends. If the task is periodic, it
  * waits for its next period. timerhub_journal_done() succeeds after the end of the lease too,
  * unless the task was delivered again. On a full disk, timerhub_journal_done() still ends a task
- * that is not periodic. For a periodic task on a full disk it returns -ENOSPC, and the worker keeps
- * the delivery.
+ * that is not periodic. For a periodic task on a full disk, timerhub_journal_done() returns
+ * -ENOSPC, and the worker keeps the delivery.
  *
  *   -ESTALE  the task was delivered again, to another worker
  *   -ENOENT  the task was done or cancelled, or this delivery already ended by done, retry or park
@@ -295,9 +298,9 @@ TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
                                        const struct timerhub_task *task);
 
 /*
- * Return a task to the journal: the task is delivered again `delay_ns` from now. If this was the
- * task's attempts_max-th delivery, the task is parked with reason 0 instead. The errors are -ERANGE
- * and those of timerhub_journal_done().
+ * Return a task to the journal: the task is delivered again `delay_ns` from now. If the task has
+ * been delivered attempts_max times, it is parked with reason 0 instead. The errors are -ERANGE and
+ * those of timerhub_journal_done().
  */
 TIMERHUB_API int timerhub_journal_retry(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t delay_ns);
@@ -312,18 +315,18 @@ TIMERHUB_API int timerhub_journal_park(struct timerhub_journal *journal,
 
 /*
  * Deliver a parked task at the time `when_ns`. The task's attempts start again at 0. To end a
- * parked task, cancel it. -ENOENT: no task with this id is parked. Everything else is as for
+ * parked task, cancel it. -ENOENT: no task with the id `id` is parked. Everything else is as for
  * timerhub_journal_move().
  */
 TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint64_t id,
                                          uint64_t when_ns, uint32_t flags);
 
 /*
- * Prolong the lease of a delivery: the lease ends `lease_ns` from now. The value 0 means lease_ns
- * of the config. If the lease has expired and no other worker has the task, this worker takes the
- * task again. timerhub_journal_touch() writes nothing to disk. In a journal without leases it
- * changes nothing. -ESTALE and -ENOENT mean the same as for timerhub_journal_done(). Another error
- * is -EINVAL.
+ * Prolong the lease of a delivery: the lease ends `lease_ns` from now. If `lease_ns` is 0, the
+ * lease is lease_ns of the config. If the lease has expired and no other worker has the task, the
+ * caller takes the task again. timerhub_journal_touch() writes nothing to disk. In a journal
+ * without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT mean the same as
+ * for timerhub_journal_done(). Another error is -EINVAL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
@@ -374,24 +377,24 @@ struct timerhub_journal_change {
 
 /*
  * Make `count` changes of different tasks, at most TIMERHUB_JOURNAL_CHANGES_MAX changes. Either all
- * changes are made or none, even if the process or the machine crashes. So a program can end the
- * task of one step and put the task of the next step in one call. A put may use the key of a task
- * that an earlier change in `changes` ends.
+ * changes are made or none, even if the process or the machine crashes. For example, one call can
+ * end the task of one step and put the task of the next step. A put may use the key of a task that
+ * an earlier change in `changes` ends.
  *
  *   -E2BIG     `count` is above TIMERHUB_JOURNAL_CHANGES_MAX
  *   -EMSGSIZE  the changes together are larger than one write to the log may be
  *   -EINVAL    an argument is NULL, a reserved member is not 0, a flag is unknown, or two changes
- *              are of one task
+ *              name the same task
  *
- * Other errors are those of the first change that cannot be made. The `result` of this change is
- * the same error.
+ * Any other error is the error of the first change that cannot be made, and is also in the `result`
+ * of the change.
  */
 TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count);
 
 /* ---- without waiting ---- */
 
-/* The completion of a timerhub_journal_submit(). */
+/* The completion of a call of timerhub_journal_submit(). */
 struct timerhub_journal_completion {
 	uint64_t tag;   /* the tag of the submit */
 	uint64_t id;    /* id of the task of the first change; for a put, the id of the new task */
@@ -401,17 +404,18 @@ struct timerhub_journal_completion {
 
 /*
  * Make changes like timerhub_journal_commit(), but do not wait for the disk. A later completion
- * with the tag `tag` reports whether the changes were made. Any number of submits may be in flight.
- * When timerhub_journal_submit() has returned, the caller may free `changes` and the memory that
- * the changes point at.
+ * with the tag `tag` reports whether the changes were made. Any number of calls of
+ * timerhub_journal_submit() may be in flight. When timerhub_journal_submit() has returned, the
+ * caller may free `changes` and the memory that the changes point at.
  *
- *   0        the submit will have one completion, unless the journal is closed first
- *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(). Or the call
+ *   0        the changes will have one completion, unless the journal is closed first
+ *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(), or the call
  *            would wait for space in the batch, or for a change in flight of one of its tasks.
- *            Submit again after a completion.
+ *            After a completion, call timerhub_journal_submit() again.
  *   -EINVAL  as for timerhub_journal_commit(), or `count` is 0
  *
- * Other errors are as for timerhub_journal_commit(). A submit that fails has no completion.
+ * Other errors are as for timerhub_journal_commit(). If timerhub_journal_submit() fails, no
+ * completion follows.
  */
 TIMERHUB_API int timerhub_journal_submit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count,
@@ -419,8 +423,8 @@ TIMERHUB_API int timerhub_journal_submit(struct timerhub_journal *journal,
 
 /*
  * Store up to `max` completions, in the order in which they happened.
- * timerhub_journal_completions() never waits. Returns the number of completions. If the number is
- * 0, the descriptor of timerhub_journal_completion_fd() becomes unreadable. Errors: -EINVAL,
+ * timerhub_journal_completions() never waits. Returns the number of completions. If no completion
+ * waits, the descriptor of timerhub_journal_completion_fd() becomes unreadable. Errors: -EINVAL,
  * -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
@@ -428,10 +432,10 @@ TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
                                               unsigned max);
 
 /*
- * Returns a descriptor that is readable when completions of submits wait. The program may poll the
- * descriptor, and must not read or close it. The descriptor may be readable without a completion.
- * If no completion waits, timerhub_journal_completions() returns 0 and makes the descriptor
- * unreadable. Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
+ * Returns a descriptor that is readable when completions of timerhub_journal_submit() wait. The
+ * program may poll the descriptor, and must not read or close it. The descriptor may be readable
+ * although no completion waits. If no completion waits, timerhub_journal_completions() returns 0
+ * and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
  */
 TIMERHUB_API int timerhub_journal_completion_fd(struct timerhub_journal *journal);
 
@@ -464,8 +468,8 @@ struct timerhub_journal_info {
 typedef int timerhub_journal_visit(void *context, const struct timerhub_journal_info *info);
 
 /*
- * Find the id of the live task with this key. -ENOENT: no live task has the key. Other errors are
- * -EINVAL and -EOWNERDEAD.
+ * Find the id of the live task with the key `key`. -ENOENT: no live task has the key. Further
+ * errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_find(struct timerhub_journal *journal, const void *key,
                                        size_t key_len, uint64_t *ret_id);
@@ -501,8 +505,8 @@ TIMERHUB_API int timerhub_journal_stats(struct timerhub_journal *journal,
  * timerhub_journal_check() reads the file again.
  *
  *   0                      timerhub_journal_open() would succeed
- *   -EBADMSG, -EOPNOTSUPP  timerhub_journal_open() would fail. Although the check has failed,
- *                          `*ret_report` is written and gives the reason.
+ *   -EBADMSG, -EOPNOTSUPP  timerhub_journal_open() would fail with this error. The reason is
+ *                          in `*ret_report`, which is written despite the error.
  *
  * Any other error comes from the kernel.
  */

@@ -9,18 +9,18 @@
  * serving process moves due tasks into the stream of Redis that takers read. A process serves the
  * queue if it runs `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
  *
- * When put, cancel, move, done or retry returns 0, Redis holds the change. Whether the change
- * survives a failure of Redis depends on the persistence of Redis, see timerhub-relay(7). Delivery
- * is at least once. If a task was taken and not acknowledged, the task is delivered again after its
- * lease. A done or cancelled task is never delivered again. No task is delivered before its time on
- * Redis's clock. Tasks are delivered in order of time.
+ * When timerhub_relay_put(), cancel, move, done or retry returns 0, Redis holds the change. Whether
+ * the change survives a failure of Redis depends on the persistence of Redis, see
+ * timerhub-relay(7). Delivery is at least once. If a task was taken and not acknowledged, the task
+ * is delivered again after its lease. A done or cancelled task is never delivered again. No task is
+ * delivered before its time on Redis's clock. Tasks are delivered in order of time.
  *
- * The conventions are those of timerhub.h. A call that can fail returns 0 or a count, or a negative
- * errno. A call that fails writes no output. The library never prints. Times are uint64_t
+ * The calls follow the conventions of timerhub.h. A call that can fail returns 0 or a count, or a
+ * negative errno. A call that fails writes no output. The library never prints. Times are uint64_t
  * nanoseconds, rounded up to whole microseconds. Points in time are on the CLOCK_REALTIME of
  * Redis's machine. Any number of threads may make any call at once, unless the comment of a call
- * says otherwise. The calls lock a mutex and wait for the network. So a signal handler must make no
- * call of this library.
+ * says otherwise. The calls lock a mutex and wait for the network. Therefore a signal handler must
+ * make no call of this library.
  *
  * Every call that sends a request to Redis may return one of the following network errors. After
  * any network error except -ETIMEDOUT, the queue has not changed.
@@ -29,8 +29,8 @@
  *                  executed it. The caller may repeat the call.
  *   -ECONNREFUSED, -EHOSTUNREACH …
  *                  no connection was possible in time, and the request was not sent
- *   -EROFS         no server accepted the change in time: the server is a replica, it loads its
- *                  data, or it has too few replicas
+ *   -EROFS         no server accepted the change in time, because the server is a replica,
+ *                  loads its data, or has too few replicas
  *   -EACCES        the server refuses the password, or the user lacks rights
  *   -EOPNOTSUPP    the server is older than Redis 7.0, or is a node of a cluster
  *   -ENOSPC        Redis has reached its memory limit
@@ -59,9 +59,9 @@ struct timerhub_relay;
 #define TIMERHUB_RELAY_DELIVERY_BYTES 48
 
 /*
- * A task that a taker has taken. The task's data stays valid until done or retry of the task
- * returns 0, -ESTALE or -ENOENT, or until the taker releases the task. The data stays valid even if
- * the task ends or another taker takes the task.
+ * A task that a taker has taken. The task's data stays valid until timerhub_relay_done() or
+ * timerhub_relay_retry() returns 0, -ESTALE or -ENOENT, or until the taker releases the task. The
+ * data stays valid even if the task ends or another taker takes the task.
  */
 struct timerhub_relay_task {
 	char id[TIMERHUB_RELAY_ID_BYTES];
@@ -79,7 +79,7 @@ struct timerhub_relay_task {
 #define TIMERHUB_RELAY_SERVE (1u << 0)
 
 /* A flag of timerhub_relay_put(), which also has the flag TIMERHUB_ABSOLUTE. */
-/* if a task with the id still waits, it gets the new time and data */
+/* if a task with the same id still waits, the put gives it the new time and data */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
 /* The settings of a new relay. A field that is 0 means the default. */
@@ -90,13 +90,13 @@ struct timerhub_relay_config {
 	 * "redis://[user:password@]host[:port][/db]", "unix:/path" or
 	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; NULL: redis://127.0.0.1.
 	 * Several addresses, separated by commas, are independent masters, and the queue's tasks
-	 * are spread over these masters. The order of the addresses must be the same in every open
-	 * of the queue.
+	 * are spread over these masters. Every process that opens the queue must give the addresses
+	 * in the same order.
 	 */
 	const char *redis;
 	/* consumer name in Redis; NULL: a name of host, process id and a random part */
 	const char *consumer;
-	uint64_t timeout_ns; /* timeout of each call, at most the queue's past_us; 0: 5 s */
+	uint64_t timeout_ns; /* timeout of each call, at most the queue's setting past_us; 0: 5 s */
 	uint64_t horizon_ns; /* if serving: longest time between two polls by rank 0; 0: 10 s */
 	/* if serving: failover delay of rank 1, doubled for each next rank; 0: 100 ms */
 	uint64_t grace_ns;
@@ -106,7 +106,10 @@ struct timerhub_relay_config {
 	uint32_t replicas;
 };
 
-/* The state of the queue and the counters of all relays, then the counters of this process. */
+/*
+ * Statistics of a relay: the state of the queue, the counters of all relays, and the counters of
+ * this process.
+ */
 struct timerhub_relay_stats {
 	uint64_t due;         /* number of the queue's tasks that wait for their time */
 	uint64_t ready;       /* number of the queue's tasks that are due, including taken tasks */
@@ -131,14 +134,18 @@ struct timerhub_relay_stats {
 	uint64_t looks_empty;
 	/* If this process serves: number of messages that a task is due before its next poll. */
 	uint64_t bells;
-	/* If this process serves: its rank. Rank 0 polls first, and higher ranks poll later. */
+	/*
+	 * If this process serves: its rank. The process of rank 0 polls first, and higher ranks
+	 * poll later.
+	 */
 	uint64_t rank;
 	uint64_t connects; /* of this process: number of connections to servers */
 	/* Of this process: number of calls sent again because a connection was lost. */
 	uint64_t in_doubt;
 	/*
 	 * Histogram of the time at which this process moved a task into the stream, minus the
-	 * task's due time, on Redis's clock. The buckets are as in timerhub_stats.
+	 * task's due time, on Redis's clock. The histogram has the buckets of struct
+	 * timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t reserved[16];
@@ -171,16 +178,16 @@ struct timerhub_relay_report {
 	/* Shortest measured round trip; grace_ns should be at least 4 times as long. */
 	uint64_t round_trip_ns;
 	const char *fault; /* the first fault, as a constant text; NULL: no fault */
-	/* Number of serving relays that poll at their planned times. The value 0 is a fault. */
+	/* Number of serving relays that poll at their planned times; 0 is a fault. */
 	uint64_t relays;
 	uint64_t overdue_ns; /* how long the earliest task is overdue; more than 5 s is a fault */
 	uint64_t reserved[6];
 };
 
 /*
- * Open a queue. The first open of a queue creates it. `queue`, the name of the queue, is 1 to 64
- * characters of A-Z, a-z, 0-9, '_', '.' and '-'. `config` may be NULL. timerhub_relay_open() tries
- * for timeout_ns of the config to find each server.
+ * Open a queue. If the queue does not exist, timerhub_relay_open() creates it. `queue`, the name of
+ * the queue, is 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'. `config` may be NULL.
+ * timerhub_relay_open() searches for each server for at most timeout_ns of the config.
  *
  *   -EINVAL, -E2BIG  the config or the name of the queue is wrong
  *   -EEXIST          the queue is spread over other servers, or over the same servers in another
@@ -194,38 +201,40 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
                                      const struct timerhub_relay_config *config);
 
 /*
- * Stop a relay: from now on take neither waits nor sends a request to Redis. Threads blocked in
- * take return, and later takes return at once. Tasks that were already read from Redis are still
- * delivered. When no task that was read before the stop is left, take always returns -ESHUTDOWN. A
- * stop cannot be undone. All other calls on the relay work as before. `relay` may be NULL.
+ * Stop a relay: from now on timerhub_relay_take() neither waits nor sends a request to Redis.
+ * Threads blocked in timerhub_relay_take() return. Tasks that were already read from Redis are
+ * still delivered. When no task that was read before the stop is left, timerhub_relay_take() always
+ * returns -ESHUTDOWN. A stop cannot be undone. All other calls on a stopped relay work as before.
+ * `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
 /*
- * Close the relay. Threads blocked in take return -ESHUTDOWN before the relay is freed. No other
- * call on the relay may run or begin during timerhub_relay_close(). To end worker threads, call
- * timerhub_relay_stop() and join the threads before timerhub_relay_close(). Tasks that are taken
- * and not done are delivered again after their lease. If this process serves the queue, the serving
- * process of the next rank takes over without delay. `relay` may be NULL.
+ * Close the relay. Threads blocked in timerhub_relay_take() return -ESHUTDOWN before the relay is
+ * freed. No other call on the relay may run or begin during timerhub_relay_close(). To end worker
+ * threads, call timerhub_relay_stop() and join the threads before timerhub_relay_close(). Tasks
+ * that are taken and not done are delivered again after their lease. If this process serves the
+ * queue, the serving process of the next rank takes over without delay. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Returns a descriptor that is readable when take would not block. The program may poll the
- * descriptor, and must not read or close it. From the first call of timerhub_relay_fd() on, the
- * library takes one task from Redis in advance. The lease of this task begins when the library
- * takes the task. The descriptor may be readable although no task is left. If no task is left, the
- * next take returns 0 and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor that is readable when timerhub_relay_take() would not block. The program may
+ * poll the descriptor, and must not read or close it. From the first call of timerhub_relay_fd()
+ * on, the library takes one task from Redis in advance. The lease of a task begins when the library
+ * takes the task from Redis. The descriptor may be readable although no task is left. If no task is
+ * left, timerhub_relay_take() returns 0 and makes the descriptor unreadable. Errors: -EINVAL,
+ * -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
  * Put a task, which is due `when_ns` from now. With TIMERHUB_ABSOLUTE the task is due at the time
- * `when_ns`. With TIMERHUB_NEVER the task is not due until timerhub_relay_move() sets a time. The
- * caller chooses `id`, so a repeated put with the same `id` changes nothing. If `id` is NULL, the
- * library makes an id. `ret_id` is NULL, or has room for TIMERHUB_RELAY_ID_BYTES. If a connection
- * is lost, the library repeats the put until timeout_ns is over. Redis does not execute a put that
- * arrives after timeout_ns.
+ * `when_ns`. With TIMERHUB_NEVER the task is not due until timerhub_relay_move() sets a time.
+ * Because the caller chooses `id`, a repeated put with the same `id` changes nothing. If `id` is
+ * NULL, the library makes an id. `ret_id` is NULL, or has room for TIMERHUB_RELAY_ID_BYTES. If a
+ * connection is lost, the library repeats the put until timeout_ns is over. If a put arrives at
+ * Redis after timeout_ns, Redis does not execute it.
  *
  *   -EEXIST    a task with this id is live, or has ended, and was put less than past_us ago
  *   -EAGAIN    live tasks and remembered ids of ended tasks together reach tasks_max
@@ -280,9 +289,9 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
 
 /*
  * Return a taken task: the task is delivered again `delay_ns` from now. If the task has used up its
- * attempts, the task becomes dead instead. -ESTALE: the lease has expired, and the task was
- * delivered again. -ENOENT: the task is done. Other errors are -ERANGE and the network errors at
- * the top of this header.
+ * attempts, it becomes dead instead. -ESTALE: the lease has expired, and the task was delivered
+ * again. -ENOENT: the task is done. Other errors are -ERANGE and the network errors at the top of
+ * this header.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
@@ -310,12 +319,12 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
 
 /*
- * Check the queue `queue` on the servers at `redis`, whose form is that of
+ * Check the queue `queue` on the servers at `redis`, which has the form of
  * timerhub_relay_config.redis. timerhub_relay_check() checks the persistence of the servers,
- * whether relays serve the queue, and whether the queue's keys are consistent. The check changes
- * nothing. If the result is 0, `*ret_report` is written, and may report a fault. -ENOENT: the queue
- * does not exist. Other errors are -EINVAL, -EOPNOTSUPP, and the network errors at the top of this
- * header.
+ * whether relays serve the queue, and whether the queue's keys are consistent.
+ * timerhub_relay_check() changes nothing. If it returns 0, `*ret_report` is written, and may report
+ * a fault. -ENOENT: the queue does not exist. Other errors are -EINVAL, -EOPNOTSUPP, and the
+ * network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);
