@@ -27,8 +27,8 @@ void bytes_consume(struct bytes *bytes, size_t count);
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
 /*
- * Begin a command of `words` words. The caller then adds each word by bytes_word(), bytes_text() or
- * bytes_number().
+ * Begin a command of `words` words. After bytes_command(), the caller adds each word by
+ * bytes_word(), bytes_text() or bytes_number().
  */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);

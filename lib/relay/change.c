@@ -142,8 +142,8 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 {
 	CANCELLATION_HELD;
 	/*
-	 * The request for a done has the task's id and no delivery, so that a done also ends a task
-	 * whose lease has ended.
+	 * The request of timerhub_relay_done() has the task's id and no delivery, so that it also
+	 * ends a task whose lease has ended.
 	 */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_may_call(relay);

@@ -42,7 +42,7 @@ struct deliveries {
  * Add the entries of the reply to an XREADGROUP to the prefetched deliveries, except entries that
  * are prefetched or held already. Returns the number of added entries, or -ENOMEM. After -ENOMEM,
  * Redis delivers the missing entries again when their leases end. deliveries_read() ignores entries
- * that another program has added to the stream. The sweep in timerhub.lua removes such entries.
+ * that another program has added to the stream, which the sweep in timerhub.lua removes.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);
@@ -57,8 +57,7 @@ struct delivery *deliveries_take(struct deliveries *all);
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
 /*
- * Free the prefetched deliveries that arrived before `before_ns`. The leases of these deliveries
- * have ended.
+ * Free the prefetched deliveries that arrived before `before_ns`, because their leases have ended.
  */
 void deliveries_expire(struct deliveries *all, uint64_t before_ns);
 

@@ -79,8 +79,8 @@ static const char *field(const struct reply *reply, const char *name)
 }
 
 /*
- * Check the version, mode and role of the server by HELLO. If the server forbids HELLO to this
- * user, ask_kind() checks nothing.
+ * Check the version, mode and role of the server by HELLO. If the server forbids HELLO to the user,
+ * ask_kind() checks nothing.
  */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {

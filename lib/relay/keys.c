@@ -23,7 +23,10 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 	(void)snprintf(name, KEYS_NAME_BYTES, "%s%s", keys->prefix, part);
 }
 
-/* Returns the hash of an id, the CRC-32 of zlib. Clients in other languages have this hash too. */
+/*
+ * Returns the CRC-32 of an id, as zlib computes it. Clients in other languages compute the same
+ * CRC-32.
+ */
 static uint32_t crc32(const char *text)
 {
 	uint32_t crc = UINT32_MAX;

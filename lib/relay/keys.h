@@ -27,7 +27,7 @@ uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
  * Begin a call of the Redis function timerhub_FUNCTION. The argument `parts` lists the function's
- * keys, with blanks between them. Afterwards the caller adds the function's arguments.
+ * keys, with blanks between them. After keys_call(), the caller adds the function's arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

@@ -11,13 +11,13 @@
 
 #define NS_PER_US UINT64_C(1000)
 /*
- * Upper limit of a failover delay, to which RANK times the grace is added. The value equals
- * PUT_OFF_US in timerhub.lua.
+ * Upper limit of a failover delay, to which RANK times the grace is added. This constant and
+ * PUT_OFF_US in timerhub.lua are equal.
  */
 #define PUT_OFF_US UINT64_C(300000000)
 /*
- * A bell message on the common channel wakes all relays. The relay of rank r then calls
- * timerhub_look after r ms.
+ * A bell message on the common channel wakes all relays. When the message comes, the relay of rank
+ * r waits for r ms and calls timerhub_look.
  */
 #define SPREAD_US UINT64_C(1000)
 /*
@@ -77,8 +77,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * If a bell message came after this call of timerhub_look was sent, obey the bell message.
-	 * Its put may have come after the call.
+	 * If a bell message came after the call of timerhub_look was sent, obey the bell message,
+	 * because its put may have come after the call.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

@@ -2,16 +2,16 @@
 /*
  * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
  * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
- * by which a put asks for an earlier look. Each relay has a "rank": rank 0 looks first, and a
- * higher rank looks only if the lower ranks are late. timerhub.lua assigns the ranks. Replies and
- * bells come on two connections, in any order, and each may change the time of the next look. The
- * module is pure, and no function fails.
+ * by which a put asks for an earlier look. Each relay has a "rank": the relay of rank 0 looks
+ * first, and a relay of a higher rank looks only if the lower ranks are late. timerhub.lua assigns
+ * the ranks. Replies and bells come on two connections, in any order, and each reply or bell may
+ * change the time of the next look. All functions of look_timing.h are pure, and none fails.
  *
  * The anchor is a pair of times of the last answered look: the local time at which the look was
  * sent, and the time on Redis's clock at which the look ran. If a look must run at the time T on
- * Redis's clock, its wait is T minus the anchor's time on Redis's clock. The look is sent when this
- * wait has passed since the anchor's local time. The network's latency cancels out, because both
- * looks take equally long to the server.
+ * Redis's clock, its wait is T minus the anchor's time on Redis's clock. The relay sends the look
+ * when the wait has passed since the anchor's local time. The network's latency cancels out,
+ * because the anchor's look and the next look take equally long to the server.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 /*
- * The margin by which a look is sent after the computed time. A look that arrives too early moves
- * no task and must be repeated.
+ * The margin by which a relay sends a look after the computed time. A look that arrives too early
+ * moves no task and must be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 

@@ -33,26 +33,25 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass of the shard's thread. During the pass, mailbox_wake() only notes that there is new
- * work. Finish the queued requests whose deadline has passed, with the result `why`. Returns the
- * earliest deadline of the remaining requests.
+ * Begin a pass of the shard's thread. During the pass, mailbox_wake() only notes that a caller has
+ * new work. Finish the queued requests whose deadline has passed, with the result `why`. Returns
+ * the earliest deadline of the remaining requests.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
  * Move the requests to send now into `taken`. `put_sent_ns` is the time at which the put in flight
  * was sent (0: no put is in flight). While a put is in flight, new puts stay in the mailbox, for
- * hold_ns at most. Afterwards the puts that have waited share a command. With a shared command, a
- * put costs the server less than half the time of a single command. With a slow network, a longer
- * wait would halve the rate of puts. Returns when to call mailbox_take() again for the waiting
- * puts.
+ * hold_ns at most, and then share a command. In a shared command, a put costs the server less than
+ * half the time of a single command. If the network is slow, a longer wait would halve the rate of
+ * puts. Returns when to call mailbox_take() again for the waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 
 /*
  * Put the requests of a lost connection back into the mailbox, before the requests that are queued
- * there.
+ * in it.
  */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 

@@ -218,8 +218,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * After a refusal for now (`later`), send no command until all replies have come and a new
-	 * connection is open.
+	 * If the server has refused a request for now (`later` is set), send no command until all
+	 * replies have come and a new connection is open.
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;

@@ -2,9 +2,9 @@
 /*
  * Declares the command connection of a shard. The shard's thread sends callers' requests in order
  * on this connection, and finishes the requests as the replies come. If the command connection is
- * lost, the sent requests go back to the mailbox. The sent requests are then in doubt, because the
- * server may have carried out some of them. Only the shard's thread calls the functions of
- * pipeline.h.
+ * lost, the sent requests go back to the mailbox. The requests of a lost connection are in doubt,
+ * because the server may have carried out some of them. Only the shard's thread calls the functions
+ * of pipeline.h.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H
@@ -27,7 +27,10 @@ struct pipeline {
 	struct requests resend;
 	/* Requests that the server has carried out, and that not yet enough replicas confirm. */
 	struct requests unconfirmed;
-	/* Errno of a refusal after which the thread must connect again; 0: no such refusal. */
+	/*
+	 * Errno of a refusal that makes the thread connect again; 0: the server has refused
+	 * nothing.
+	 */
 	int later;
 	int why;              /* the last error of the connection */
 	bool must_wait;       /* changes were sent after the last WAIT */
@@ -35,8 +38,8 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	/*
-	 * Deliveries may be lost, so the thread must ask for lost deliveries before it reads
-	 * others.
+	 * Deliveries may be lost. The thread must ask for lost deliveries before it reads other
+	 * deliveries.
 	 */
 	bool must_recover;
 	struct request wait;

@@ -13,14 +13,14 @@
 struct timerhub_relay {
 	struct shared shared;
 	struct fork_check fork_check;
-	uint64_t seed; /* random number, which is part of the ids that put makes */
+	uint64_t seed; /* random number, which is part of the ids that the relay makes */
 	struct shard *shards;
 
 	/* The lock of `shared`, the relay's lock, protects the fields below. */
-	uint64_t ids;    /* number of ids that put has made so far */
-	uint32_t turn;   /* index of the shard that the next take with a timeout of 0 asks first */
-	uint32_t inside; /* number of threads inside take */
-	bool ended;      /* a take after a stop found no prefetched task; every later take fails */
+	uint64_t ids;    /* number of ids that timerhub_relay_put() has made */
+	uint32_t turn;   /* index of the shard that the next take_at_once() asks first */
+	uint32_t inside; /* number of threads inside timerhub_relay_take() */
+	bool ended;      /* the stopped relay has no task left: timerhub_relay_take() fails */
 };
 
 /* ---- for the daemon timerhub-relay ---- */

@@ -19,7 +19,7 @@
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 5u
 #define ERRNO_MAX 4095
-/* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by this time. */
+/* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
 #define WAIT_MS 20u
 
 void requests_append(struct requests *requests, struct request *request)
@@ -126,7 +126,7 @@ static void encode_read(const struct client *client, const struct request *reque
 
 /*
  * Encode a call of timerhub_look, with this relay's numbers of looks and bell messages. The Redis
- * function timerhub_stat shows these numbers of every relay.
+ * function timerhub_stat shows the two numbers of every relay.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -352,8 +352,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 	result = read_code(reply, at);
 	if (request->kind == REQUEST_PUT && result == -ETIME) {
 		/*
-		 * Redis's clock was set, so the put's deadline was converted to a wrong time. Send
-		 * the put again.
+		 * The put's deadline was converted to a wrong time, because Redis's clock was set.
+		 * Send the put again.
 		 */
 		set_anchor(client, request, reply, 1);
 		return false;

@@ -85,7 +85,7 @@ struct client {
 void requests_append(struct requests *requests, struct request *request);
 struct request *requests_take(struct requests *requests);
 
-/* Set `finished` and wake the caller. Afterwards the request belongs to its caller. */
+/* Set `finished`, which gives the request back to its caller, and wake the caller. */
 void request_finish(struct request *request);
 
 /* Returns the earliest deadline of the requests, or `next_ns` if `next_ns` is earlier. */

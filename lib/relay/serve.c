@@ -100,10 +100,7 @@ static bool listen(struct serve *serve, uint64_t now_ns)
 	return !open_bells(serve, now_ns) || serve->confirmed == CHANNELS;
 }
 
-/*
- * Send a PING on the bells' connection. If the connection is dead, the missing reply to the PING
- * shows it.
- */
+/* Send a PING on the bells' connection. If no reply to the PING comes, the connection is dead. */
 static void ping(struct serve *serve, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(serve->bells.wire);
@@ -163,8 +160,8 @@ void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 		look_timing_put_off(&serve->timing, now_ns);
 	serve->looking = false;
 	/*
-	 * The server may have been demoted. A demoted server still delivers bell messages, but the
-	 * new master does not count this relay as a subscriber.
+	 * The server may have become a replica. A replica still delivers bell messages, but the new
+	 * master does not count this relay as a subscriber.
 	 */
 	if (serve->bells.wire)
 		serve_lose_bells(serve, why, now_ns);

@@ -81,8 +81,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no more tasks. If the server is the same, keep the takers' connection, because a
- * task that is on its way to this relay would be lost until its lease ends.
+ * old server gets no more tasks. If the command connection is to the old server, keep the takers'
+ * connection, because a task that is on its way to this relay would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -138,8 +138,8 @@ static uint64_t pass(struct shard *shard)
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
 	/*
-	 * The reply to a request that was just sent may become overdue before `next_ns`. So the
-	 * thread must wake no later than the earliest deadline of the sent requests.
+	 * The reply to a request that was just sent may become overdue before `next_ns`. Therefore
+	 * the thread must wake no later than the earliest deadline of the sent requests.
 	 */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
@@ -192,7 +192,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 		lose(shard, link, result, now_ns);
 	/*
 	 * If the takers' connection fails with -EROFS, the consumer group was deleted or the server
-	 * was demoted. After -EROFS, close the other connections too, and connect again.
+	 * became a replica. After -EROFS, close the other connections too, and connect again.
 	 */
 	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
@@ -217,7 +217,7 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* Skip a connection that was closed when another connection was lost. */
+		/* Skip a connection that the loss of another connection has closed. */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
 			read_link(shard, i, now_ns);
 }
@@ -244,9 +244,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries to Redis, and remove this relay's registration there. If these
- * commands fail, Redis delivers the tasks again after their leases, and the other relays replace
- * this relay after their failover delays.
+ * Return the prefetched deliveries to Redis, and remove this relay's registration from Redis. If
+ * the commands fail, Redis delivers the tasks again after their leases, and the other relays
+ * replace this relay after their failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {

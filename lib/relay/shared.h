@@ -53,10 +53,10 @@ struct shared {
 	uint64_t lease_ns;
 	uint32_t waiting;       /* number of waiting takers */
 	uint64_t wait_until_ns; /* latest deadline of the waiting takers */
-	/* A caller has the fd and may poll it, so one task is prefetched for it. */
+	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
 	bool watched;
-	bool stopped; /* the queue was stopped: a take returns prefetched tasks only */
-	/* The queue is closing: every take returns -ESHUTDOWN, and the threads end. */
+	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */
+	/* The queue is closing: timerhub_relay_take() returns -ESHUTDOWN, and the threads end. */
 	bool closing;
 	struct timerhub_relay_stats stats;
 };

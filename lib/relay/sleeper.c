@@ -28,7 +28,7 @@ struct sleeper {
 	/* The loop of the sleeping thread; NULL before sleeper_begin(). */
 	struct timerhub_loop *loop;
 	struct timerhub_timeout timeout;
-	bool rung;   /* the timeout has expired in this sleep */
+	bool rung;   /* the timeout has expired in the current sleep */
 	int loop_fd; /* descriptor of the loop */
 	int wake_fd;
 };
@@ -96,8 +96,8 @@ uint64_t sleeper_now_ns(void)
 static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now_ns)
 {
 	/*
-	 * The calls of timerhub_loop cannot fail, because the timeout is in the loop, and its time
-	 * is allowed.
+	 * The calls of timerhub_loop cannot fail, because the timeout is in the loop, and
+	 * `until_ns` is an allowed time.
 	 */
 	if (until_ns - now_ns > REACH_NS)
 		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);

@@ -2,8 +2,8 @@
 /*
  * Lets a shard's thread sleep in poll(2) until a time is reached, a reply comes, or a caller wakes
  * the thread. The thread polls its connections, its own timerhub_loop, and an eventfd by which
- * callers wake the thread. The timer of the loop wakes the thread directly. If the timer woke
- * another thread first, that thread would delay the task on a busy machine.
+ * callers wake the thread. The timer of the loop wakes the thread directly. If the timer first woke
+ * another thread, the other thread would delay the task on a busy machine.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -22,8 +22,8 @@ int sleeper_begin(struct sleeper *sleeper);
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * Returns the time on CLOCK_BOOTTIME. On this clock, a timeout that ends during a suspend expires
- * at once after the suspend.
+ * Returns the time on CLOCK_BOOTTIME. On CLOCK_BOOTTIME, a timeout that ends during a suspend
+ * expires at once after the suspend.
  */
 uint64_t sleeper_now_ns(void);
 

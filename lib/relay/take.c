@@ -50,8 +50,8 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 
 /*
  * Take one prefetched task, if there is one. Returns 1 with a task, 0 if no task is prefetched, or
- * -ESHUTDOWN. After the first -ESHUTDOWN, every later call of take returns -ESHUTDOWN. The caller
- * holds the relay's lock.
+ * -ESHUTDOWN. After the first -ESHUTDOWN, every later call of take_or_end() returns -ESHUTDOWN. The
+ * caller holds the relay's lock.
  */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -108,7 +108,7 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 
 /*
  * Take a task without waiting: ask one shard after the other, until a shard has a task. If a shard
- * fails, ask the next shards too. If no shard has a task, return the error of the first shard that
+ * fails, ask the next shard. If no shard has a task, return the error of the first shard that
  * failed, or 0. The caller holds the relay's lock, which is free during each request.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)

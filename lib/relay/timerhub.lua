@@ -2,14 +2,14 @@
 -- SPDX-License-Identifier: MIT
 -- Keeps delayed tasks in Redis: a library of Redis functions for the protocol of timerhub-relay(5).
 --
--- A queue is eight keys under one hash tag. A caller gives the keys of a function in KEYS, in the
--- function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative errno. If a
--- function fails, Redis keeps the effects that it had before the failure. So a function makes all
--- checks, and all reads that can fail on a key of the wrong type, before its first effect. Times
--- are whole microseconds of Redis's clock since 1970, which a double holds exactly until 2255. The
--- work of each function is bounded and does not depend on the number of tasks. tests/relay compares
--- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
--- and bells (messages that ask for an earlier look).
+-- A queue is eight keys with one hash tag. A caller of a function gives all keys of the function in
+-- KEYS, in the function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative
+-- errno. If a function fails, Redis keeps the effects that the function had before the failure.
+-- Therefore a function makes all checks, and all reads that can fail on a key of the wrong type,
+-- before its first effect. Times are whole microseconds of Redis's clock since 1970, which a double
+-- holds exactly until 2255. The work of each function is bounded and does not depend on the number
+-- of tasks. tests/relay compares the functions with a model. tests/models/relay.pml is a model of
+-- looks (calls of timerhub_look) and bells (messages that ask for an earlier look).
 
 local VERSION = 2  -- version of this file; a relay replaces an older version in Redis
 local LAYOUT = 1  -- version of the layout of the keys
@@ -63,8 +63,8 @@ local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as the text of a sorted set's score. score_of() converts infinity itself,
--- because text() converts only whole numbers.
+-- Returns a due time as the text of a sorted set's score. score_of() converts infinity without
+-- text(), because text() converts only whole numbers.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -80,8 +80,8 @@ local function is_id(id)
 end
 
 -- Returns the fields of a task's record: stage (w: waiting, r: in the stream), attempts, put time,
--- and rest. The rest is the data of a waiting task, or the id of the entry in the stream. Attempts
--- and put time are text. If the record is damaged, returns nil.
+-- and rest. The field rest is the data of a waiting task, or the id of the entry of a task in the
+-- stream. The fields attempts and put time are text. If the record is damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -94,7 +94,7 @@ local function record_of(stage, attempts, put, rest)
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
--- Returns the number of attempts plus one, as text. For a first attempt the function avoids
+-- Returns the number of attempts plus one, as text. For a first attempt next_attempt() avoids
 -- format(), which takes 0.2 us, because most attempts are first attempts.
 local function next_attempt(attempts)
     return attempts == '0' and '1' or text(attempts + 1)
@@ -113,8 +113,8 @@ local function settings(state)
     return found
 end
 
--- Returns the due time for the argument `when`. With the flag a, `when` is a time, and otherwise
--- `when` is a delay. Returns nil if `when` is not a number, and false if the due time is out of
+-- Returns the due time for the argument `when`. With the flag a, `when` is a time. Without the flag
+-- a, `when` is a delay. Returns nil if `when` is not a number, and false if the due time is out of
 -- range.
 local function due_of(when, flags, now)
     if when == 'never' then
@@ -141,8 +141,8 @@ end
 -- a relay must call timerhub_look. Returns nil if a relay has promised to call timerhub_look in
 -- time. The promised time is look_by. If look_by is absent, no relay has promised a call. If the
 -- task was due in the past, the returned time is now, because a promise of a past time counts as
--- broken. If the promised time is long past, its relays are dead, and the returned time is now.
--- find_seats() reads all keys of ring(), so that ring() cannot fail.
+-- broken. If the promised time is long past, the relays that promised it are dead, and the returned
+-- time is now. find_seats() reads all keys of ring(), so that ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -163,8 +163,8 @@ local function prefix(state)
 end
 
 -- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
--- that are subscribed. Remove a relay that is not subscribed from the seats (the registered
--- relays), because the relay's connection is closed. Returns the number of receivers.
+-- that are subscribed. Remove a relay that is not subscribed from the key `seats`, because the
+-- relay's connection is closed. Returns the number of receivers.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -261,7 +261,8 @@ local function bury(dead, most, id, due, attempts, why, data)
 end
 
 -- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
--- put, further puts of the id are refused. So a client that repeats a put in doubt changes nothing.
+-- put, further puts of the id are refused. If a client repeats a put in doubt, the repeated put
+-- therefore changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -292,7 +293,8 @@ end
 
 -- ---- functions of producers ----
 
--- Keys: due task state seats. Insert a task, or replace a waiting task if the flags have r.
+-- Insert a task, or replace a waiting task if the flags have r. The keys are due, task, state and
+-- seats.
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
@@ -352,7 +354,8 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Keys: due task state seats past. Arguments: id when flags data [until]. Puts a task.
+-- Puts a task. The keys are due, task, state, seats and past. The arguments are id, when, flags and
+-- data, and optionally until.
 local function put(keys, args)
     local id, flags, data = args[1], args[3], args[4]
     local now = now_us()
@@ -373,9 +376,9 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- Keys: due task state seats past. Arguments: id when flags data until, for each of at most PUTS
--- tasks. Makes several puts, which share reads and writes. Replies 0, the time now, and the result
--- code and due time of each put.
+-- Makes several puts, which share reads and writes. The keys are due, task, state, seats and past.
+-- The arguments are id, when, flags, data and until, for each of at most PUTS tasks. Replies 0, the
+-- time now, and the result code and due time of each put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -415,7 +418,7 @@ local function puts(keys, args)
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
-        -- fail, because its key was read before.
+        -- fail, because its key was read before ZADD.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -423,7 +426,8 @@ local function puts(keys, args)
     return reply
 end
 
--- Keys: due task ready state past. Arguments: id. Cancels a task that no consumer has taken.
+-- Cancels a task that no consumer has taken. The keys are due, task, ready, state and past. The
+-- argument is id.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -461,7 +465,8 @@ local function find_undelivered(ready, entry)
     return 0, attempts, data
 end
 
--- Keys: due task ready state past seats. Arguments: id when flags. Changes a task's due time.
+-- Changes a task's due time. The keys are due, task, ready, state, past and seats. The arguments
+-- are id, when and flags.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -501,7 +506,8 @@ local function acknowledge(ready, entry)
     redis.call('XDEL', ready, entry)
 end
 
--- Keys: due task ready state past. Arguments: id [entry]. Ends a task that is done.
+-- Ends a task that is done. The keys are due, task, ready, state and past. The argument is id, and
+-- optionally entry.
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -520,7 +526,8 @@ local function done(keys, args)
     return {0}
 end
 
--- Keys: due task ready state past seats dead. Arguments: id delay [entry]. Returns a taken task.
+-- Returns a taken task to the queue. The keys are due, task, ready, state, past, seats and dead.
+-- The arguments are id and delay, and optionally entry.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -576,7 +583,7 @@ local function begin(ready, state, conf)
 end
 
 -- Remove the ids from the key `past`, and the relays from the key `seen`, whose time has passed.
--- Returns whether `past` has more such ids.
+-- Returns whether `past` has more ids whose time has passed.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -592,9 +599,9 @@ local function forget(q, now)
 end
 
 -- Remove an id from the key `due` that has no record of a waiting task. Another program has added
--- such an id, which would block the ids behind it. Unless the id's task is in the stream, the id's
--- record goes to the key `dead`. If Redis refuses the entry in `dead`, the record stays and is
--- never due.
+-- the id, which would block the ids behind it. If the id's task is not in the stream, the id's
+-- record goes to the key `dead`. If Redis refuses a new entry in `dead`, the record stays and its
+-- task is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -621,8 +628,8 @@ local function note_late(sum, late_us)
 end
 
 -- Move a chunk of due tasks into the stream. The array `heads` has ids and due times as text, and
--- the chunk is from index `from` to `last`. Returns the bytes of the chunk's data. If Redis refuses
--- an entry, sets sum.refusal to the error.
+-- the chunk is the part of `heads` from index `from` to `last`. Returns the bytes of the chunk's
+-- data. If Redis refuses an entry, sets sum.refusal to the error.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -677,10 +684,10 @@ end
 
 -- ---- leases that have ended, and entries that a plain XACK has left ----
 
--- Handle an entry whose lease has ended. Add the task to the stream once more. If the task has had
--- attempts_max attempts, add the task to the key `dead` instead, unless Redis refuses the entry
--- there. If the entry is not its task's latest entry, add it to `dead` too. Returns whether the old
--- entry can be deleted.
+-- Handle an entry whose lease has ended. Add the entry's task to the stream once more. If the task
+-- has had attempts_max attempts, add the task to the key `dead` instead of the stream, unless Redis
+-- refuses the entry in `dead`. If the entry is not its task's latest entry, add it only to `dead`.
+-- Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -723,8 +730,8 @@ end
 
 -- End the leases of pending entries whose time has passed, beginning with the entry at which the
 -- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. Every
--- pending entry is checked, because consumers may extend leases, and so a later entry's lease may
--- end before an earlier entry's lease.
+-- pending entry is checked, because consumers may extend leases. An extended lease of an earlier
+-- entry may end after a later entry's lease.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -737,7 +744,7 @@ local function sweep_pending(q, conf, now, sum, from)
 end
 
 -- Delete acknowledged entries before the first pending entry, and their tasks' records, which a
--- plain XACK of a consumer has left. Returns whether there may be more such entries.
+-- plain XACK of a consumer has left. Returns whether there may be more acknowledged entries.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -758,7 +765,7 @@ local function sweep_acked(q, conf, now, sum)
 end
 
 -- Delete the consumers of the group that have been idle for a day. A consumer that has pending
--- entries stays, because XGROUP DELCONSUMER would lose these entries.
+-- entries stays, because XGROUP DELCONSUMER would lose the entries.
 local function sweep_consumers(q, now)
     local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
@@ -795,8 +802,8 @@ end
 
 -- ---- seats: the registered relays and their ranks ----
 
--- Returns the score of a newly registered relay in the key `seats`. The score depends on the queue,
--- so that queues have different first relays.
+-- Returns the score of a newly registered relay in the key `seats`. The score depends on the
+-- queue's name, so that different queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
 end
@@ -805,7 +812,7 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- Register a relay in the key `seats`, if it is not registered. If the relays with lower ranks have
+-- If a relay is not registered, register it in the key `seats`. If the relays with lower ranks have
 -- not called timerhub_look at the promised time, move the relay before them. Returns the relay's
 -- rank.
 local function sit(q, now, look_by, relay, horizon, grace)
@@ -824,9 +831,9 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Note in the key `seen` that a relay is alive. The note lasts four times as long as the relay may
--- sleep, and is renewed after half of this time. If the relay has moved tasks, also note its info,
--- because the call writes to Redis anyway.
+-- Note in the key `seen` that a relay is alive. The note expires after four times the relay's
+-- longest sleep, and is renewed when half of its time has passed. If the relay has moved tasks,
+-- note the relay's argument `info` too, because the call writes to Redis anyway.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -839,8 +846,8 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
 end
 
 -- Returns how long a relay must wait until its next call of timerhub_look. The relay of rank 0
--- promises the time of its next call, in look_by. Each other rank waits longer than the previous
--- rank.
+-- promises the time of its next call, in look_by. A relay of a higher rank waits longer than the
+-- relay of the previous rank.
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
@@ -903,7 +910,8 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
     return next_at, more
 end
 
--- Keys: due task ready dead past state seats seen. Arguments: relay batch horizon grace info.
+-- Moves due tasks into the stream and ends leases. The keys are those of ALL. The arguments are
+-- relay, batch, horizon, grace and info.
 local function look(keys, args)
     local q, relay = names(keys), args[1]
     local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
@@ -942,7 +950,7 @@ local function look(keys, args)
     return reply
 end
 
--- Keys: seats seen state. Arguments: relay. Removes the registration of a relay.
+-- Removes the registration of a relay. The keys are seats, seen and state. The argument is relay.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
     local rank = relay and redis.call('ZRANK', seats, relay)
@@ -990,7 +998,7 @@ local function say_lateness(state, say)
     end
 end
 
--- Keys: due task ready dead past state seats seen. Replies the queue's counters and settings.
+-- Replies the queue's counters and settings. The keys are those of ALL.
 local function stat(keys)
     local q = names(keys)
     local reply = {0}
@@ -1032,8 +1040,8 @@ local function stat(keys)
     return reply
 end
 
--- Keys: due task. Arguments: from count. Replies five values for each of `count` waiting tasks: id,
--- due time (-1: never), attempts, time of the put, bytes of data.
+-- The keys are due and task. The arguments are from and count. Replies five values for each of
+-- `count` waiting tasks: id, due time (-1: never), attempts, time of the put, bytes of data.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1054,8 +1062,8 @@ local function list(keys, args)
     return reply
 end
 
--- Keys: due task ready. Arguments: id. Replies a task's stage, due time, attempts, time of the put,
--- data and entry.
+-- The keys are due, task and ready. The argument is id. Replies a task's stage, due time, attempts,
+-- time of the put, data and entry.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1073,8 +1081,8 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Keys: dead due task state seats past. Arguments: entry. Puts a task of `dead` into the queue
--- again.
+-- Puts a task of `dead` into the queue again. The keys are dead, due, task, state, seats and past.
+-- The argument is entry.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1163,9 +1171,9 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Keys: due task ready dead past state seats. Arguments: stage cursor. Repairs some records and
--- entries, beginning at the cursor. Replies 0, the stage and cursor for the next call, and the
--- numbers of tasks that were put back and removed.
+-- Repairs some records and entries, beginning at the cursor. The keys are due, task, ready, dead,
+-- past, state and seats. The arguments are stage and cursor. Replies 0, the stage and cursor for
+-- the next call, and the numbers of tasks that were put back and removed.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1233,9 +1241,10 @@ local function wanted_settings(args)
     return wanted
 end
 
--- Keys: ready state. Arguments: [name value]... Creates the queue if the queue does not exist, and
--- changes the named settings. The settings `shards` and `shard` never change. If another value is
--- given for them, replies -EEXIST.
+-- Creates the queue if it does not exist, and changes the named settings. The keys are ready and
+-- state. The arguments are pairs of the name and the value of a setting. The settings `shards` and
+-- `shard` never change. If an argument gives another value for `shards` or `shard`, replies
+-- -EEXIST.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, refusal = wanted_settings(args)
@@ -1300,7 +1309,8 @@ end
 local ALL = {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats', 'seen'}
 
 -- Functions with the flag allow-oom work even if the memory of Redis is full, because they free
--- memory or need little. Of the functions that write, only `put` and `puts` lack the flag.
+-- memory or need little. Of the functions that write, only timerhub_put and timerhub_puts lack the
+-- flag allow-oom.
 register('put', nil, {'due', 'task', 'state', 'seats', 'past'}, put)
 register('puts', nil, {'due', 'task', 'state', 'seats', 'past'}, puts)
 register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cancel)

@@ -34,8 +34,8 @@ struct wire {
 /* ---- connect ---- */
 
 /*
- * Returns the error of a failed connect. -ENOENT is replaced, because a caller of the relay would
- * take -ENOENT for a missing task.
+ * Returns the error of a failed connect(2). -ENOENT is replaced, because a caller of the relay
+ * would take -ENOENT for a missing task.
  */
 static int refusal(int error)
 {
