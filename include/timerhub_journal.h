@@ -217,9 +217,10 @@ TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
  *   -ERANGE                     the time is beyond 2^63 ns
  *   -ENOSPC, -EDQUOT, -EFBIG …  The disk refused the write. The journal has not changed, and the
  *                               caller may repeat the call.
- *   -EIO                        A write or a sync failed, so it is unknown whether the change is
- *                               stable. After -EIO the journal accepts no change, and still
- *                               delivers. To change tasks again, close and open the journal.
+ *   -EIO                        A write or a sync failed.
+ *                               After -EIO it is unknown whether the change is stable, and the
+ *                               journal accepts no change, but still delivers. To change tasks
+ *                               again, close and open the journal.
  *   -EINVAL, -ENOMEM            an argument is wrong, or no memory; the journal has not changed
  */
 TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t when_ns,
@@ -383,8 +384,8 @@ struct timerhub_journal_change {
  *
  *   -E2BIG     `count` is above TIMERHUB_JOURNAL_CHANGES_MAX
  *   -EMSGSIZE  the changes together are larger than one write to the log may be
- *   -EINVAL    an argument is NULL, a reserved member is not 0, a flag is unknown, or two changes
- *              name the same task
+ *   -EINVAL    two changes name one task, an argument is NULL, a flag is unknown,
+ *              or a reserved member is not 0
  *
  * Any other error is the error of the first change that cannot be made, and is also in the `result`
  * of the change.

@@ -25,12 +25,12 @@
  * Every call that sends a request to Redis may return one of the following network errors. After
  * any network error except -ETIMEDOUT, the queue has not changed.
  *
- *   -ETIMEDOUT     The request was sent and not answered in time. It is unknown whether Redis has
- *                  executed it. The caller may repeat the call.
+ *   -ETIMEDOUT     The request was sent and not answered in time.
+ *                  Redis may have executed the request. The caller may repeat the call.
  *   -ECONNREFUSED, -EHOSTUNREACH …
  *                  no connection was possible in time, and the request was not sent
- *   -EROFS         no server accepted the change in time, because the server is a replica,
- *                  loads its data, or has too few replicas
+ *   -EROFS         no server accepted the change in time:
+ *                  the server is a replica, loads its data, or has too few replicas
  *   -EACCES        the server refuses the password, or the user lacks rights
  *   -EOPNOTSUPP    the server is older than Redis 7.0, or is a node of a cluster
  *   -ENOSPC        Redis has reached its memory limit
@@ -190,10 +190,10 @@ struct timerhub_relay_report {
  * timerhub_relay_open() searches for each server for at most timeout_ns of the config.
  *
  *   -EINVAL, -E2BIG  the config or the name of the queue is wrong
- *   -EEXIST          the queue is spread over other servers, or over the same servers in another
- *                    order
- *   -EOPNOTSUPP      the address begins with rediss://, the server is older than Redis 7.0 or is a
- *                    node of a cluster, or a later version of the library created the queue
+ *   -EEXIST          the queue was created with other servers, or with another order of the servers
+ *   -EOPNOTSUPP      a later version of the library created the queue,
+ *                    the address begins with rediss://,
+ *                    or the server is a node of a cluster or older than Redis 7.0
  *
  * Other errors are the network errors at the top of this header.
  */
@@ -322,9 +322,9 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
  * Check the queue `queue` on the servers at `redis`, which has the form of
  * timerhub_relay_config.redis. timerhub_relay_check() checks the persistence of the servers,
  * whether relays serve the queue, and whether the queue's keys are consistent.
- * timerhub_relay_check() changes nothing. If it returns 0, `*ret_report` is written, and may report
- * a fault. -ENOENT: the queue does not exist. Other errors are -EINVAL, -EOPNOTSUPP, and the
- * network errors at the top of this header.
+ * timerhub_relay_check() changes nothing. If timerhub_relay_check() returns 0, `*ret_report` is
+ * written, and may report a fault. -ENOENT: the queue does not exist. Other errors are -EINVAL,
+ * -EOPNOTSUPP, and the network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

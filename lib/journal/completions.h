@@ -21,7 +21,7 @@ void completions_init(struct completions *completions);
 /* Free the transactions whose outcomes no caller has taken. */
 void completions_fini(struct completions *completions);
 
-/* Returns the eventfd, or an error. The first call creates the eventfd. */
+/* Returns the eventfd, or an error. The first call of completions_fd() creates the eventfd. */
 int completions_fd(struct completions *completions);
 
 /* Add a transaction that has ended to the list of outcomes. */

@@ -15,8 +15,8 @@ struct delivery {
 	/* Number of periods of the task that the delivery covers; 1 if not periodic. */
 	uint64_t periods;
 	/*
-	 * Upper half of the delivery's number, which tells the delivery from earlier deliveries at
-	 * the same index of the table.
+	 * Upper half of the delivery's number, which differs from the upper half of earlier
+	 * deliveries at the same index of the table.
 	 */
 	uint32_t round;
 	uint32_t next; /* in a free element: index of the next free element, plus 1; 0: none */

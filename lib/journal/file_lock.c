@@ -124,8 +124,8 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
  *	store the file in file_lock_places   increment file_lock_forks_begun
  *	load file_lock_forks_begun           clone, with a copy of file_lock_places
  *
- * All accesses of the two columns are sequentially consistent. Therefore file_lock_take() sees the
- * fork, or the child sees the file in its copy of `file_lock_places`.
+ * All accesses of file_lock_places and file_lock_forks_begun are sequentially consistent. Therefore
+ * file_lock_take() sees the fork, or the child sees the file in its copy of `file_lock_places`.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {

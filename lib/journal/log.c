@@ -198,8 +198,8 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
 		 * A rename that failed with -EIO may have taken effect on the disk. If the log
-		 * wrote more records to the old segment after such an -EIO, recovery would find a
-		 * gap before the empty new segment.
+		 * wrote more records to the old segment after an -EIO of the rename, recovery would
+		 * find a gap before the empty new segment.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -388,8 +388,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Shrink the spare, but keep some steps of it for the next puts. If the spare kept no steps, a
- * journal whose only task is put and ended repeatedly would write a step each time.
+ * Shrink the spare, but keep some steps for the next puts. If log_release() kept no steps, a
+ * journal whose only task is put and ended repeatedly would write a step of the spare each time.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

@@ -41,7 +41,10 @@ enum record_type {
 	RECORD_CLOSE = 8,
 	RECORD_DROP = 9,  /* segments with numbers below the record's `id` were dropped */
 	RECORD_PARK = 10, /* a task was parked; has due time, attempts and reason */
-	/* A task got its next period, or was revived; has the new due time. Attempts become 0. */
+	/*
+	 * A task got its next period, or was revived; has the new due time. The task's attempts
+	 * become 0.
+	 */
 	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. The
- * watermark says up to which sequence number the log was stable when the watermark was written, and
- * so does each record. If the watermark or a record behind a bad place says that the place was
- * stable, acknowledged changes are damaged, and timerhub_journal_open() refuses the journal. If
- * neither the watermark nor a record says that the bad place was stable, a crash interrupted an
- * unacknowledged write, and the log ends at the bad place. Each segment except the last was stable
- * before the next segment began, so only the last segment can have a torn tail or zeros ahead.
+ * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. Each
+ * record, and the watermark, holds the sequence number up to which the log was stable when the
+ * record or the watermark was written. If the watermark or a record behind a bad place says that
+ * the place was stable, acknowledged changes are damaged, and timerhub_journal_open() refuses the
+ * journal. If neither the watermark nor a record says that the bad place was stable, a crash
+ * interrupted an unacknowledged write, and the log ends at the bad place. Each segment except the
+ * last was stable before the next segment began, so only the last segment can have a torn tail or
+ * zeros ahead.
  *
  * Recovery treats zeros written ahead like a torn tail.
  */

@@ -77,8 +77,8 @@ struct timerhub_journal {
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
 	/*
-	 * Time of timerhub_journal_stop(), after which no task is delivered that is due later;
-	 * UINT64_MAX: not stopped.
+	 * Time of timerhub_journal_stop(); UINT64_MAX: not stopped. A stopped journal delivers no
+	 * task with a later due time.
 	 */
 	uint64_t stopped_ns;
 	/*

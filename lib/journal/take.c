@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
- * thread may take tasks. Of the threads that wait in timerhub_journal_take(), one sleeps on the
- * timer, until a task is due or the first lease ends. The others sleep on an eventcount. If no
+ * thread may take tasks. In timerhub_journal_take(), one waiting thread sleeps on the timer, until
+ * a task is due or the first lease ends. All other waiting threads sleep on an eventcount. If no
  * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one waiting
  * thread, so that it sleeps on the timer.
  */

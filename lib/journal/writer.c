@@ -325,7 +325,8 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 
 /*
  * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
- * the keeper compacts, unless the files have reached the upper limit 2L+S of compactor.h.
+ * the keeper compacts, unless the files are so large that changes wait for compaction
+ * (compactor.h).
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {

@@ -16,7 +16,7 @@ struct link {
 	uint64_t retry_ns; /* earliest time of the next attempt to connect */
 	/* Longest wait before the next attempt to connect; 0: no failure since the last reply. */
 	uint64_t backoff_ns;
-	uint64_t answer_by_ns; /* deadline of the next reply; LINK_NEVER: no reply is owed */
+	uint64_t answer_by_ns; /* deadline of the next reply; LINK_NEVER: no reply is awaited */
 	/*
 	 * State of a random generator, which spreads the retries of relays that lose a server at
 	 * the same time.

@@ -11,8 +11,8 @@
 
 #define NS_PER_US UINT64_C(1000)
 /*
- * Upper limit of a failover delay, to which RANK times the grace is added. This constant and
- * PUT_OFF_US in timerhub.lua are equal.
+ * Upper limit of a failover delay, to which RANK times the grace is added. The PUT_OFF_US of
+ * timerhub.lua has the same value.
  */
 #define PUT_OFF_US UINT64_C(300000000)
 /*

@@ -126,7 +126,7 @@ static void encode_read(const struct client *client, const struct request *reque
 
 /*
  * Encode a call of timerhub_look, with this relay's numbers of looks and bell messages. The Redis
- * function timerhub_stat shows the two numbers of every relay.
+ * function timerhub_stat shows the numbers of looks and bell messages of every relay.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {

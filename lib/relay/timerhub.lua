@@ -293,8 +293,8 @@ end
 
 -- ---- functions of producers ----
 
--- Insert a task, or replace a waiting task if the flags have r. The keys are due, task, state and
--- seats.
+-- Insert a task, or replace a waiting task if the flags have r. insert() takes the keys due, task,
+-- state and seats.
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
@@ -354,8 +354,8 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Puts a task. The keys are due, task, state, seats and past. The arguments are id, when, flags and
--- data, and optionally until.
+-- Puts a task. timerhub_put takes the keys due, task, state, seats and past, and the arguments id,
+-- when, flags, data and optionally until.
 local function put(keys, args)
     local id, flags, data = args[1], args[3], args[4]
     local now = now_us()
@@ -376,9 +376,9 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- Makes several puts, which share reads and writes. The keys are due, task, state, seats and past.
--- The arguments are id, when, flags, data and until, for each of at most PUTS tasks. Replies 0, the
--- time now, and the result code and due time of each put.
+-- Makes several puts, which share reads and writes. timerhub_puts takes the keys due, task, state,
+-- seats and past, and for each of at most PUTS tasks the arguments id, when, flags, data and until.
+-- Replies 0, the time now, and the result code and due time of each put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -426,8 +426,8 @@ local function puts(keys, args)
     return reply
 end
 
--- Cancels a task that no consumer has taken. The keys are due, task, ready, state and past. The
--- argument is id.
+-- Cancels a task that no consumer has taken. timerhub_cancel takes the keys due, task, ready, state
+-- and past, and the argument id.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -465,8 +465,8 @@ local function find_undelivered(ready, entry)
     return 0, attempts, data
 end
 
--- Changes a task's due time. The keys are due, task, ready, state, past and seats. The arguments
--- are id, when and flags.
+-- Changes a task's due time. timerhub_move takes the keys due, task, ready, state, past and seats,
+-- and the arguments id, when and flags.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -506,8 +506,8 @@ local function acknowledge(ready, entry)
     redis.call('XDEL', ready, entry)
 end
 
--- Ends a task that is done. The keys are due, task, ready, state and past. The argument is id, and
--- optionally entry.
+-- Ends a task that is done. timerhub_done takes the keys due, task, ready, state and past, and the
+-- arguments id and optionally entry.
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -526,8 +526,8 @@ local function done(keys, args)
     return {0}
 end
 
--- Returns a taken task to the queue. The keys are due, task, ready, state, past, seats and dead.
--- The arguments are id and delay, and optionally entry.
+-- Returns a taken task to the queue. timerhub_retry takes the keys due, task, ready, state, past,
+-- seats and dead, and the arguments id, delay and optionally entry.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -910,8 +910,8 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
     return next_at, more
 end
 
--- Moves due tasks into the stream and ends leases. The keys are those of ALL. The arguments are
--- relay, batch, horizon, grace and info.
+-- Moves due tasks into the stream and ends leases. timerhub_look takes all keys of the queue, and
+-- the arguments relay, batch, horizon, grace and info.
 local function look(keys, args)
     local q, relay = names(keys), args[1]
     local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
@@ -950,7 +950,8 @@ local function look(keys, args)
     return reply
 end
 
--- Removes the registration of a relay. The keys are seats, seen and state. The argument is relay.
+-- Removes the registration of a relay. timerhub_leave takes the keys seats, seen and state, and the
+-- argument relay.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
     local rank = relay and redis.call('ZRANK', seats, relay)
@@ -998,7 +999,7 @@ local function say_lateness(state, say)
     end
 end
 
--- Replies the queue's counters and settings. The keys are those of ALL.
+-- Replies the queue's counters and settings. timerhub_stat takes all keys of the queue.
 local function stat(keys)
     local q = names(keys)
     local reply = {0}
@@ -1040,8 +1041,9 @@ local function stat(keys)
     return reply
 end
 
--- The keys are due and task. The arguments are from and count. Replies five values for each of
--- `count` waiting tasks: id, due time (-1: never), attempts, time of the put, bytes of data.
+-- timerhub_list takes the keys due and task, and the arguments from and count. Replies five values
+-- for each of `count` waiting tasks: id, due time (-1: never), attempts, time of the put, bytes of
+-- data.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1062,8 +1064,8 @@ local function list(keys, args)
     return reply
 end
 
--- The keys are due, task and ready. The argument is id. Replies a task's stage, due time, attempts,
--- time of the put, data and entry.
+-- timerhub_peek takes the keys due, task and ready, and the argument id. Replies a task's stage,
+-- due time, attempts, time of the put, data and entry.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1081,8 +1083,8 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a task of `dead` into the queue again. The keys are dead, due, task, state, seats and past.
--- The argument is entry.
+-- Puts a task of `dead` into the queue again. timerhub_revive takes the keys dead, due, task,
+-- state, seats and past, and the argument entry.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1171,9 +1173,9 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Repairs some records and entries, beginning at the cursor. The keys are due, task, ready, dead,
--- past, state and seats. The arguments are stage and cursor. Replies 0, the stage and cursor for
--- the next call, and the numbers of tasks that were put back and removed.
+-- Repairs some records and entries, beginning at the cursor. timerhub_repair takes the keys due,
+-- task, ready, dead, past, state and seats, and the arguments stage and cursor. Replies 0, the
+-- stage and cursor for the next call, and the numbers of tasks that were put back and removed.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1241,9 +1243,9 @@ local function wanted_settings(args)
     return wanted
 end
 
--- Creates the queue if it does not exist, and changes the named settings. The keys are ready and
--- state. The arguments are pairs of the name and the value of a setting. The settings `shards` and
--- `shard` never change. If an argument gives another value for `shards` or `shard`, replies
+-- Creates the queue if it does not exist, and changes the named settings. timerhub_create takes the
+-- keys ready and state, and as arguments pairs of a setting's name and value. The settings `shards`
+-- and `shard` never change. If an argument gives another value for `shards` or `shard`, replies
 -- -EEXIST.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]

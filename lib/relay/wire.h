@@ -2,9 +2,9 @@
 /*
  * Declares a wire, a nonblocking socket to a Redis server. A wire sends the bytes of commands and
  * reads parsed replies. A link (link.h) holds a wire, and says when to reconnect after a failure.
- * Only two functions block: wire_open(), while it resolves the server's name, and wire_call(). Only
- * one thread at a time uses a wire. In the relay, only wire.c uses hiredis, and only its parser of
- * replies.
+ * Only two functions of wire.h block: wire_open(), while it resolves the server's name, and
+ * wire_call(). Only one thread at a time uses a wire. In the relay, only wire.c uses hiredis, and
+ * only its parser of replies.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
