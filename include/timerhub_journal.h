@@ -230,8 +230,8 @@ TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t
 /*
  * Put a task under a key of 1 to TIMERHUB_JOURNAL_KEY_MAX bytes. No other live task may have the
  * same key. The key is durable, like the task. -EEXIST: a live task has the key, and `*ret_id` is
- * the id of the live task. With any other error timerhub_journal_put_key() writes no output.
- * Everything else is as for timerhub_journal_put().
+ * the id of the live task. With any other error timerhub_journal_put_key() writes no output. In all
+ * else timerhub_journal_put_key() is like timerhub_journal_put().
  */
 TIMERHUB_API int timerhub_journal_put_key(struct timerhub_journal *journal, const void *key,
                                           size_t key_len, uint64_t when_ns, uint32_t flags,
@@ -240,7 +240,7 @@ TIMERHUB_API int timerhub_journal_put_key(struct timerhub_journal *journal, cons
 /*
  * Cancel a task. Returns 0 if the task will not be delivered again. -EBUSY: a worker has taken the
  * task, and decides how the task ends. -ENOENT: the task is done or cancelled, or was never put.
- * Everything else is as for timerhub_journal_put().
+ * Other errors are as for timerhub_journal_put().
  */
 TIMERHUB_API int timerhub_journal_cancel(struct timerhub_journal *journal, uint64_t id);
 TIMERHUB_API int timerhub_journal_cancel_key(struct timerhub_journal *journal, const void *key,
@@ -276,8 +276,8 @@ TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
 /*
  * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits for the
  * first task, and adds further tasks that are due when the wait ends. Returns the number of tasks,
- * or 0 after a timeout. The errors are those of timerhub_journal_take(), and -EINVAL if `max` is 0
- * or above INT_MAX.
+ * or 0 after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max`
+ * is 0 or above INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
                                             struct timerhub_task *ret_tasks, unsigned max,
@@ -300,24 +300,24 @@ TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
 
 /*
  * Return a task to the journal: the task is delivered again `delay_ns` from now. If the task has
- * been delivered attempts_max times, it is parked with reason 0 instead. The errors are -ERANGE and
- * those of timerhub_journal_done().
+ * been delivered attempts_max times, it is parked with reason 0 instead. Fails with -ERANGE or the
+ * errors of timerhub_journal_done().
  */
 TIMERHUB_API int timerhub_journal_retry(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t delay_ns);
 
 /*
  * Park a task: the task stays in the journal, and is not delivered until timerhub_journal_revive().
- * The caller may choose any number as `reason`, which timerhub_journal_each() reports. The errors
- * are those of timerhub_journal_done().
+ * The caller may choose any number as `reason`, which timerhub_journal_each() reports. Fails with
+ * the errors of timerhub_journal_done().
  */
 TIMERHUB_API int timerhub_journal_park(struct timerhub_journal *journal,
                                        const struct timerhub_task *task, uint32_t reason);
 
 /*
  * Deliver a parked task at the time `when_ns`. The task's attempts start again at 0. To end a
- * parked task, cancel it. -ENOENT: no task with the id `id` is parked. Everything else is as for
- * timerhub_journal_move().
+ * parked task, cancel it. -ENOENT: no task with the id `id` is parked. In all else
+ * timerhub_journal_revive() is like timerhub_journal_move().
  */
 TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint64_t id,
                                          uint64_t when_ns, uint32_t flags);
@@ -357,21 +357,21 @@ enum timerhub_journal_op {
  * use, and reserved members, must be zero.
  */
 struct timerhub_journal_change {
-	uint32_t op;    /* enum timerhub_journal_op */
-	uint32_t flags; /* put, move, revive: 0 or TIMERHUB_ABSOLUTE */
+	uint32_t op;    /* a value of enum timerhub_journal_op */
+	uint32_t flags; /* in a put, move or revive: 0 or TIMERHUB_ABSOLUTE */
 	/*
-	 * Cancel, move, revive: the id of the task, if key_len is 0. Put: the call stores the id of
-	 * the new task here.
+	 * In a cancel, move or revive: the id of the task, if key_len is 0. In a put: the call
+	 * stores the id of the new task in `id`.
 	 */
 	uint64_t id;
 	const void *key;
 	size_t key_len;
-	uint64_t when_ns;     /* put, move, retry, revive: the time or delay */
-	uint64_t interval_ns; /* put: the length of a period; 0: the task is not periodic */
-	const void *data;     /* put: the data of the task */
+	uint64_t when_ns;     /* in a put, move, retry or revive: the time or delay */
+	uint64_t interval_ns; /* in a put: the length of a period; 0: not periodic */
+	const void *data;     /* in a put: the data of the task */
 	size_t data_len;
-	const struct timerhub_task *task; /* done, retry, park: the delivery */
-	uint32_t reason;                  /* park: why the task is parked */
+	const struct timerhub_task *task; /* in a done, retry or park: the delivery */
+	uint32_t reason;                  /* in a park: why the task is parked */
 	int32_t result;                   /* output: the error, if this change was refused */
 	uint64_t reserved[4];
 };
@@ -397,7 +397,7 @@ TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
 
 /* The completion of a call of timerhub_journal_submit(). */
 struct timerhub_journal_completion {
-	uint64_t tag;   /* the tag of the submit */
+	uint64_t tag;   /* the tag given to timerhub_journal_submit() */
 	uint64_t id;    /* id of the task of the first change; for a put, the id of the new task */
 	int32_t result; /* the result that timerhub_journal_commit() would have returned */
 	uint32_t reserved;
@@ -455,7 +455,7 @@ struct timerhub_journal_info {
 	uint64_t interval_ns;
 	uint64_t attempts;
 	uint64_t data_len;
-	uint32_t state;  /* enum timerhub_journal_state */
+	uint32_t state;  /* a value of enum timerhub_journal_state */
 	uint32_t reason; /* why the task is parked; 0 if it is not parked */
 	uint64_t reserved[4];
 	uint32_t key_len;

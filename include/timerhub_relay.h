@@ -163,7 +163,7 @@ enum timerhub_relay_keeps {
 
 /* The result of timerhub_relay_check(). */
 struct timerhub_relay_report {
-	uint32_t keeps;    /* enum timerhub_relay_keeps */
+	uint32_t keeps;    /* a value of enum timerhub_relay_keeps */
 	uint32_t replicas; /* number of connected replicas */
 	/* The server's min-replicas-to-write; 0: an isolated master accepts changes. */
 	uint32_t replicas_min;
@@ -258,8 +258,8 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Give a task a new time. Returns 0 if the task is delivered at the new time only. The errors are
- * those of timerhub_relay_cancel(), and -ERANGE.
+ * Give a task a new time. Returns 0 if the task is delivered at the new time only. Fails with the
+ * errors of timerhub_relay_cancel(), or with -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);

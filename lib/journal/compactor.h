@@ -36,7 +36,7 @@ struct compactor {
 	struct log *log;
 	struct lock *lock; /* the journal's lock, which protects the tasks */
 	struct tasks *tasks;
-	unsigned state; /* enum compactor_state */
+	unsigned state; /* a value of enum compactor_state */
 	/* Number of backups in progress, for which compaction waits; protected by the lock. */
 	unsigned pauses;
 	bool wanted; /* compaction would have freed room when it was last checked */

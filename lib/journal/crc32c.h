@@ -18,7 +18,8 @@ uint32_t crc32c(uint32_t before, const void *bytes, size_t count);
 
 /*
  * Returns the argument `before` with which crc32c() returns `after` for the same bytes. Exactly one
- * value fits, because for fixed bytes the CRC is a bijection of `before`. crc32c_before() is slow.
+ * value of `before` gives `after`, because for fixed bytes the CRC is a bijection of `before`.
+ * crc32c_before() is slow.
  */
 uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal use strace
- * to let every system call of this file fail once, and to kill the process after it.
+ * to let every system call of this file fail once, and to kill the process after the call.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

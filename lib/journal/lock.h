@@ -16,7 +16,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* cannot fail without attributes */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes, init cannot fail */
 }
 
 static inline void lock_fini(struct lock *lock)

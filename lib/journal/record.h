@@ -29,21 +29,21 @@
 #define FORMAT_VERSION 2u
 
 enum record_type {
-	RECORD_PUT = 1,    /* a new task; has id, due time, key and data */
-	RECORD_MOVE = 2,   /* a task was moved; has the new due time */
-	RECORD_CANCEL = 3, /* a task was cancelled */
-	RECORD_DONE = 4,   /* a task was done */
-	RECORD_RETRY = 5,  /* a worker returned a task; has the new due time */
-	RECORD_TAKE = 6,   /* a task was delivered; has the task's number of attempts */
-	/* A copy of a task by compaction; has id, due time, attempts, key and data. */
+	RECORD_PUT = 1,    /* record of a new task, with id, due time, key and data */
+	RECORD_MOVE = 2,   /* record of a moved task, with the new due time */
+	RECORD_CANCEL = 3, /* record of a cancelled task */
+	RECORD_DONE = 4,   /* record of a task that is done */
+	RECORD_RETRY = 5,  /* record of a returned task, with the new due time */
+	RECORD_TAKE = 6,   /* record of a delivery, with the task's number of attempts */
+	/* Record of a task that compaction copied, with id, due time, attempts, key and data. */
 	RECORD_COPY = 7,
-	/* The journal was closed; a bad record before a CLOSE record is damage. */
+	/* Record of a closed journal; a bad record before a CLOSE record is damage. */
 	RECORD_CLOSE = 8,
-	RECORD_DROP = 9,  /* segments with numbers below the record's `id` were dropped */
-	RECORD_PARK = 10, /* a task was parked; has due time, attempts and reason */
+	RECORD_DROP = 9,  /* record that segments with numbers below its `id` were dropped */
+	RECORD_PARK = 10, /* record of a parked task, with due time, attempts and reason */
 	/*
-	 * A task got its next period, or was revived; has the new due time. The task's attempts
-	 * become 0.
+	 * Record of a task that got its next period or was revived, with the new due time. The
+	 * task's attempts become 0.
 	 */
 	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
@@ -56,7 +56,7 @@ enum record_flags {
 
 struct record {
 	enum record_type type;
-	uint32_t flags; /* enum record_flags */
+	uint32_t flags; /* flags of enum record_flags */
 	/* Bytes of data; only PUT and COPY records have data, key and interval. */
 	uint32_t data_len;
 	uint32_t key_len;

@@ -68,7 +68,7 @@ struct timerhub_journal {
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* write the open batch although no caller waits */
-	bool compacts;          /* compaction is due, so the keeper must lead */
+	bool compacts;          /* compaction is due, so the keeper must become the leader */
 	bool called;            /* the keeper is awake, or about to be */
 	struct eventcount work; /* eventcount on which the keeper sleeps */
 	uint64_t flush_ns;      /* time at which the keeper sets `flush`; UINT64_MAX: never */

@@ -34,8 +34,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	if (!journal->timed) {
 		journal->timed = true;
 		/*
-		 * Because no task is due, set the timer. The fd is then unreadable until the next
-		 * task is due.
+		 * Because no task is due, set the timer, which makes the fd unreadable until the
+		 * next task is due.
 		 */
 		state_set_timer(journal);
 		lock_give(&journal->lock);

@@ -43,7 +43,7 @@ struct task {
 	/* Index of the task's latest delivery, plus 1; 0: the latest delivery has ended. */
 	uint32_t latest;
 	uint32_t holders; /* number of the task's deliveries that have no answer */
-	uint8_t state;    /* enum task_state */
+	uint8_t state;    /* a value of enum task_state */
 	uint8_t changing; /* 1: a change of the task is in flight, and the task is in no agenda */
 	uint8_t key_len;
 	_Alignas(16) unsigned char bytes[]; /* the data of the task, then the key */

@@ -16,8 +16,8 @@ struct wall_timer_ops {
 	/* Returns the time on CLOCK_MONOTONIC, for leases and timeouts. */
 	uint64_t (*monotonic_ns)(struct wall_timer *timer);
 	/*
-	 * Make the fd readable from the time `due_ns` on, and unreadable before that time. With
-	 * UINT64_MAX, the fd stays unreadable.
+	 * Make the fd readable from the time `due_ns` on, and unreadable before that time. If
+	 * `due_ns` is UINT64_MAX, the fd stays unreadable.
 	 */
 	void (*set)(struct wall_timer *timer, uint64_t due_ns);
 	int (*fd)(struct wall_timer *timer);

@@ -35,7 +35,7 @@ struct change {
 
 /*
  * A transaction, of which all changes are made or none. When the transaction has ended, the struct
- * belongs to its caller again.
+ * belongs to the transaction's caller again.
  */
 struct transaction {
 	struct transaction *next;

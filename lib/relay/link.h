@@ -32,7 +32,7 @@ void link_init(struct link *link, uint64_t seed);
  */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
-/* Give a connection to the link, which link_lose() will close. */
+/* Store a connection in the link. link_lose() closes the connection. */
 void link_set(struct link *link, struct wire *wire);
 
 /* Close the link's connection, if there is one, and call link_back_off(). */

@@ -14,12 +14,12 @@ int ready_fd_open(void)
 
 void ready_fd_raise(int flag)
 {
-	(void)eventfd_write(flag, 1); /* the write fails only if the count is near 2^64 */
+	(void)eventfd_write(flag, 1); /* the write fails only if the eventfd's count is near 2^64 */
 }
 
 void ready_fd_lower(int flag)
 {
 	eventfd_t count;
 
-	(void)eventfd_read(flag, &count); /* the read fails only if the count is 0 */
+	(void)eventfd_read(flag, &count); /* the read fails only if the eventfd's count is 0 */
 }

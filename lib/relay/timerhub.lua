@@ -164,7 +164,7 @@ end
 
 -- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
 -- that are subscribed. Remove a relay that is not subscribed from the key `seats`, because the
--- relay's connection is closed. Returns the number of receivers.
+-- relay's connection is closed. Returns the number of relays that received the bell.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
