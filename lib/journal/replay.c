@@ -83,7 +83,7 @@ static void replay_forget_before(struct log *log, uint64_t oldest)
 
 /*
  * Find the oldest segment of the log, whose number is in the header of the last segment. In
- * salvage, the header may be unreadable.
+ * salvage, the last segment's header may be unreadable.
  */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
@@ -207,9 +207,9 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * Note which records of the segment may not be stable. If the first record with a larger `stable`
- * comes right after the last record that `stable` covers, all earlier records were stable. The
- * record with the larger `stable` and later records may not be stable.
+ * Note which records of the segment may not be stable. Let R be the first record with a larger
+ * `stable` than all earlier records. If the sequence number of R is its `stable` + 1, all records
+ * before R were stable, and R and later records may not be stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {

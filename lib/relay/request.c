@@ -142,8 +142,8 @@ static void encode_look(const struct client *client, struct bytes *bytes)
 }
 
 /*
- * Encode a WAIT, or the XCLAIM of a touch. WAIT and XCLAIM are plain Redis commands and not Redis
- * functions.
+ * Encode a WAIT, or the XCLAIM by which timerhub_relay_touch() prolongs a lease. WAIT and XCLAIM
+ * are plain Redis commands and not Redis functions.
  */
 static void encode_plain(const struct client *client, const struct request *request,
                          struct bytes *bytes)

@@ -245,8 +245,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 
 /*
  * Return the prefetched deliveries to Redis, and remove this relay's registration from Redis. If
- * the commands fail, Redis delivers the tasks again after their leases, and the other relays
- * replace this relay after their failover delays.
+ * the commands of say_goodbye() fail, Redis delivers the tasks again after their leases, and the
+ * other relays replace this relay after their failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {
