@@ -333,9 +333,9 @@ TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
 
 /*
- * Give up a delivery without done, retry or park. Data and key of the delivery are no longer valid.
- * The task is delivered again when its lease expires. -ENOENT: the delivery already ended by done,
- * retry or park. Other errors are -EINVAL and -EOWNERDEAD.
+ * Give up a delivery without done, retry or park. Data and key of a released delivery are no longer
+ * valid. The task is delivered again when its lease expires. -ENOENT: the delivery already ended by
+ * done, retry or park. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_release(struct timerhub_journal *journal,
                                           const struct timerhub_task *task);

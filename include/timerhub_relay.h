@@ -304,9 +304,9 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Give up a delivery without done or retry. The data of the delivery is no longer valid. The task
- * is delivered again when its lease expires. -ENOENT: the delivery already ended by done or retry.
- * Other errors are -EINVAL and -EOWNERDEAD.
+ * Give up a delivery without done or retry. The data of a released delivery is no longer valid. The
+ * task is delivered again when its lease expires. -ENOENT: the delivery already ended by done or
+ * retry. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);

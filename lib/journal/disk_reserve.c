@@ -42,8 +42,8 @@ static int disk_reserve_write(struct disk_reserve *reserve, uint64_t to)
 
 		if (written <= 0) {
 			/*
-			 * Cut the spare to its old size. If the cut fails too, the spare's file is
-			 * larger than reserve->bytes says.
+			 * Cut the spare to its old size. If truncate() fails too, the spare's file
+			 * is larger than reserve->bytes says.
 			 */
 			(void)reserve->disk->ops->truncate(reserve->disk, reserve->file,
 			                                   reserve->bytes);

@@ -161,8 +161,8 @@ static void log_stretch(struct log *log, size_t bytes)
 		return;
 	log->plain_to = to;
 	/*
-	 * If the cut fails too, the file has fewer zeros than log->ahead says, and later records
-	 * make the file grow.
+	 * If log_cut_ahead() fails too, the file has fewer zeros than log->ahead says, and later
+	 * records make the file grow.
 	 */
 	(void)log_cut_ahead(log);
 }

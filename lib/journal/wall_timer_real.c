@@ -61,8 +61,8 @@ static struct timespec wall_timer_real_time(uint64_t ns)
 }
 
 /*
- * Set the timerfd. Returns 0, or -ECANCELED if the wall clock was set since the last setting. The
- * timerfd is set even if the result is -ECANCELED.
+ * Set the timerfd. Returns 0, or -ECANCELED if the wall clock was set since the timerfd was last
+ * set. The timerfd is set even if the result is -ECANCELED.
  */
 static int wall_timer_real_arm(struct wall_timer_real *real, uint64_t due_ns)
 {

@@ -28,7 +28,7 @@
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
 /*
- * The offer to lead, a bit in the eventcount of a batch. If the bit is set, one of the batch's
+ * The offer to lead, a bit in the eventcount of a batch. If the offer is set, one of the batch's
  * callers may become the leader. The higher bits of the eventcount hold the number of the last
  * finished batch that used the eventcount.
  */
