@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements leases.h: chooses the next task, begins and ends leases, and checks workers'
- * answers. The caller of each function holds the journal's lock. The record of a delivery (TAKE)
- * only counts the task's attempts. The leader writes a TAKE after the delivery, with the next
- * change or some milliseconds later. No caller waits for the record of a delivery.
+ * Implements leases.h: chooses the next task, begins and ends leases, and checks workers' answers.
+ * The record of a delivery (TAKE) only counts the task's attempts. The leader writes a TAKE after
+ * the delivery, with the next change or some milliseconds later.
  */
 #include "journal/leases.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the two functions of state.h, which return the open batch of a journal and set its
- * timer. The caller of each function holds the journal's lock.
+ * timer.
  */
 #include "journal/state.h"
 

@@ -97,7 +97,6 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
-/* Encode a request as a command. */
 void request_encode(const struct client *client, const struct request *request,
                     struct bytes *bytes);
 

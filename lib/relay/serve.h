@@ -42,7 +42,6 @@ uint64_t serve_pass(struct serve *serve, uint64_t now_ns);
  */
 int serve_read(struct serve *serve, uint64_t now_ns);
 
-/* Close the bells' connection. */
 void serve_lose_bells(struct serve *serve, int why, uint64_t now_ns);
 
 /*
