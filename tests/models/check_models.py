@@ -196,13 +196,13 @@ def call(folder, *command):
 def search(folder, path, run):
     """Makes the search program by Spin, runs it, and returns its output."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
-    # A small search uses tcc. Its search program is slower than gcc's, but is ready before gcc has
-    # read the source. With NOCOMP the search stores states uncompressed. NOCOMP takes a fifth less
-    # time and a third more memory.
+    # tcc compiles the program of a small search. This program is slower than gcc's, but is ready
+    # before gcc has read the source. With NOCOMP the search stores states uncompressed. NOCOMP
+    # takes a fifth less time and a third more memory.
     large = (path.name, run.name) in LARGE
     compiler = ["gcc", "-O1"] if large else ["tcc", "-DNOCOMP"]
     call(folder, *compiler, "-w", "-DSAFETY", "-o", "pan", "pan.c")
-    # -w is the size of the hash table, as a power of two. It affects only the speed.
+    # The option -w, the logarithm of the size of the hash table, affects only the speed.
     return call(folder, "./pan", f"-m{DEPTH_MAX}", "-w21" if run.law else "-w24")
 
 

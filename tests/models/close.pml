@@ -6,25 +6,25 @@
  * The queue has two timers, and both are due. The closer closes the queue. The owner may be
  * anywhere in a pass. A worker loops over timerhub_wait(). A caller cancels or re-arms one of the
  * timers. Another caller, the armer, arms the first free slot at any time. The armer arms on
- * another queue. With -DLATE it arms on the closing queue, which the contract forbids. The armer
- * may be in the middle of timerhub_arm(). The values that timerhub_arm() reads from the queue do
- * not change.
+ * another queue. With -DLATE the armer arms on the closing queue, which the contract forbids. The
+ * armer may be in the middle of timerhub_arm(). The values that timerhub_arm() reads from the queue
+ * do not change.
  *
  * The closer's stores of "closing" and "gone" go through a store buffer. With -DINSIDE_NO_BARRIER
- * the worker's store of "inside" does too. All other stores in this model are locked instructions
- * or system calls, or no other thread reads the variable.
+ * the worker's store of "inside" goes through a store buffer too. All other stores in this model
+ * are locked instructions or system calls, or no other thread reads the variable.
  *
  * The model leaves out these parts:
  *
- * - The schedule. The owner reads every slot's pair, and expires each slot that is due.
- * - The inbox, the queue's eventfd, and the owner's sleep, except for the eventfd that wakes the
- *   owner (the bell).
- * - The record of a timer. A thread reads the timer's queue and the timer's pair in one step. In
- *   timer.pml, pair and record are read in separate steps.
- * - Repeated wakes. The closer in lib/ wakes the worker every millisecond until the worker has
- *   left. In the model one wake must suffice.
- * - timerhub_close(). It ends the owner first. After the owner's end, timerhub_close() races only
- *   with waiters, and the waiters get -ESHUTDOWN as in this model.
+ * - The schedule is left out. The owner reads every slot's pair, and expires each due slot.
+ * - The inbox, the queue's eventfd and the owner's sleep are left out. The eventfd that wakes the
+ *   owner (the bell) is modelled.
+ * - The record of a timer is left out. A thread reads the timer's queue and the timer's pair in one
+ *   step. timer.pml models the separate loads of pair and record.
+ * - The closer wakes the worker once, and this one wake must suffice. The closer in lib/ wakes the
+ *   worker every millisecond until the worker has left.
+ * - timerhub_close() is left out, because it ends the owner first. After the owner's end,
+ *   timerhub_close() races only with waiters, and the waiters get -ESHUTDOWN as in this model.
  *
  * Models:
  *   lib/hub/open_queue.c     timerhub_queue_close() queue_send_waiters_away() queue_drop_timers()
@@ -43,8 +43,7 @@
  *   untouched     no thread accesses the queue after the closer has freed it
  *   all_gone      after the close, no timer of the queue is live
  *   others_live   no timer of another queue is dropped
- *   none_kept     at rest, no expired timer of the queue holds a slot
- *                 All threads have come to rest when this is checked.
+ *   none_kept     when all threads rest, no expired timer of the queue holds a slot
  *   freed_once    no slot is freed twice
  *   closes        the close returns, and the worker's wait ends
  *
@@ -68,11 +67,11 @@
  *   bug VERDICT_EARLY     closes        waiter reads "closing" before the eventcount
  *   bug PASS_UNTOLD       closes        owner wakes closers, then numbers the pass
  *   bug GONE_UNSAID       untouched     -DLATE "gone" not set before the wait
- *                                       The closer does not set "gone" before it waits for the
- *                                       pass. An earlier version of lib/ had this fault.
+ *                                       The closer of an earlier version of lib/ did not set
+ *                                       "gone" before it waited for the pass.
  *   bug LATE_LEFT         none_kept     -DLATE late expiries stay in the outbox
- *                                       Expiries since the walk over the slots stay in the outbox.
- *                                       An earlier version of lib/ had this fault.
+ *                                       In an earlier version of lib/, expiries since the walk
+ *                                       over the slots stayed in the outbox.
  *   bug GONE_NO_BARRIER   untouched     -DLATE closer reads the pass before "gone" is visible
  *   bug GONE_AFTER_PASS   untouched     -DLATE closer sets "gone" after the wait
  *   bug LATE_BEFORE_PASS  none_kept     -DLATE late expiries dropped too soon
@@ -296,8 +295,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The phase to which the closer changes a pair. In the pair it is stored as FREE. It has a name of
- * its own, so that faults can be planted in the closer's changes only.
+ * The phase to which the closer changes a pair, which is stored as FREE. The name DROPPED lets
+ * faults be planted in the closer's changes only.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE

@@ -6,31 +6,32 @@
  * Two callers use two slots. The first caller makes two calls, and the second caller makes one.
  * Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may rest at any scheduled
  * slot, which means that it corrects the slot's schedule entry. With -DONE_SLOT there is only one
- * slot. Then the first caller makes three calls, and the second caller makes two calls without a
- * cancel. So a caller that is delayed before or after its push can meet a later claim of the slot.
+ * slot, the first caller makes three calls, and the second caller makes two calls without a cancel.
+ * With one slot, a caller that is delayed before or after its push can meet a later claim of the
+ * slot.
  *
  * Spin may stop scheduling a thread at any step, as if the thread were stopped for ever. The laws
  * are therefore checked in every reachable state, not only at the end. The model has no store
- * buffers. Every store of a caller is a locked instruction. The owner makes two stores that are not
- * locked. It empties a cell, and then changes the slot's pair by a locked instruction. It stores
- * the promise, which promise.pml models with buffers. A walk along filled cells is one step,
- * because a cell that was filled stays filled for that place. Before the walk a caller may be
+ * buffers. Every store of a caller is a locked instruction. Two stores of the owner are not locked.
+ * The first store empties a cell, and a locked change of the slot's pair follows it. The second
+ * store is the promise, which promise.pml models with buffers. A walk along filled cells is one
+ * step, because a cell that was filled stays filled for that place. Before the walk a caller may be
  * delayed, while other callers move the tail and the owner empties the cell. The confirmation of a
- * push is one step. That step is the successful change of the pair, or the load that finds no
- * change necessary.
+ * push is one step, which is the successful change of the pair or the load that finds no change
+ * necessary.
  *
  * The model leaves out these parts:
  *
- * - Time. Every deadline is in the future, so only a wake ends the owner's sleep.
- * - The record of wakes, which is in promise.pml.
- * - Lanes and batches. Each lane of the inbox is a ring like the ring in this model. The owner's
- *   second look reads all lanes.
- * - Separate loads of the halves of a pair, and slack. Both are in timer.pml.
+ * - Time does not pass. Every deadline is in the future, so only a wake ends the owner's sleep.
+ * - The record of wakes is left out, and promise.pml models it.
+ * - The inbox has one lane and no batches. In lib/ each lane is a ring like the ring in this model,
+ *   and the owner's second look at the inbox reads all lanes.
+ * - Slack, and separate loads of the halves of a pair, are left out. timer.pml models both.
  *
  * A slot has one entry in the inbox for each claim. A claim lasts until the owner looks at the
- * slot. After the owner's look another thread can claim. While a claim lasts, only an armer may
- * claim again, and only if the first claim is not confirmed. If an armer claims again, the first
- * claimant is delayed, and its push adds one more entry.
+ * slot. After the owner's look another thread can claim the slot. While a claim lasts, only an
+ * armer may claim again, and only if the first claim is not confirmed. If an armer claims again,
+ * the first claimant is delayed, and its push adds one more entry.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -53,9 +54,9 @@
  *   true
  *   true -DONE_SLOT
  *   bug CLAIM_TRUSTED        never_late    arm trusts the claim of an earlier timer
- *                                          Arm does not push if the earlier timer of the slot has
- *                                          claimed a push (trap 3). An earlier version of lib/ had
- *                                          this fault.
+ *                                          In an earlier version of lib/, an arm did not push if
+ *                                          the earlier timer of the slot had claimed a push
+ *                                          (trap 3).
  *   bug FLAG_OUTSIDE_PAIR    never_late    "in the inbox" is no flag of the pair (trap 3)
  *   bug PUSHED_FIRST         never_late    the claim also sets PUSHED
  *   bug LOOK_UNCOUNTED       never_late    -DONE_SLOT look does not change the counter
@@ -202,7 +203,9 @@ inline check_late()
 
 inline cell_init(i)
 {
-	/* The cells of the places before the tail have been filled and emptied once. */
+	/*
+	 * At the begin, the cells of the places before the tail have been filled and emptied once.
+	 */
 	cell[i] = (i < tail -> EMPTY(CELLS) : EMPTY(0))
 }
 

@@ -97,7 +97,7 @@
 #endif
 
 byte head, tail;
-bool compacting; /* the owner is compacting the outbox; in lib/ a bit of the tail */
+bool compacting; /* the owner is compacting the outbox; lib/ has a bit of the tail for this */
 /* value that the tail will have when the owner has put the removed handles back; else 0 */
 byte put_back;
 bool signalled;
@@ -357,8 +357,8 @@ unrung:
 
 /*
  * Models the second look of queue_clear() at the outbox, inside an atomic step. The look reads head
- * and tail in one step. In lib/ they are two loads, but with an older head the outbox would only
- * seem less empty.
+ * and tail in one step. lib/ loads head and tail one after the other, but with an older head the
+ * outbox only seems less empty.
  */
 inline look()
 {
@@ -371,7 +371,7 @@ inline look()
 #endif
 }
 
-/* A call that found the queue empty ends here. Check the law fd_tells. */
+/* Checks the law fd_tells at the end of a call that found the queue empty. */
 inline check_fd()
 {
 	fd_tells = (fd == 0 || told[me]);
@@ -494,7 +494,7 @@ settling:
 	stopping = stopped;
 	atomic {
 		if
-		/* in lib/ queue_block() sleeps for a short time */
+		/* in lib/ queue_block() sleeps for a short time before it tries again */
 		:: stopping && !EXHAUSTED -> goto waiting
 		:: stopping && EXHAUSTED ->
 			handed_out = (head >= stop_tail);

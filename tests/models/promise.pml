@@ -10,8 +10,8 @@
  * Each thread's stores go through a store buffer, in order (TSO). A seq_cst store and a system call
  * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. inbox.pml
  * models the inbox completely. The owner's first sleep may end without a reason, as a signal ends a
- * sleep (EINTR). With -DGATHERS the owner coalesces a burst of timers, and does not spin. The model
- * has no system calls that are refused.
+ * sleep (EINTR). With -DGATHERS the owner coalesces a burst of timers, and does not spin. No system
+ * call of the model is refused.
  *
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
@@ -61,7 +61,7 @@
 /* The clock stops at this time, so a later deadline stays in the future. */
 #define LAST 2
 /*
- * The owner wakes earlier than due by SPIN, and spins until the deadline. In lib/ this is
+ * The owner wakes SPIN before the next deadline, and spins until the deadline. SPIN stands for
  * timerhub_config.spin_ns.
  */
 #ifdef GATHERS
@@ -165,9 +165,9 @@ end:
 }
 
 /*
- * The caller's call returns. Reset the values that are not needed any more, so that equal states
- * become one. If the owner has seen the entry, the timer's deadline is such a value. leave() is
- * called inside an atomic step.
+ * The caller's call returns. leave() resets the values that are not needed any more, so that equal
+ * states become one. If the owner has seen the entry, the timer's deadline is no longer needed
+ * either. leave() is called inside an atomic step.
  */
 inline leave()
 {
@@ -412,9 +412,9 @@ init {
 		filed[2] = 2;
 		/*
 		 * The two callers are alike, except that the owner takes the first caller's entry
-		 * first. So three combinations of deadlines suffice. The interesting case is that
-		 * the owner misses the entry with the earlier deadline, and sees the entry with the
-		 * later deadline.
+		 * first. Three of the four combinations of their deadlines therefore suffice. The
+		 * interesting case is that the owner misses the entry with the earlier deadline,
+		 * and sees the entry with the later deadline.
 		 */
 		if
 		:: deadline[0] = 1; deadline[1] = 1

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications. They decide which relay polls when a task is due, and which
- * relays a put wakes.
+ * A model of the relays' notifications, which decide which relay polls when a task is due, and
+ * which relays a put wakes.
  *
  * The model has relays, two producers, and a Redis server that runs one script after another. At
- * most one fault happens. A relay dies, and its connection is closed or stays half-open. A relay
- * leaves. A relay's subscriptions are cut. Or all keys in Redis are deleted. Each relay has two
+ * most one of four faults happens: a relay dies, and its connection is closed or stays half-open; a
+ * relay leaves; a relay's subscriptions are cut; all keys in Redis are deleted. Each relay has two
  * connections. A poll, its answer and the wake-up messages may be on their way for any number of
  * steps. Messages of different connections may overtake each other. The clock of Redis advances
- * when no message is on its way and no relay is due to poll. So the model shows the effect of the
- * order of steps, and not of their duration. The model leaves out a clock that is set, leases, and
- * a second death.
+ * when no message is on its way and no relay is due to poll. The model therefore shows the effect
+ * of the order of steps, and not of their duration. The model leaves out a clock that is set,
+ * leases, and a second death.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -51,7 +51,7 @@
 /* The clock of Redis stops at this time. */
 #define LAST 5
 #define NEVER 15
-#define COMMON 3 /* in place of a rank, in a message on the channel common to all relays */
+#define COMMON 3 /* replaces the rank in a message on the channel common to all relays */
 
 /* The states of a relay: no poll in progress, two states of a poll, and dead or left. */
 #define IDLE 0
@@ -250,7 +250,7 @@ proctype relay(byte me)
 end:
 	do
 	:: d_step {
-		/* Redis confirms the relay's subscriptions. The relay then polls at once. */
+		/* Redis confirms the relay's subscriptions, and the relay polls at once. */
 		!hears[me] && stage[me] != GONE ->
 			hears[me] = true;
 #if !defined(LOOK_FIRST) && !defined(NO_LOOK_AFTER_CUT)

@@ -10,27 +10,28 @@
  * pair compares both halves.
  *
  * With -DINTERVAL=n both timers are periodic. With -DNO_ARMER the slot has only one timer. With
- * -DREARMERS there are two changers and one consumer, and a changer only re-arms. So the claim of a
- * push can last while the timer expires and is re-armed again. With -DNO_REARM a changer only
- * cancels. With -DKEPT=3 both timers are kept. With -DKEPT=2 only the second timer is kept. With
- * -DBACK the clock is set back once. With -DTO_NEVER a re-arm may set the deadline NEVER. With
- * -DSLACK the first timer has a slack of 2, and the second timer has a slack of 1 or none.
+ * -DREARMERS there are two changers and one consumer, and a changer only re-arms. With two
+ * changers, the claim of a push can last while the timer expires and is re-armed again. With
+ * -DNO_REARM a changer only cancels. With -DKEPT=3 both timers are kept. With -DKEPT=2 only the
+ * second timer is kept. With -DBACK the clock is set back once. With -DTO_NEVER a re-arm may set
+ * the deadline NEVER. With -DSLACK the first timer has a slack of 2, and the second timer has a
+ * slack of 1 or none.
  *
  * The model leaves out these parts:
  *
- * - The inbox and the flag PUSHED, which are in inbox.pml. Here the inbox is only a count of
- *   entries, and a thread that claims a push always pushes.
- * - Wakes of the owner, which are in promise.pml. Here the owner may rest whenever another thread
- *   works.
- * - The outbox's cells and the notifier, which are in notifier.pml.
- * - A timer whose queue is closed, which is in close.pml.
- * - timer_move(). It makes the same change as one turn of the loop in timer_rearm().
+ * - The flag PUSHED is left out, and the inbox is only a count of entries. A thread that claims a
+ *   push always pushes. inbox.pml models the inbox and the flag.
+ * - Wakes of the owner are left out, and promise.pml models them. In timer.pml the owner may rest
+ *   whenever another thread works.
+ * - The outbox's cells and the notifier are left out, and notifier.pml models them.
+ * - A timer whose queue is closed is left out, and close.pml models it.
+ * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
  * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery
- * of a periodic timer needs the counter. The consumer may load a state and the deadline of a later
- * pair, and read its clock before the later pair is due. If the owner has looked at the slot in
- * between, the counter differs and the change fails. If the owner has not looked, a push is still
- * claimed, so the owner will look.
+ * of a periodic timer needs this counter, because its consumer may load the state of one pair and
+ * the deadline of a later pair, and read the clock before the later pair is due. If the owner has
+ * looked at the slot between the two pairs, the counters differ and the consumer's change fails. If
+ * the owner has not looked, a push is still claimed, so the owner will look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -238,8 +239,8 @@
 #endif
 
 /*
- * SAME is the comparison that a compare-and-swap of the pair makes. Planted faults compare only the
- * state.
+ * SAME is the comparison that a compare-and-swap of the pair makes. SAME_STATE, which some planted
+ * faults use instead, compares only the state.
  */
 #define SAME (state == s && deadline == d)
 #define SAME_STATE (state == s)
@@ -516,8 +517,8 @@ inline unschedule()
 
 /*
  * Finish a snapshot of the pair, whose first load of the state is in `s`. Without slack both halves
- * are loaded in one step. That is sound, because only the owner can bring back an earlier state. So
- * the pair existed when the deadline was loaded.
+ * are loaded in one step. Only the owner can bring back an earlier state, so a pair whose state did
+ * not change existed when its deadline was loaded. One step is therefore enough.
  */
 inline snapshot()
 {
