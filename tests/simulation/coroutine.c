@@ -18,8 +18,8 @@
 /*
  * Newer compilers detect uses of a stack frame after return. For this check AddressSanitizer
  * allocates a second stack for each coroutine. If a coroutine never ends, its second stack is never
- * freed. After some thousands of seeds the kernel would then refuse a fork(). The check is
- * therefore off.
+ * freed, and after some thousands of seeds the kernel would refuse a fork(). The option below
+ * therefore switches the check off.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

@@ -304,8 +304,8 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 }
 
 /*
- * Simulates ppoll(2) for the owner. The first descriptor is the owner's eventfd. The second is the
- * timerfd, or negative if there is none.
+ * Simulates ppoll(2) for the owner. The first descriptor is the owner's eventfd. The second
+ * descriptor is the timerfd, or negative if there is no timerfd.
  */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)

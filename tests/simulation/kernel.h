@@ -29,13 +29,16 @@ struct wiped {
 
 struct kernel {
 	struct dice dice;
-	/* One wait in `fail_one_in` waits returns EINTR or returns early. If 0, no wait does. */
+	/*
+	 * One wait in `fail_one_in` waits returns EINTR or returns early. If fail_one_in is 0, no
+	 * wait does so.
+	 */
 	uint32_t fail_one_in;
-	/* of this number of frequent calls, one is refused; 0: none is */
+	/* one in this number of frequent calls is refused; 0: none is refused */
 	uint32_t refuse_one_in;
 	/*
-	 * Number of requests for memory, descriptors or threads until one request fails. If 0, no
-	 * request fails.
+	 * Number of requests for memory, descriptors or threads until one request fails. If
+	 * refuse_after is 0, no request fails.
 	 */
 	unsigned refuse_after;
 	bool ring_refused; /* true if the simulated kernel refuses to create an io_uring */
@@ -50,13 +53,13 @@ struct kernel {
 	uint64_t owner_latest_ns;
 	/* the owner's reading of the clock when the owner began to spin */
 	uint64_t owner_spin_ns;
-	/* the owner's `relaxes` at its last reading of the clock */
+	/* number of the owner's pauses (`relaxes`) at its last reading of the clock */
 	uint64_t owner_relaxes;
 	uint64_t spin_max_ns; /* the longest time that the owner may spin */
 	/* random numbers for the lateness of the owner's sleeps */
 	struct dice late_dice;
 	uint64_t late_ns; /* lateness of most of the owner's sleeps; 0: none is late */
-	/* end of the owner's sleep, by the hub's clock as the sleep began */
+	/* end of the owner's sleep, computed from the hub's clock when the sleep began */
 	uint64_t owner_until_ns;
 	/* memory that a forked child must find zeroed (MADV_WIPEONFORK) */
 	struct wiped wiped_on_fork;
@@ -70,8 +73,8 @@ extern struct kernel kernel;
 void kernel_begin(struct dice dice);
 
 /*
- * Returns whether the current request for memory, a descriptor or a thread must fail. Counts
- * refuse_after down.
+ * Returns whether the current request for memory, a descriptor or a thread must fail. Each call
+ * decrements refuse_after.
  */
 bool kernel_refuses(void);
 /* Returns whether the current wait must end early, as by a signal. */
@@ -89,7 +92,7 @@ bool kernel_denies(void);
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 
 /*
- * The child of a fork() calls this function first. It zeroes the memory that the library marked
+ * The child of a fork() calls this function first, which zeroes the memory that the library marked
  * with MADV_WIPEONFORK.
  */
 void kernel_forked(void);
@@ -97,8 +100,9 @@ void kernel_forked(void);
 /* Returns the present time on the clock of a hub with an owner thread. */
 uint64_t kernel_clock_ns(void);
 /*
- * Set the hub's clock to `now_ns`. If it is the wall clock, a timerfd that asked for it is
- * signalled. If it is CLOCK_BOOTTIME, the new time means that the machine was suspended.
+ * Set the hub's clock to `now_ns`. If the hub's clock is the wall clock, a timerfd with
+ * TFD_TIMER_CANCEL_ON_SET is signalled. If the hub's clock is CLOCK_BOOTTIME, the new time means
+ * that the machine was suspended.
  */
 void kernel_set_clock(uint64_t now_ns);
 
@@ -130,7 +134,7 @@ void kernel_read(int fd);
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
 
-/* The descriptor `fd` was signalled. If the ring polls it, post a completion. */
+/* Called when the descriptor `fd` was signalled. If the ring polls `fd`, posts a completion. */
 void ring_notice(int fd);
 /* Begin a run without a ring, and remove the ring of an earlier run. */
 void ring_begin(void);

@@ -182,7 +182,7 @@ static bool acyclic(const struct relation *relation)
 static struct execution {
 	/* for each event that reads: the write that it reads from */
 	unsigned from[EVENTS_MAX];
-	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values */
+	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values that each event reads and writes */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
 	/* writes to each place in modification order, the initial value first */
 	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES];
@@ -317,8 +317,8 @@ static bool sc_consistent(const struct relation *hb)
 }
 
 /*
- * Returns whether memory_models.c can make this execution. There, each store comes after all stores
- * that were made before it in the modification order.
+ * Returns whether memory_models.c can make this execution. In memory_models.c the modification
+ * order of a word is the order in which its stores are made.
  */
 static bool modelled(void)
 {
@@ -356,7 +356,7 @@ static bool tso_consistent(void)
 			                 test.events[i].thread != 0 && !event_is_sc(i);
 			bool locked = test.events[j].kind == SWAP || test.events[j].kind == PAIR;
 
-			/* a locked instruction that fails counts too */
+			/* a compare-and-swap that fails is a locked instruction too */
 			if (related(&run.sb, i, j) && (!overtaken || locked))
 				relate(&order, i, j);
 			if (related(&run.sb, i, j) && same_place(i, j))
@@ -575,8 +575,8 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * Let a thread outside the program make seq_cst loads of a word of its own. These loads make
- * seq_cst_order.c forget accesses of the program. They can order only seq_cst accesses.
+ * Let a thread outside the program make seq_cst loads of a word of its own. The loads make
+ * seq_cst_order.c forget accesses of the program, and can order only seq_cst accesses.
  */
 static void make_forget(struct dice *dice)
 {
@@ -606,7 +606,7 @@ static uint64_t run_once(struct dice *dice)
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
 	 * When this number of events is left, the run makes seq_cst_order.c forget. In three runs
-	 * of four the number is never reached.
+	 * of four the number is larger than the number of events, so nothing is forgotten.
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;

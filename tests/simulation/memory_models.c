@@ -5,9 +5,10 @@
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
  * thread has a vector clock, its view. The thread's own entry in its view, its epoch, counts its
- * releases. A store remembers an epoch for each thread: the epoch in which the thread first read or
- * wrote this store or a later store. If a thread's view contains one of these epochs, the thread
- * may read no older store. This rule covers happens-before and all four forms of coherence.
+ * releases. A store remembers, for each thread, the epoch in which the thread first read or wrote
+ * this store or a later store. If a thread's view contains a remembered epoch of a store, the
+ * thread may read no older store. The rule of the remembered epochs covers happens-before and all
+ * four forms of coherence.
  */
 #include "memory_models.h"
 
@@ -260,10 +261,10 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Fail if C11 allows the new store to come before the last store in the modification order. The new
- * store would then be lost, which the simulated memory does not model. The library makes such
- * stores only with seq_cst, or in the files that races.c lists. A read-modify-write must come
- * directly after the store that it has read, so the check passes over read-modify-writes.
+ * Fail if C11 allows the new store to come before the last store in the modification order. If so,
+ * the new store would be lost, which the simulated memory does not model. The library makes stores
+ * that may be lost only with seq_cst, or in the files that races.c lists. A read-modify-write must
+ * come directly after the store that it has read, so the check passes over read-modify-writes.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -497,7 +498,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* Change both words of a pair in one step. Both new stores carry the same view. */
+/* Change both words of a pair in one step. The new stores of both words carry the same view. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {

@@ -25,8 +25,8 @@
 enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };
 
 /*
- * The known part of each thread's past. Of thread i, all accesses up to and including the epoch
- * epochs[i] are known.
+ * A view, which is the known part of each thread's past. All accesses of thread i up to and
+ * including the epoch epochs[i] are known.
  */
 struct memory_view {
 	int32_t epochs[MEMORY_THREADS];
@@ -39,9 +39,9 @@ struct memory {
 	 */
 	bool peeking;
 	struct dice dice;
-	/* of this number of loads that may return an older store, one does */
+	/* one in this number of loads that may return an older store does so */
 	uint32_t stale_one_in;
-	/* of this number of accesses in mode tso, one writes a buffered store to memory */
+	/* in mode tso, one in this number of accesses writes a buffered store to memory */
 	uint32_t drain_one_in;
 };
 
@@ -76,7 +76,10 @@ static inline bool view_has(const struct memory_view *view, const int32_t *epoch
 /* Begin a run in this mode, in which no atomic word is known yet. */
 void memory_begin(enum memory_mode mode, struct dice dice);
 
-/* With true, begin the accesses of a check, which are not simulated. With false, end them. */
+/*
+ * With true, begin the accesses of a check, which are not simulated. With false, end the accesses
+ * of the check.
+ */
 void memory_peek(bool peek);
 
 /* Record that the current actor has created this thread, or has seen its end. */
@@ -85,8 +88,8 @@ void memory_join(unsigned thread);
 
 /*
  * memory_publish() releases to `view`, memory_acquire() acquires from `view`, and memory_lock()
- * does both, as the holder of a lock does. Each of the three functions first writes the actor's
- * buffered stores to memory.
+ * does both, as the holder of a lock does. memory_publish(), memory_acquire() and memory_lock()
+ * first write the actor's buffered stores to memory.
  */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);

@@ -3,8 +3,7 @@
  * The operations that the workers of a run do. Each operation makes one call of the library, and
  * informs the oracle before and after the call. Each operation has a number. The seed and the
  * number decide which worker makes which call. An operation chooses its timer and its queue among
- * those that exist when it runs. If some operations of a run are left out, the run is therefore
- * still valid.
+ * those that exist when it runs, so a run without some of its operations is still valid.
  */
 #include "world.h"
 
@@ -27,13 +26,14 @@
 #define FORK_ONE_IN 16384
 /*
  * Largest number of queues that one run closes. The hub frees a closed queue after 64 later closes
- * or refused opens. A run makes fewer, because a late call may use a closed queue at any time.
+ * or refused opens. A run closes fewer queues than that, because a late call may use a closed queue
+ * at any time.
  */
 #define CLOSES_MAX 24
 /* data of each timer that was armed on a closing queue, and that the oracle does not know */
 #define LATE_DATA UINT64_MAX
 #define EVENTS_MAX 40
-/* If the clock is later than this, it is not set forward. */
+/* If the clock is later than this time, no operation sets the clock forward. */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
 /* The random numbers of operation n are seeded with the run's seed and OPERATION_SALT + n. */
 #define OPERATION_SALT UINT64_C(0x100)
@@ -42,7 +42,7 @@
 
 /*
  * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`, or a nanosecond
- * before or after it. From 2^16 on these are the widths of the wheel's buckets.
+ * before or after it. The powers from 2^16 on are the widths of the wheel's buckets.
  */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 {
@@ -53,7 +53,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* Returns a random deadline. Most of the deadlines are ones that the library permits. */
+/* Returns a random deadline. The library permits most of the returned deadlines. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -124,7 +124,7 @@ static struct life *random_life(struct dice *dice)
 	if (oracle.lives_count == 0)
 		return NULL;
 	/*
-	 * With FOCUS_STOP, choose mostly the newest timer. So the run re-arms one timer again and
+	 * With FOCUS_STOP, choose mostly the newest timer. The run then re-arms one timer again and
 	 * again, while the expiries of other timers stay in the outbox.
 	 */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
@@ -242,9 +242,9 @@ static void operation_arm(struct worker *worker)
 }
 
 /*
- * Arm a timer on a queue that is being closed. The contract forbids this call, since the closer
- * does not wait for it. The library may refuse or drop the timer, or deliver it to a later queue,
- * but must not touch freed memory.
+ * Arm a timer on a queue that is being closed. The contract forbids an arm on a closing queue,
+ * because the closer does not wait for the arm. The library may refuse or drop the timer, or
+ * deliver it to a later queue, but must not touch freed memory.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -781,7 +781,7 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 
 /*
  * Returns whether a wait returned -ESHUTDOWN because the queue was stopped, and not because the
- * queue was closed. If so, the wait has found the queue empty.
+ * queue was closed. A wait on a stopped queue has found the queue empty.
  */
 static bool stopped(int index, const struct taking *taking)
 {

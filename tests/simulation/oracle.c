@@ -287,7 +287,7 @@ void oracle_arm_end(struct life *life, int result, uint64_t later_ns)
 	}
 	write = life_find_write(life, life->arm_begin);
 	if (!write)
-		return; /* another caller has re-armed the timer, or it was delivered */
+		return; /* another caller has re-armed the timer, or a consumer has delivered it */
 	write->end = oracle_stamp();
 	if (write->first_ns != NEVER)
 		write->last_ns = write->first_ns + later_ns;
@@ -369,7 +369,7 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 /*
  * The delivered deadline did not come from the write that the oracle had assumed. Search for
  * another write that explains the deadline and that did not end before the re-arm began. Returns
- * false if there is none.
+ * false if no other write explains the deadline.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -472,8 +472,9 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 		     life_number(life));
 	life->ahead_count = 0;
 	/*
-	 * A consumer may have found the timer's expiry too early, because the clock was set back.
-	 * If the consumer is about to inform the owner, it does not know about the re-arm.
+	 * A consumer may have found the timer's expiry too early, because the clock was set back. A
+	 * consumer that is about to inform the owner of the early expiry does not know about the
+	 * re-arm.
 	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
@@ -674,9 +675,9 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The call that makes the write is in progress. It may have added its delay to any clock
-	 * reading up to the present. In the simulation a periodic timer always has absolute
-	 * deadlines.
+	 * While the call that makes the write is in progress, the call may have added its delay to
+	 * any clock reading up to the present. In the simulation a periodic timer always has
+	 * absolute deadlines.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -746,8 +747,8 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 }
 
 /*
- * Returns the number of the timer's periods that are due at `now_ns`, if the first of them is due
- * at `first_ns`. Returns at least 1.
+ * Returns the number of the timer's periods that are due at `now_ns`, at least 1, if the first of
+ * them is due at `first_ns`.
  */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
@@ -866,7 +867,9 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 			if (other->begin == begin || other->closed != STAMP_NONE) {
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
-				/* Another consumer may have taken the expiry of `other`. */
+				/*
+				 * Another consumer may have taken the expiry of the write `other`.
+				 */
 				other->closed = oracle_stamp();
 				i++;
 			} else if (other->end < taking->begin) {

@@ -44,7 +44,7 @@ struct write {
 	uint64_t first_ns, last_ns;
 	unsigned thread; /* the calling thread, and that thread's epoch when the call began */
 	int32_t epoch;
-	/* of a kept timer: an overlapping delivery may have ended the write */
+	/* the timer is kept, and a delivery that overlapped the call may have ended the write */
 	bool maybe;
 	/* stamps of the call's begin and return; during the call, end is STAMP_NONE */
 	uint64_t begin, end;
@@ -85,26 +85,26 @@ struct life {
 	/* the timer was dropped during a call on it that may still use the slot */
 	bool lingers;
 	/*
-	 * True if the timer was re-armed when it was due, or if the clock was set back. Then the
-	 * timer's event may come at its older position in the queue.
+	 * True if the timer was re-armed when it was due, or if the clock was set back. In both
+	 * cases the timer's event may come at its older position in the queue.
 	 */
 	bool loose;
 	/* stamp at which the timer may have been due by a clock later set back; or 0 */
 	uint64_t was_due;
-	bool silent;                 /* no callback of the timer may run */
+	bool silent;                 /* no callback of the timer may run any more */
 	uint64_t settled_ns;         /* time when the last call on the timer returned */
 	uint64_t armed;              /* stamp at which the arming call returned */
 	uint64_t end_begin, end_end; /* stamps of the call that ended the timer */
 	uint64_t missed; /* stamp at which a call first returned -ENOENT; or STAMP_NONE */
 	/* stamps of the write whose deadline was delivered */
 	uint64_t matched_begin, matched_end;
-	uint64_t matched_ns; /* the delivered deadline */
+	uint64_t matched_ns; /* the last delivered deadline */
 	struct ahead ahead[AHEAD_MAX];
 	unsigned ahead_count;
-	bool ahead_lost;         /* the oracle does not know which deadline comes next */
+	bool ahead_lost;         /* the next deadline to be delivered is not known */
 	uint64_t taken;          /* of a periodic or kept timer: stamp of the last delivery */
 	struct plain data;       /* the timer's data points at this member */
-	struct memory_view view; /* view of the lock by which a program would guard the handle */
+	struct memory_view view; /* view of the lock that guards the handle in a program */
 	/* the actor that armed the timer; it has the handle before the arm returns */
 	const struct actor *armer;
 	/* the arm or a delivery has given out the handle, so all actors may have it */
@@ -194,19 +194,19 @@ uint64_t oracle_stamp(void);
 bool oracle_full(void);
 
 /*
- * A call that arms a timer begins. `first_ns` is the timer's smallest possible deadline. The array
- * must have room for another timer, see oracle_full().
+ * Informs the oracle that a call that arms a timer begins. `first_ns` is the timer's smallest
+ * possible deadline. The array must have room for another timer, see oracle_full().
  */
 struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, uint64_t first_ns);
 /*
- * A call that arms a timer returns. The deadline may be up to `later_ns` later than `first_ns` of
- * oracle_arm_begin(). If the deadline was absolute, `later_ns` is 0.
+ * Informs the oracle that a call that arms a timer returns. The deadline may be up to `later_ns`
+ * later than `first_ns` of oracle_arm_begin(). If the deadline was absolute, `later_ns` is 0.
  */
 void oracle_arm_end(struct life *life, int result, uint64_t later_ns);
 
 /*
- * A re-arm, cancel or query of a timer begins. The timer may have ended. If the handle is of no
- * timer, `life` is NULL.
+ * Informs the oracle that a re-arm, cancel or query of a timer begins. The timer may already have
+ * ended. If the handle is of no timer, `life` is NULL.
  */
 void oracle_call_begin(struct life *life);
 struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
@@ -219,32 +219,38 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,
                           uint64_t remaining_ns);
 
-/* A call of timerhub_each() begins, shows a timer, and returns. */
+/* Inform the oracle that a call of timerhub_each() begins, shows a timer, and returns. */
 void oracle_walk_begin(struct walk *walk);
 void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_t interval_ns);
 void oracle_walk_end(const struct walk *walk);
 
 /* Returns whether the current actor may already have this timer's handle. */
 bool oracle_knows(const struct life *life);
-/* A call on the timer has returned, and no callback of the timer runs or will run. */
+/*
+ * Informs the oracle that a call on the timer has returned, after which no callback of the timer
+ * may run.
+ */
 void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
 void oracle_taken(const struct taking *taking, const struct timerhub_event *event);
 /*
- * A wait reports that its queue is stopped and empty. Fail if a timer that was due before the wait
- * began must still be in the queue.
+ * Informs the oracle that a wait has reported a stopped and empty queue. Fails if a timer that was
+ * due before the wait began must still be in the queue.
  */
 void oracle_shut_down(const struct taking *taking);
-/* A call that takes events returns. If `empty`, the call found no more events in the queue. */
+/*
+ * Informs the oracle that a call that takes events returns. If `empty`, the call found no more
+ * events in the queue.
+ */
 void oracle_take_end(struct taking *taking, bool empty);
-/* Returns whether the mover, see struct oracle, sleeps because no work is left. */
+/* Returns whether the actor that expires timers (the mover) sleeps because no work is left. */
 bool oracle_mover_sleeps(void);
 
 /* Returns whether a consumer may hold events of this queue. */
 bool oracle_taking(unsigned queue);
 
-/* A call that closes a queue begins. Returns its stamp. */
+/* Informs the oracle that a call that closes a queue begins. Returns the stamp of this begin. */
 uint64_t oracle_drop_begin(unsigned queue);
 void oracle_drop_end(unsigned queue, uint64_t begin);
 
@@ -256,12 +262,12 @@ void oracle_drop_end(unsigned queue, uint64_t begin);
 unsigned oracle_quiet(void);
 
 /*
- * Returns the earliest deadline in the future, in virtual time. Returns NEVER if no timer has such
- * a deadline.
+ * Returns the earliest deadline in the future, in virtual time. Returns NEVER if no timer has a
+ * deadline in the future.
  */
 uint64_t oracle_next_ns(void);
 
-/* The hub's clock was set. Its old value was `before_ns`. */
+/* Informs the oracle that the hub's clock was set. `before_ns` is the clock's old value. */
 void oracle_clock_set(uint64_t before_ns);
 
 /*

@@ -97,7 +97,7 @@ bool plain_is_freed(const volatile void *address)
 
 /*
  * Returns the file and line of the instruction before `pc`. If addr2line(1) cannot be run, returns
- * the number to give to it.
+ * the address as addr2line expects it.
  */
 static const char *pc_text(uint32_t pc, char text[PC_TEXT_BYTES])
 {

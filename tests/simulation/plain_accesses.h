@@ -15,7 +15,10 @@
 #define PLAIN_BYTES ((size_t)4 << 20)
 #define PLAIN_PAGE_BYTES ((size_t)4096)
 
-/* The memory whose accesses are checked. The simulated kernel allocates only from this array. */
+/*
+ * The memory whose accesses are checked. The simulated kernel allocates only from the array
+ * plain_memory.
+ */
 extern char plain_memory[PLAIN_BYTES];
 
 /* Begin a run, and forget all accesses of the last run. */

@@ -20,8 +20,8 @@ struct accesses {
 };
 
 /*
- * Fail if one of these accesses does not happen before the current actor's access. The message
- * names the places of both accesses.
+ * Fail if one of the recorded accesses does not happen before the current actor's access. The
+ * message names the places of both accesses.
  */
 void accesses_check(const struct accesses *accesses, const char *what, struct source_line place);
 void accesses_note(struct accesses *accesses, struct source_line place);

@@ -27,8 +27,8 @@
 extern struct source_line simulation_line;
 
 /*
- * Number of steps that the current actor may take before another actor runs. Defined in
- * scheduler.c.
+ * Number of steps that the current actor may take before another actor runs. scheduler.c defines
+ * this variable.
  */
 extern int simulation_steps_left;
 void simulation_switch(void);
@@ -36,8 +36,8 @@ void simulation_switch(void);
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
 
 /*
- * True if atomic accesses use the machine's memory directly. In mode sc without a weakened access,
- * they do.
+ * True if atomic accesses use the machine's memory directly, as in mode sc without a weakened
+ * access.
  */
 extern bool simulation_direct;
 

@@ -64,7 +64,7 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 	if (kernel_refuses())
 		return -ENOMEM;
 	if ((flags & IORING_SETUP_DEFER_TASKRUN) != 0 && dice_one_in(&kernel.dice, 4))
-		return -EINVAL; /* as a kernel older than 6.1 does */
+		return -EINVAL; /* a kernel older than 6.1 refuses this flag */
 	if (ring.open)
 		report_failure("there is a ring already");
 	ring_begin();

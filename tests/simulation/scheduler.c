@@ -98,7 +98,7 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* No actor can run. Let virtual time pass until an actor can run. */
+/* Called when no actor can run. Let virtual time pass until an actor can run. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();

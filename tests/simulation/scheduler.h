@@ -54,11 +54,11 @@ struct scheduler {
 	uint64_t next_ns;  /* no blocked actor continues without a wake before this time */
 	uint64_t switches; /* number of choices of the next actor */
 	uint64_t changes;  /* number of choices that switched to another actor */
-	unsigned held;     /* while not 0, no other actor runs */
+	unsigned held;     /* while `held` is not 0, no other actor runs */
 	int steps_kept;    /* value of simulation_steps_left when the hold began */
 	/* largest number of steps that an actor usually runs without a switch */
 	uint32_t length_mask;
-	uint32_t stall_one_in; /* of this number of switches, one stalls the actor; 0: none */
+	uint32_t stall_one_in; /* one in this number of switches stalls the actor; 0: none does */
 	unsigned stall_bits;   /* log2 of the longest stall */
 	unsigned drift_bits;   /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;

@@ -6,8 +6,8 @@
  *
  * - The same thread makes e after g.
  * - e accesses the same word as g, and comes after g in the word's order or happens after g.
- * - After g, g's thread accesses another word. That access happens before an access by e's thread
- *   to a word other than e's.
+ * - After g, g's thread accesses another word, and this access happens before an access by e's
+ *   thread to a word other than e's.
  */
 #include "seq_cst_order.h"
 
@@ -23,14 +23,14 @@ static struct event {
 	bool store;
 	unsigned thread;
 	int32_t epoch; /* epoch of the event's thread when it made the event */
-	int32_t left;  /* epoch in which the thread next accessed another word; or LEFT_NEVER */
+	int32_t left;  /* epoch of the thread's next access to another word; or LEFT_NEVER */
 } events[SC_EVENTS];
 /* for each known event: a bit for each known event that precedes it in psc */
 static uint32_t befores[SC_EVENTS];
 /* number of events so far; event n is events[n % SC_EVENTS] */
 static unsigned events_made;
 
-/* Events that preceded a forgotten event. They count as preceding every later event. */
+/* Events that preceded a forgotten event, and therefore count as preceding every later event. */
 static uint32_t always;
 
 /*
@@ -145,8 +145,8 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 	uint32_t missed = events_missed(word, number);
 
 	/*
-	 * The load would replace the oldest event, which then counts as preceding all later events.
-	 * So the load must not miss the oldest event.
+	 * The load must not miss the oldest event, because the load replaces the oldest event,
+	 * which then counts as preceding all later events.
 	 */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;

@@ -11,7 +11,7 @@
 
 #include "memory_models.h"
 
-/* Number of seq_cst accesses that are remembered. Each has a bit in a uint32_t. */
+/* Number of seq_cst accesses that are remembered, each by a bit in a uint32_t. */
 #define SC_EVENTS 32
 
 /* The known seq_cst stores of one atomic word. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defines the functions that code compiled with -fsanitize=thread calls at each plain access. One
- * file of a program includes this header. Before the include the file defines two macros, which
- * each function uses for its access:
+ * Defines the functions that code compiled with -fsanitize=thread calls at each plain access.
+ * Exactly one file of a program includes tsan_calls.h. Before the include this file defines two
+ * macros, which each function uses for its access:
  *
  * TSAN_ACCESS(address, bytes, write) an access of any size, at any address TSAN_ALIGNED(address,
  * bytes, write) an access at a multiple of its size: 1, 2, 4, 8 or 16

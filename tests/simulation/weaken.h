@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Stands for a memory order. With WEAKEN_LOAD, a read-modify-write that does not change the value
- * becomes a seq_cst load.
+ * WEAKEN_LOAD stands for a memory order. With it, a read-modify-write that does not change the
+ * value becomes a seq_cst load.
  */
 #define WEAKEN_LOAD 100
 
@@ -35,10 +35,10 @@ static inline int weaken_order(int order)
 }
 
 /*
- * Returns n: of n loads that may return an old store, one does. A weakened order is noticed only if
- * a later load returns an old store. In half of the runs with a weakened access, n is therefore 2
- * for some loads. These are the loads of a word that the weakened access stored, and the next loads
- * of a thread that made the weakened access or loaded such a word.
+ * Returns n. One of n loads that may return an old store does so. A weakened order is noticed only
+ * if a later load returns an old store. In half of the runs with a weakened access, n is therefore
+ * 2 for the loads of a word that the weakened access stored, and for the next loads of a thread
+ * that made the weakened access or loaded a word that it stored.
  */
 uint32_t weaken_stale_one_in(bool weak);
 /* Returns whether the access in progress is the weakened access. */

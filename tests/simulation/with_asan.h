@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. For such a build gcc and
- * clang define different macros.
+ * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. gcc and clang define
+ * different macros for a build with AddressSanitizer.
  */
 #ifndef TIMERHUB_SIMULATION_WITH_ASAN_H
 #define TIMERHUB_SIMULATION_WITH_ASAN_H

@@ -50,8 +50,8 @@ static uint64_t first_instant(struct dice *dice)
 /* ---- open ---- */
 
 /*
- * Choose the hub's clock and the clock's distance from virtual time. Later the clock can still be
- * set forward.
+ * Choose the hub's clock and the clock's distance from virtual time. The distance leaves room to
+ * set the clock forward later.
  */
 static uint32_t world_choose_clock(struct dice *dice)
 {
@@ -231,9 +231,10 @@ static void world_spawn(struct dice *dice)
 /* ---- when no actor can run ---- */
 
 /*
- * Returns whether a consumer may hold events of this queue. A worker inside a callback counts. The
- * callback may wait in timerhub_cancel_sync() for a stalled dispatcher, and the worker signals the
- * descriptor when it leaves. A worker that sleeps until a callback cell is free counts too.
+ * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as
+ * such a consumer, since the callback may wait in timerhub_cancel_sync() for a stalled dispatcher,
+ * and the worker signals the descriptor when it leaves. A worker that sleeps until a callback cell
+ * is free counts as a consumer too.
  */
 static bool world_taking(unsigned index)
 {

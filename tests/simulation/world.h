@@ -21,12 +21,12 @@
  */
 enum focus {
 	FOCUS_NONE,
-	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
-	FOCUS_LATE,  /* queues that close, and calls on closing queues */
-	FOCUS_CLOCK, /* a wall clock that is set, often back to before an expiry */
-	FOCUS_PUSH,  /* arms and cancels that push to one lane of the inbox */
-	FOCUS_TINY,  /* a hub of one or two slots, and repeated deadlines */
-	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
+	FOCUS_WAITS, /* runs with callbacks, and with cancellers that wait for callbacks */
+	FOCUS_LATE,  /* runs with closing queues, and with calls on closing queues */
+	FOCUS_CLOCK, /* runs that set the wall clock, often back to before an expiry */
+	FOCUS_PUSH,  /* runs whose arms and cancels push to one lane of the inbox */
+	FOCUS_TINY,  /* runs on a hub of one or two slots, with repeated deadlines */
+	FOCUS_STOP,  /* runs with a stopped queue whose outbox is full of stale handles */
 };
 
 /* The settings of a run, which the command line gives. */
