@@ -2,7 +2,7 @@
 /*
  * The program `confine` runs a command with fewer rights than the user has. The options select the
  * system call filter and the capabilities of a container, another user, little memory to lock, or
- * few processors. See usage(). The exit status is the status of the command. If the machine does
+ * few processors (see usage()). The exit status is the status of the command. If the machine does
  * not permit the options, the exit status is 125.
  *
  * The system call filter refuses calls with the same errors as the default profile of a container
@@ -99,7 +99,7 @@ static const int container_refuses[] = {
  * the current personality.
  */
 #define PERSONALITIES UINT32_C(0x20008)
-/* of all permitted arguments, only the query's has this bit */
+/* bit that only the argument of the query has, of all permitted arguments */
 #define PERSONALITY_ASKED UINT32_C(0x80000000)
 
 #define NEW_NAMESPACES                                                                             \
@@ -201,7 +201,10 @@ static void capabilities_as_container(void)
 
 /* ---- filters ---- */
 
-/* Like must(), for the result of a function of libseccomp, which returns a negative errno. */
+/*
+ * Ends the program if a function of libseccomp has failed, and has therefore returned a negative
+ * errno.
+ */
 static void must_filter(int result)
 {
 	if (result < 0)
@@ -211,8 +214,8 @@ static void must_filter(int result)
 static void refuse(scmp_filter_ctx filter, int call, int error)
 {
 	/*
-	 * The number of a system call that this machine does not have is negative. Such a call
-	 * needs no rule.
+	 * libseccomp gives a negative number to a system call that this machine does not have, and
+	 * the call needs no rule.
 	 */
 	if (call >= 0)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
@@ -277,7 +280,7 @@ static void filter_as_container(void)
 
 /*
  * Installs a filter by which the ptrace request that sets a debug register returns 0 and does
- * nothing. So breakpoints never fire, as on some virtual processors.
+ * nothing. With this filter breakpoints never fire, as on some virtual processors.
  */
 static void filter_breakpoints(void)
 {
@@ -334,8 +337,8 @@ struct plan {
 };
 
 /*
- * Applies the options. Limits come first, while this process still has the right to set them. The
- * change of the user comes last.
+ * Applies the options: sets the limits first, while this process still has the right to set them,
+ * and changes the user last.
  */
 static void confine(const struct plan *plan)
 {

@@ -16,11 +16,11 @@
 enum state { EMPTY, HELD, GONE };
 
 /*
- * A timer of a thread. Canceller and consumer both try to change the state from HELD to GONE by
- * compare-and-swap. Only one of the two may succeed.
+ * A timer and its state. Canceller and consumer both try to change the timer's state from HELD to
+ * GONE by compare-and-swap, and only one of them may succeed.
  */
 struct cell {
-	atomic_uint life_state; /* 4 times the number of timers so far, plus an enum state */
+	atomic_uint life_state; /* 4 times the number of timers so far, plus the enum state */
 	timerhub_timer handle;
 	bool periodic;
 };

@@ -73,8 +73,8 @@ START_TEST(close_amid_expiries_gives_everything_back)
 END_TEST
 
 /*
- * Threads wait for events of an idle queue, while another queue has many events. Then the idle
- * queue or the hub is closed.
+ * Threads wait for events of an idle queue, while another queue has many events. During the waits
+ * the idle queue or the hub is closed.
  */
 START_TEST(close_tells_every_waiter)
 {

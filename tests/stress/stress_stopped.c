@@ -6,9 +6,9 @@
  * One thread, the victim, makes the same call many times, once for each instruction of the library
  * on the call's path. In each call ptrace (tracer.h) stops the victim before one of these
  * instructions. While the victim is stopped, other threads arm, re-arm, cancel and receive events.
- * If one of them waited for the victim, it would hang. After that the victim continues, and its
- * call must end with the same result. If ptrace is not available, only
- * tests/service/test_submission.c stops threads, at random instants by a signal.
+ * If another thread waited for the victim, that thread would hang. When the other threads have
+ * finished, the victim continues, and its call must end with the same result. If ptrace is not
+ * available, only tests/service/test_submission.c stops threads, at random instants by a signal.
  */
 #include "rig.h"
 #include "tracer.h"
@@ -56,9 +56,9 @@ static void play(const struct scene *scene)
 }
 
 /*
- * The shortest and the longest recorded path of the victim's call. The first call is not used,
- * because it resolves symbols and has page faults. Paths differ because the owner's state and the
- * number of free slots of the CPU differ.
+ * The shortest and the longest recorded path of the victim's call. The path of the first call is
+ * not used, because the first call resolves symbols and has page faults. Paths differ because the
+ * owner's state and the number of free slots of the CPU differ.
  */
 static struct tracer_way shortest;
 static struct tracer_way longest;
@@ -108,8 +108,8 @@ static bool stops_are_dear(void)
 
 /*
  * Stops the victim at each instruction of the shortest path. If stops take long, stops at a random
- * choice of instructions. Returns false if fewer than half of the stops succeeded. In that case the
- * recorded path was rare, for instance because another program used the processor.
+ * choice of instructions. If the recorded path was rare, for instance because another program used
+ * the processor, fewer than half of the stops succeed, and the function returns false.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -251,8 +251,8 @@ static void others_are_served(void)
 }
 
 /*
- * Expects that the victim's timer is live, and is due in more than after_ns and at most until_ns.
- * Then cancels the timer.
+ * Expects that the victim's timer is live, and is due in more than after_ns and at most until_ns,
+ * and cancels the timer.
  */
 static void conclude_live(uint64_t after_ns, uint64_t until_ns)
 {
@@ -333,7 +333,7 @@ END_TEST
  * A producer is delayed in a submission while other threads submit. When the producer continues, it
  * must find the current end of the inbox within a cache line, and must not walk over the new
  * entries. The hub is manual and has one lane, into which other threads push 1,600 entries. A walk
- * over these entries would take about 16,000 instructions. Six kinds of calls are delayed, each at
+ * over 1,600 entries would take about 16,000 instructions. Six kinds of calls are delayed, each at
  * the instruction where the delay costs most. Together the six calls may take at most
  * SIX_CALLS_MORE_MAX additional instructions.
  */
@@ -584,8 +584,8 @@ END_TEST
 
 /*
  * Returns whether the other run of this program tests the manual hubs. The program runs once with
- * each sleeper. Manual hubs have no sleeper, so only the run with io_uring tests them, if there is
- * one.
+ * each sleeper. Manual hubs have no sleeper, so if the kernel permits io_uring, only the run with
+ * io_uring tests them.
  */
 static bool manual_elsewhere(void)
 {

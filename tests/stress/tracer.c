@@ -276,7 +276,7 @@ static void *run_victim(void *arg)
 	struct job job;
 
 	(void)arg;
-	thread_pin(0); /* the victim and the other threads use the same per-CPU data */
+	thread_pin(0); /* so that the victim uses the same per-CPU data as the other threads */
 	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();
@@ -383,7 +383,10 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	struct order order = { .what = STOP_AT, .at = way->instructions[instruction] };
 	bool stopped;
 
-	/* The path may contain the instruction several times. Stop at the right time. */
+	/*
+	 * The path may contain the instruction several times, so count how often the path reaches
+	 * it before the stop.
+	 */
 	for (unsigned i = 0; i <= instruction; i++)
 		order.times += way->instructions[i] == order.at;
 	stopped = send_order(order);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tracer is a process that stops one thread of the test program, the victim, before a chosen
- * instruction of the library. The tracer uses ptrace and a debug register. It records the path of a
- * call, instruction by instruction. Code outside the library (the vdso's clock, a sanitizer's
- * runtime with its locks) runs at full speed. If the machine's debug registers never fire, the
- * tracer uses only single steps.
+ * instruction of the library. The tracer uses ptrace and a debug register. The tracer records the
+ * path of a call, instruction by instruction. Code outside the library (the vdso's clock, a
+ * sanitizer's runtime with its locks) runs at full speed. If the machine's debug registers never
+ * fire, the tracer uses only single steps.
  *
  * One thread must make all calls of this header. The tracer exists for x86-64 only.
  */
