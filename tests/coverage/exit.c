@@ -4,10 +4,10 @@
  * its coverage counters. Without this file, tools/run-coverage does not see the code that only
  * children reach.
  *
- * The file is compiled in two ways. With PRELOADED it becomes a preloaded library, whose _exit()
- * calls the registered functions and then ends the process. Without PRELOADED it becomes a part of
- * each program and library, and registers the function that writes the coverage counters of that
- * program or library.
+ * The file is compiled in two ways. With PRELOADED the file becomes a preloaded library, whose
+ * _exit() calls the registered functions and then ends the process. Without PRELOADED the file
+ * becomes a part of each program and library, and registers the function that writes the coverage
+ * counters of that program or library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,8 +2,8 @@
 /*
  * A target of libFuzzer that makes sequences of calls. The input's bytes stand for calls of a
  * manual hub. The target makes each call through the model of ../unit/hub_model.h, which checks the
- * result. After the last call the target advances the hub to the last time of its clock. Then each
- * armed timer must have been delivered, cancelled or dropped, unless its deadline is later.
+ * result. After the last call the target advances the hub to the last time of its clock, by which
+ * each armed timer must have been delivered, cancelled or dropped, unless its deadline is later.
  */
 #include "hub_model.h"
 #include "input.h"

@@ -47,7 +47,8 @@ static inline uint64_t input_word(struct input *input)
 }
 
 /*
- * Reads a time. Two bits of its first byte choose the kind of time, and six bits the power of two.
+ * Reads a time. Two bits of the time's first byte choose the kind of time, and six bits choose the
+ * power of two.
  */
 static inline uint64_t input_ns(struct input *input)
 {

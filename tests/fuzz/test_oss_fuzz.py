@@ -25,8 +25,8 @@ from verdict import Skipped, expect, need, verdict  # pylint: disable=wrong-impo
 FLAGS = ("-O1 -fno-omit-frame-pointer -gline-tables-only "
          "-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fsanitize=address "
          "-fsanitize-address-use-after-scope -fsanitize=fuzzer-no-link")
-# Libraries that a target may need. The image in which OSS-Fuzz runs the targets has only the C and
-# C++ libraries.
+# Matches the libraries that a target may need. The image in which OSS-Fuzz runs the targets has
+# only the C and C++ libraries.
 THERE = re.compile(r"linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+)\.so")
 PROJECT_KEYS = {"homepage", "main_repo", "primary_contact", "language", "fuzzing_engines",
                 "sanitizers", "architectures"}

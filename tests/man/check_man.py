@@ -50,10 +50,9 @@ CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_journal.h",
            "include/timerhub_relay.h"]
-# The header for io_uring. Its functions are inline, so no map lists them.
+# The header for io_uring, whose functions are inline, so that no map lists them.
 INLINE_HEADER = "include/timerhub_uring.h"
-# A page that describes several calls may be named after their struct. These are the structs with
-# such a page.
+# Structs that give their name to a page, because the page describes several calls on the struct.
 STRUCTS = ["timerhub_loop"]
 
 

@@ -160,8 +160,7 @@ def make_root(root, installed, names):
             shutil.copy(path, database / "triggers")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n", encoding="utf-8")
     (root / "etc/group").write_text("root:x:0:\n", encoding="utf-8")
-    # The packages' configuration scripts would run these commands. The scripts do not run in this
-    # root.
+    # The packages' configuration scripts do not run in this root, so the test runs their commands.
     in_new_root(root, "ldconfig && "
                 "update-alternatives --quiet --install /usr/bin/cc cc /usr/bin/gcc 20")
 

@@ -216,8 +216,8 @@ def build_bilingual_client(directory, source, packages, version, env):
 
 def build_with_cmake(directory, source, version, env, more=()):
     """The clients in both languages, and those named in `more`, with their packages."""
-    # CMake must use ninja, which meson needs too. CMake's default is make, which Debian's cmake
-    # package does not install.
+    # CMake must use ninja, which is installed because meson needs it. CMake's default is make,
+    # which Debian's cmake package does not install.
     run("cmake", "-G", "Ninja", "-S", source, "-B", directory, env=env)
     run("cmake", "--build", directory, env=env)
     for name, package in [*client_programs().items(), *more]:

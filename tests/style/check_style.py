@@ -451,8 +451,8 @@ def check_functions(sources):
 
 
 def check_lines(sources):
-    # Marks of unfinished work. Each word is written in two halves, so that this file does not
-    # contain the word.
+    # The pattern matches marks of unfinished work. Each mark is written in two halves, so that this
+    # file does not contain the mark.
     unfinished = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     complaints = []
     for source in sources:
