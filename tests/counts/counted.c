@@ -9,8 +9,9 @@
  * sysconf() and sched_getcpu(). The number of processors would decide how many free stacks and
  * inbox lanes the hub has. The calling thread's processor would decide which slots the timers get.
  *
- * The functions inline_* contain the inline functions of timerhub_loop.h. Their instructions are
- * counted too, although they are in this program and not in the library.
+ * The functions inline_* contain the inline functions of timerhub_loop.h. The instructions of the
+ * inline functions are counted too, although these functions are in this program and not in the
+ * library.
  *
  * Prints a line for each operation, in the order of the calls of counted(). The line has the
  * operation's name and the number of times that it was done.

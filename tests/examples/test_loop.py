@@ -107,7 +107,7 @@ def serve(process, reminders, fifos, dice):
     reminders.wait_for(len(reminders.asked))
 
     # Write a burst of reminders that are due as soon as the program reads them. No later reminder
-    # follows, so the loop must handle all of them without another wake-up.
+    # follows, so the loop must handle the whole burst without another wake-up.
     reminders.write(fifos[0], [(f"0-{50000 + i} now", 0) for i in range(BURST)])
     reminders.wait_for(BURST)
 

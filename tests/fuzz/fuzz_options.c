@@ -25,7 +25,7 @@
 
 static void *const untouched = (void *)&untouched;
 
-/* The faults of a struct, for which the library or the kernel may refuse it. */
+/* The faults for which the library or the kernel may refuse a struct. */
 struct faults {
 	bool invalid, too_big, out_of_range;
 	/*

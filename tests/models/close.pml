@@ -109,7 +109,7 @@ byte outbox[2 * SLOTS]; /* the handles in the outbox; each timer expires at most
 #define LIFE_OF(handle) ((handle) >> 1)
 byte put, tail, head;
 
-bool gone; /* the closer has freed the queue */
+bool gone; /* true if the closer has freed the queue */
 /* The queue's entry in the hub's table of queues: the queue, QUEUE_GONE, or empty. */
 #define THERE 0
 #define GONE 1
@@ -125,7 +125,7 @@ bool waiter_blocked;
 byte passes_begun;
 byte pass_waiters;
 bool closer_blocked;
-bool advancing; /* a thread is inside timerhub_advance(); with -DMANUAL */
+bool advancing; /* true if a thread is inside timerhub_advance(); with -DMANUAL */
 bool bell;
 bool worker_out, closer_out;
 

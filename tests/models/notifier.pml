@@ -129,8 +129,8 @@ bool blocked[2];
 /* Number of threads that have set "signalled" and have not written the eventfd yet. */
 byte ringing;
 /*
- * For each consumer: whether the eventfd was written since the consumer began to clear it, or was
- * about to be written then.
+ * For each consumer: whether a thread has written the eventfd since the consumer began to clear it,
+ * or was about to write it at that begin.
  */
 bool told[2] = true;
 
@@ -201,7 +201,7 @@ inline ring()
 }
 
 /*
- * Models futex_wake() after a change of the ticket. It wakes up to `count` of the consumers that
+ * Models futex_wake() after a change of the ticket. Wakes at most `count` of the consumers that
  * sleep on the futex.
  */
 inline wake(count)

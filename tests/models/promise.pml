@@ -84,9 +84,9 @@ byte woken;
 bool bell;
 bool entry[2];     /* for each caller: whether its entry is in the inbox */
 byte deadline[2];  /* for each caller: the deadline in its timer's pair */
-bool unseen[2];    /* the caller's timer is armed, and the owner has not seen the timer */
-bool returned[2];  /* the call that arms the timer has returned */
-bool in_time[2];   /* the call that arms the timer returned before the deadline */
+bool unseen[2];    /* true if the caller's timer is armed, and the owner has not seen the timer */
+bool returned[2];  /* true if the call that arms the timer has returned */
+bool in_time[2];   /* true if the call that arms the timer returned before the deadline */
 /* the schedule: deadlines of the two callers' timers and of the third timer */
 byte filed[3];
 byte mode = AWAKE;

@@ -254,7 +254,7 @@ byte slack;
 bool is_free;
 byte in_ring;
 byte filed;
-/* the owner has taken the slot out of the schedule, and has not finished with it */
+/* true if the owner has taken the slot out of the schedule, and has not finished with it */
 bool expiring;
 byte outbox[OUTBOX];
 byte outbox_count;

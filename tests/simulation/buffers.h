@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The store buffers of x86 processors, for the mode tso. A thread's stores reach memory in order,
- * but some time after they are made. Before a store reaches memory, only its own thread can read
- * it. A locked instruction or a system call first writes the thread's whole buffer to memory.
+ * but some time after they are made. Before a store reaches memory, only the thread that made the
+ * store can read it. A locked instruction or a system call first writes the thread's whole buffer
+ * to memory.
  */
 #ifndef SIMULATION_BUFFERS_H
 #define SIMULATION_BUFFERS_H

@@ -16,7 +16,7 @@
 #include <sanitizer/common_interface_defs.h>
 
 /*
- * Newer compilers detect uses of a stack frame after return. For this check AddressSanitizer
+ * Newer compilers detect uses of a stack frame after return. To detect these uses, AddressSanitizer
  * allocates a second stack for each coroutine. If a coroutine never ends, its second stack is never
  * freed, and after some thousands of seeds the kernel would refuse a fork(). The option below
  * therefore switches the check off.

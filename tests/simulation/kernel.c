@@ -402,7 +402,7 @@ int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __wrap_free(void *allocated);
 
-/* Returns a free region of this size. If no region of this size is free, makes one. */
+/* Returns a free region of this size. If no region of this size is free, makes a new region. */
 static struct region *region_find(size_t bytes)
 {
 	struct region *region = regions;

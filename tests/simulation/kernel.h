@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated kernel has clocks, timerfd, futex, eventfd, poll, memory, threads and io_uring. The
- * linker redirects the library's system calls to the simulated kernel (-Wl,--wrap). No part of lib/
- * is replaced. Each system call is one step, may block or wake actors, and may fail. A system call
- * that is not simulated ends the run with a failure.
+ * linker redirects the library's system calls to the simulated kernel (-Wl,--wrap). The simulated
+ * kernel replaces no part of lib/. Each system call is one step, may block or wake actors, and may
+ * fail. A system call that is not simulated ends the run with a failure.
  */
 #ifndef SIMULATION_KERNEL_H
 #define SIMULATION_KERNEL_H
@@ -31,7 +31,7 @@ struct kernel {
 	struct dice dice;
 	/*
 	 * One wait in `fail_one_in` waits returns EINTR or returns early. If fail_one_in is 0, no
-	 * wait does so.
+	 * wait ends early.
 	 */
 	uint32_t fail_one_in;
 	/* one in this number of frequent calls is refused; 0: none is refused */
@@ -46,7 +46,7 @@ struct kernel {
 	unsigned regions, bells, threads, rings; /* numbers of objects that the library holds */
 	/* the owner thread, which the library created */
 	struct actor *owner;
-	/* the owner is blocked in ppoll() or io_uring_enter() */
+	/* true if the owner is blocked in ppoll() or io_uring_enter() */
 	bool owner_sleeps;
 	uint64_t owner_read_ns; /* the hub's clock at the owner's last reading */
 	/* the owner's largest reading of the clock since its last sleep */

@@ -16,8 +16,8 @@
 static struct {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
-	bool was_set;  /* the wall clock was set since the last call of timerfd_settime() */
-	/* a setting of the wall clock signals the timerfd (TFD_TIMER_CANCEL_ON_SET) */
+	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
+	/* true if a setting of the wall clock signals the timerfd (TFD_TIMER_CANCEL_ON_SET) */
 	bool cancels;
 	uint64_t at_ns;
 } timerfd;

@@ -492,7 +492,7 @@ static bool evaluate(unsigned i, unsigned depth)
 	return true;
 }
 
-/* Try every write from which event i may read, and do so for each event after it. */
+/* For event i and each event after it, try every write from which the event may read. */
 static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *seeable)
 {
 	if (i < test.count && test.events[i].kind == WRITE) {

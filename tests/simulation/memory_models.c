@@ -33,8 +33,8 @@ _Static_assert(MEMORY_THREADS >= ACTORS_MAX, "a view has an entry for each actor
 
 struct store {
 	uint64_t value;
-	bool weak;   /* the store was made by a weakened access or after such an access */
-	bool change; /* the store was made by a read-modify-write */
+	bool weak;   /* true if the store was made by a weakened access or after such an access */
+	bool change; /* true if the store was made by a read-modify-write */
 	/* the store is in a release sequence, so an acquire that reads it joins `released` */
 	bool carries;
 	int32_t seen

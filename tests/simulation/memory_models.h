@@ -19,7 +19,7 @@
 #include "../harness/dice.h"
 #include "scheduler.h"
 
-/* Number of threads that have a view. It must be at least the number of actors. */
+/* Number of threads that have a view, at least the number of actors. */
 #define MEMORY_THREADS 12
 
 enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };

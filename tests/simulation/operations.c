@@ -20,7 +20,7 @@
 
 #define MANY_MAX 6
 /*
- * One operation in FORK_ONE_IN forks. A fork costs as much as a thousand operations, so forks are
+ * One of FORK_ONE_IN operations forks. A fork costs as much as a thousand operations, so forks are
  * rare.
  */
 #define FORK_ONE_IN 16384
@@ -372,8 +372,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm several timers by timerhub_rearm_many(). No other worker may be inside a call on these
- * timers, since the oracle must know which timers the result counts.
+ * Re-arm several timers by timerhub_rearm_many(). No other worker may be inside a call on one of
+ * the re-armed timers, since the oracle must know which timers the result counts.
  */
 static void operation_rearm_many(struct worker *worker)
 {
@@ -475,8 +475,7 @@ static void operation_cancel(struct worker *worker)
 }
 
 /*
- * Cancel several timers by timerhub_cancel_many(). No other worker is inside a call on these
- * timers.
+ * Cancel several timers, on which no other worker is inside a call, by timerhub_cancel_many().
  */
 static void operation_cancel_many(struct worker *worker)
 {
@@ -540,8 +539,8 @@ static void operation_advance(void)
 }
 
 /*
- * Call timerhub_stats() while other workers arm and cancel. It must not report more live timers
- * than were live before the call or armed during the call.
+ * Call timerhub_stats() while other workers arm and cancel. timerhub_stats() must not report more
+ * live timers than were live before the call or armed during the call.
  */
 static void operation_count(void)
 {

@@ -127,7 +127,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* A consumer may still hold a period of the write that is removed here. */
+		/* A consumer may still hold a period of the removed write. */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
@@ -1164,8 +1164,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * If the clock is set back, a timer that was due may be early by the new clock. Such a timer must
- * come when it is due by the new clock, perhaps at its older position in the queue.
+ * If the clock is set back, a timer that was due may be early by the new clock. The timer must come
+ * when it is due by the new clock, perhaps at its older position in the queue.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

@@ -73,7 +73,7 @@ struct life {
 	timerhub_fn *fn;
 	bool has_fn, wants_handle;
 	bool kept;
-	/* two calls on the timer have overlapped, and one of them may be in progress */
+	/* true if two calls on the timer have overlapped, and one of them may be in progress */
 	bool crowded;
 	uint64_t arm_begin; /* stamp at which the arming call began */
 	enum life_state state;
@@ -82,7 +82,7 @@ struct life {
 	unsigned calls;      /* number of calls on the timer in progress */
 	bool must;           /* true if the timer's event must be in its queue */
 	uint64_t must_since; /* stamp at which `must` was set */
-	/* the timer was dropped during a call on it that may still use the slot */
+	/* true if the timer was dropped during a call on it that may still use the slot */
 	bool lingers;
 	/*
 	 * True if the timer was re-armed when it was due, or if the clock was set back. In both
@@ -91,7 +91,7 @@ struct life {
 	bool loose;
 	/* stamp at which the timer may have been due by a clock later set back; or 0 */
 	uint64_t was_due;
-	bool silent;                 /* no callback of the timer may run any more */
+	bool silent;                 /* true if no callback of the timer may run any more */
 	uint64_t settled_ns;         /* time when the last call on the timer returned */
 	uint64_t armed;              /* stamp at which the arming call returned */
 	uint64_t end_begin, end_end; /* stamps of the call that ended the timer */
@@ -101,16 +101,16 @@ struct life {
 	uint64_t matched_ns; /* the last delivered deadline */
 	struct ahead ahead[AHEAD_MAX];
 	unsigned ahead_count;
-	bool ahead_lost;         /* the next deadline to be delivered is not known */
+	bool ahead_lost;         /* true if the next deadline to be delivered is not known */
 	uint64_t taken;          /* of a periodic or kept timer: stamp of the last delivery */
 	struct plain data;       /* the timer's data points at this member */
 	struct memory_view view; /* view of the lock that guards the handle in a program */
 	/* the actor that armed the timer; it has the handle before the arm returns */
 	const struct actor *armer;
-	/* the arm or a delivery has given out the handle, so all actors may have it */
+	/* true if the arm or a delivery has given out the handle, so all actors may have it */
 	bool told;
-	bool freed;   /* the timer's data has been freed */
-	bool by_hand; /* some of the timer's events were drained and not dispatched */
+	bool freed;   /* true if the timer's data has been freed */
+	bool by_hand; /* true if some of the timer's events were drained and not dispatched */
 };
 
 /* A call in progress that takes events from a queue: drain, dispatch or wait. */
@@ -122,7 +122,7 @@ struct taking {
 	const struct actor *actor;
 	uint64_t owner_runs, changes;
 	bool owner_slept;
-	bool crowded; /* another call that takes events from the queue overlaps this call */
+	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
 	struct taking *next;
 };

@@ -55,7 +55,7 @@ static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
 	uint64_t lines; /* for each 16 granules, a bit that is set if one of them was accessed */
-	bool held;      /* the page is allocated and not yet freed */
+	bool held;      /* true if the page is allocated and not yet freed */
 } pages[PAGES];
 static size_t pages_used; /* the pages from this index on were never allocated */
 

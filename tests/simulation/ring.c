@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The simulated kernel's io_uring has one ring, two polls, and the wait for completions. The inline
- * functions of liburing use the queues that this file sets up. This file replaces the other
- * functions of liburing that the library calls.
+ * functions of liburing use the queues that this file sets up. This file replaces the functions of
+ * liburing that the library calls and that are not inline.
  */
 #include <errno.h>
 #include <liburing.h>

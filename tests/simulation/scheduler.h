@@ -28,9 +28,9 @@ struct actor {
 	const void *waits_on;
 	/* time at which the actor continues without a wake; UINT64_MAX: never */
 	uint64_t wake_ns;
-	/* the scheduler, not a blocking call, stops the actor until wake_ns */
+	/* true if the scheduler, not a blocking call, stops the actor until wake_ns */
 	bool stalled;
-	bool over;        /* the actor's function `run` has returned */
+	bool over;        /* true if the actor's function `run` has returned */
 	uint64_t runs;    /* number of switches to this actor */
 	uint64_t relaxes; /* number of pauses while the actor spun */
 	/*

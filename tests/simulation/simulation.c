@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The program `simulation` runs seeds on all processors. If a seed fails, the program searches for
- * the fewest operations that still fail. It prints these operations, and the command that repeats
- * them. Each attempt runs in a process of its own, because a failure ends the process.
+ * the fewest operations that still fail. The program prints the remaining operations, and the
+ * command that repeats them. Each attempt runs in a process of its own, because a failure ends the
+ * process.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -16,8 +16,8 @@ static struct {
 	char file[64];
 	int line, order;
 	uint64_t times;
-	bool made; /* the access in progress is the weakened access */
-	/* in this run, loads that may see the weakened access often return old stores */
+	bool made; /* true if the access in progress is the weakened access */
+	/* true if in this run, loads that may see the weakened access often return old stores */
 	bool eager;
 	/* for each thread: number of its next loads that often return old stores */
 	unsigned left[MEMORY_THREADS];

@@ -14,18 +14,18 @@
 #include "report.h"
 
 /*
- * The same value as EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins at most this long,
- * or at most spin_ns if that is more.
+ * Equal to EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins at most this long, or at
+ * most spin_ns if that is more.
  */
 #define EARLY_WAKE_NS 16000
 /*
- * The same value as OWNER_GATHER_NS in lib/owner/owner.c: the longest time by which the owner may
- * be late when it coalesces a burst.
+ * Equal to OWNER_GATHER_NS in lib/owner/owner.c: the longest time by which the owner may be late
+ * when it coalesces a burst.
  */
 #define GATHER_NS 250000
 /*
- * The same value as STOPPED_NAP_NS in lib/hub/drain_dispatch.c: how long a waiter sleeps while the
- * owner compacts a stopped queue's outbox.
+ * Equal to STOPPED_NAP_NS in lib/hub/drain_dispatch.c: how long a waiter sleeps while the owner
+ * compacts a stopped queue's outbox.
  */
 #define STOPPED_NAP_NS 50000
 
@@ -122,8 +122,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
 		/*
-		 * If another worker is opening a queue with a refusal, the refusal may have hit the
-		 * queue opened here.
+		 * If another worker is opening a queue with a refusal, the refusal may have hit
+		 * this worker's open.
 		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))

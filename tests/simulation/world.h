@@ -45,7 +45,7 @@ struct world_queue {
 	/* calls in progress that must return before the queue is closed */
 	unsigned users;
 	bool closing;
-	/* workers dispatch the queue's events, so each timer must have a callback */
+	/* true if workers dispatch the queue's events, so each timer must have a callback */
 	bool dispatched;
 	/* number of the only worker that takes events; -1: all workers do */
 	int consumer;
@@ -57,8 +57,8 @@ struct world_queue {
 	 * closer.
 	 */
 	struct memory_view opened, left;
-	bool stopping;       /* a stop of the queue has begun since the queue was opened */
-	bool stopped;        /* a stop of the queue has returned */
+	bool stopping;       /* true if a stop of the queue has begun since the queue was opened */
+	bool stopped;        /* true if a stop of the queue has returned */
 	uint64_t stopped_at; /* stamp at which the last stop returned */
 };
 
@@ -76,7 +76,7 @@ struct worker {
 	int blocked_on, polls_edge;
 	struct walk walk;    /* the worker's call of timerhub_each() in progress */
 	struct life *inside; /* the timer whose callback the worker runs, or NULL */
-	/* an interrupt came while the worker waited, so the wait must end */
+	/* true if an interrupt came while the worker waited, so the wait must end */
 	bool must_leave;
 };
 
@@ -93,7 +93,7 @@ struct world {
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
 	uint64_t instants[4];    /* four deadlines that the run gives to many timers */
 	unsigned relative;       /* number of calls with relative deadlines in progress */
-	bool stuck;              /* no actor could run, and no actor waited for a time */
+	bool stuck;              /* true if no actor could run, and no actor waited for a time */
 	const struct plan *plan;
 	/* for each random number below OPERATION_KINDS: the kind of operation */
 	uint8_t kinds[OPERATION_KINDS];
@@ -103,7 +103,7 @@ struct world {
 	uint64_t refused;
 	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
-	bool dispatches; /* the events of every queue are dispatched to callbacks */
+	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
 	/* for each operation: the worker that does it; NOBODY: it is left out */
 	uint8_t doers[OPERATIONS_MAX];
 };

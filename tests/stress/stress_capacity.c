@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests laws 2, 3, 7 and 10. In the first test several threads use all slots of a small hub. They
- * arm timers of all kinds, re-arm them, cancel them or let them expire, and try stale handles. No
- * arm may be refused, no event may come twice, and no call may change a later timer of the slot. In
- * the second test two threads arm and cancel ten-hour timers at full speed.
+ * Tests laws 2, 3, 7 and 10. In the first test several threads use all slots of a small hub. The
+ * threads arm timers of all kinds, re-arm them, cancel them or let them expire, and try stale
+ * handles. No arm may be refused, no event may come twice, and no call may change a later timer of
+ * the slot. In the second test two threads arm and cancel ten-hour timers at full speed.
  */
 #include "rig.h"
 

@@ -2,7 +2,7 @@
 /*
  * Tests laws 2 and 4 for kept timers. Two threads re-arm timers while the timers expire and are
  * delivered. No re-arm may be refused. The arm of a timer starts one expiry, and so does each
- * re-arm that finds the timer idle. Each of these expiries must be delivered exactly once.
+ * re-arm that finds the timer idle. Each started expiry must be delivered exactly once.
  */
 #include "rig.h"
 

@@ -18,7 +18,7 @@ struct moved {
 	timerhub_timer handle;
 	/* deadline of the last re-arm that returned 0; UINT64_MAX: NEVER */
 	uint64_t asked_ns;
-	bool told;                /* a re-arm of the timer has returned -ENOENT */
+	bool told;                /* true if a re-arm of the timer has returned -ENOENT */
 	_Atomic uint64_t came_ns; /* deadline in the timer's event; 0: no event has come yet */
 };
 

@@ -71,8 +71,8 @@ PROSE = {
 }
 PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
 
-# The file name of a test program. Its meson.build may list the whole name, or only the part in
-# parentheses.
+# The file name of a test program. The folder's meson.build may list the whole name, or only the
+# part in parentheses.
 TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
