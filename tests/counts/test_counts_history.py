@@ -97,7 +97,7 @@ class History(unittest.TestCase):
         lines = [[tuple(map(float, place.split(","))) for place in line.get("points").split()]
                  for line in picture.iter(f"{SVG}polyline")]
         # Five commits of the small repository wrote figures.txt. Only the last commit has a figure
-        # of `now`.
+        # of the operation `now`.
         self.assertEqual([len(line) for line in lines], [5, 5, 1])
         arm, wait, _ = lines
         self.assertGreater(arm[1][1], arm[0][1])  # fewer instructions are lower in the picture

@@ -532,7 +532,7 @@ proctype closer()
 		inside == 0
 	:: else
 	fi;
-	!closing_buffer; /* the closer's steps after this point are locked instructions */
+	!closing_buffer; /* locked instructions follow, so the store buffer must be empty */
 #ifdef PASS_BEFORE_DROP
 	begun = passes_begun;
 #endif

@@ -3,12 +3,12 @@
  * A model of the inbox: flags in the pair that coalesce submissions, cells with laps, and reused
  * slots.
  *
- * Two callers use two slots. The first caller makes two calls, and the second caller makes one.
- * Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may rest at any scheduled
- * slot, which means that it corrects the slot's schedule entry. With -DONE_SLOT there is only one
- * slot, the first caller makes three calls, and the second caller makes two calls without a cancel.
- * With one slot, a caller that is delayed before or after its push can meet a later claim of the
- * slot.
+ * Two callers use two slots. The first caller makes two calls, and the second caller makes one
+ * call. Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may rest at any
+ * scheduled slot, which means that it corrects the slot's schedule entry. With -DONE_SLOT there is
+ * only one slot, the first caller makes three calls, and the second caller makes two calls without
+ * a cancel. With one slot, a caller that is delayed before or after its push can meet a later claim
+ * of the slot.
  *
  * Spin may stop scheduling a thread at any step, as if the thread were stopped for ever. The laws
  * are therefore checked in every reachable state, not only at the end. The model has no store

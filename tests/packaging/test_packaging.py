@@ -116,8 +116,8 @@ def check_client(program, package, version, static, env=None, on_uring=False):
     with tempfile.TemporaryDirectory() as folder:
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
     wanted = "good" if package == "timerhub-journal" else version
-    # Only the last line of the output is compared. If the kernel refuses io_uring, the client with
-    # io_uring prints the reason before its last line.
+    # Only the last line of the program's output is compared. If the kernel refuses io_uring, the
+    # client with io_uring prints the reason before its last line.
     expect(printed.split("\n")[-1] == wanted, f"{program} printed {printed}, not {wanted}")
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Coroutines are several stacks on one thread. A switch between two coroutines makes no system
- * call, while swapcontext() makes one. Coroutines exist for x86-64 and aarch64. Each switch is
- * announced to AddressSanitizer.
+ * call, while swapcontext() makes one. Coroutines exist for x86-64 and aarch64. Each switch between
+ * coroutines is announced to AddressSanitizer.
  */
 #ifndef SIMULATION_COROUTINE_H
 #define SIMULATION_COROUTINE_H

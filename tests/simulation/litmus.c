@@ -513,7 +513,10 @@ static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *see
 			return;
 	for (unsigned k = PLACES; k < test.count; k++) {
 		if (run.reads[k] && !run.writes[run.from[k]])
-			/* a swap that failed has written nothing, so no event can read from it */
+			/*
+			 * a compare-and-swap that failed has written nothing, so no event can read
+			 * from it
+			 */
 			return;
 		if (run.reads[k])
 			relate(&run.rf, run.from[k], k);

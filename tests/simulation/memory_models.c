@@ -163,7 +163,7 @@ static _Noreturn void fail_freed(const volatile void *word)
 
 /*
  * Replace all stores of the word by `value`, which a plain write stored in the word's memory. The
- * write was made before other threads had the address, so all threads know the value.
+ * plain write was made before other threads had the address, so all threads know the value.
  */
 static void location_reset(struct location *location, uint64_t value)
 {

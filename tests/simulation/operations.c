@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The operations that the workers of a run do. Each operation makes one call of the library, and
- * informs the oracle before and after the call. Each operation has a number. The seed and the
- * number decide which worker makes which call. An operation chooses its timer and its queue among
- * those that exist when it runs, so a run without some of its operations is still valid.
+ * informs the oracle before and after the call. The seed and the operation's number decide which
+ * worker makes which call. An operation chooses its timer and its queue among those that exist when
+ * it runs, so a run without some of its operations is still valid.
  */
 #include "world.h"
 

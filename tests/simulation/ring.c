@@ -25,7 +25,7 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS]; /* for each user data: the descriptor that it polls; -1: none */
+	int polled_fds[POLLS]; /* descriptor that the ring polls for each user data; -1: none */
 	/* view that the ring's lock carries from a thread to the next */
 	struct memory_view view;
 } ring;

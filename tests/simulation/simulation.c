@@ -305,7 +305,7 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	/* Each process has taken one seed from `next` that it did not run. */
+	/* The last seed that each process took from `next` was not run. */
 	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "
