@@ -10,9 +10,9 @@
 #include "report.h"
 
 enum bar_kind {
-	AT_MOST,  /* the value is at most `limit` times the other value */
-	AT_LEAST, /* the value is at least `limit` times the other value */
-	MORE      /* the value is at most the other value plus `limit` */
+	AT_MOST,  /* the value may be at most `limit` times the other value */
+	AT_LEAST, /* the value must be at least `limit` times the other value */
+	MORE      /* the value may be at most the other value plus `limit` */
 };
 
 struct bar {
@@ -24,8 +24,8 @@ struct bar {
 	double limit;
 	const char
 		*other;   /* subject of the other value; NULL: the value is compared with `limit` */
-	unsigned threads; /* number of threads of the value; 0: one */
-	unsigned other_threads; /* number of threads of the other value; 0: one */
+	unsigned threads; /* number of threads for the value; 0: one */
+	unsigned other_threads; /* number of threads for the other value; 0: one */
 };
 
 #define CPU "cpu_ns_per_op"

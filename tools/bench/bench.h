@@ -26,8 +26,8 @@ struct extra {
 };
 
 struct result {
-	double ns_per_op;     /* wall time divided by the operations of all threads */
-	double cpu_ns_per_op; /* CPU time of the process divided by the operations */
+	double ns_per_op;     /* wall time divided by the number of operations of all threads */
+	double cpu_ns_per_op; /* CPU time of the process divided by the number of operations */
 	unsigned extras_count;
 	struct extra extras[RESULT_EXTRAS_MAX];
 };

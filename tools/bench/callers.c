@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the callers of a workload. See callers.h. Each caller works on a copy of its state.
- * Otherwise the writes of other callers to the same cache line would delay it.
+ * Runs the callers of a workload. See callers.h. Each caller works on a copy of its state. Without
+ * a copy, the writes of other callers to the same cache line would delay the caller.
  */
 #include "callers.h"
 

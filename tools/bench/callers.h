@@ -5,7 +5,8 @@
  * calls.
  *
  * If a service belongs to one thread and `apart` is set, each caller has its own service. A subject
- * has its state in static variables. Therefore each caller with its own service is a process.
+ * has its state in static variables. Therefore each caller with its own service runs in a process
+ * of its own.
  */
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H
@@ -17,9 +18,9 @@
 struct caller {
 	_Alignas(64) const struct subject *subject;
 	uint32_t first;    /* number of the caller's first timer */
-	uint32_t stride;   /* distance between the numbers of two of its timers */
+	uint32_t stride;   /* distance between the numbers of two timers of the caller */
 	uint32_t count;    /* number of the caller's timers */
-	uint32_t requests; /* number of the first timer of its requests; the others follow */
+	uint32_t requests; /* number of the first timer of the caller's requests */
 	uint32_t oldest;   /* the caller's request that ends next */
 	struct randoms randoms;
 	struct histogram *arms; /* durations of the caller's arms, or NULL */
@@ -29,7 +30,7 @@ struct caller {
 /* The work of the callers of a workload. */
 struct calls {
 	unsigned (*turn)(
-		struct caller *caller); /* work of one turn; returns the number of operations */
+		struct caller *caller); /* makes the calls of one turn; returns their number */
 	uint64_t from_ns,
 		to_ns; /* bounds of the first delays; 0: timers are not armed before the turns */
 	uint64_t request_ns; /* first delay of the requests; 0: not armed before the turns */
@@ -39,7 +40,7 @@ struct calls {
 	bool until_applied;    /* the wall time lasts until the service has applied all calls */
 	bool caller_ns;        /* add the CPU time of the callers to the result */
 	unsigned warm_divisor; /* warm-up = duration / warm_divisor; 0: a quarter */
-	struct subject_setup setup; /* the members timers and cross are ignored */
+	struct subject_setup setup; /* setup.timers and setup.cross are ignored */
 	struct histogram *arms;     /* durations of the arms of each caller, or NULL */
 };
 

@@ -4,8 +4,8 @@
 #define BENCH_MACHINE_H
 
 struct machine {
-	unsigned cpus, cores; /* numbers that the team uses; a core may have several CPUs */
-	double speed;         /* of the team, divided by one thread's; without memory */
+	unsigned cpus, cores; /* numbers of CPUs and cores on which the team runs */
+	double speed;         /* speed of the team / speed of one thread, without memory accesses */
 };
 
 /* Measure the machine in its present state, with a team of `members` threads. */

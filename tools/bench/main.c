@@ -294,12 +294,12 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(options->json); /* an interrupted run leaves its results */
+		(void)fflush(options->json); /* keeps the results if the run is interrupted */
 }
 
 /*
- * Returns whether two cells are of one workload at one number of timers. A group has all numbers of
- * threads, because their rates are compared.
+ * Returns whether two cells are in one group, with one workload and one number of timers. A group
+ * has all numbers of threads, because the report compares their rates.
  */
 static bool same_group(const struct cell *a, const struct cell *b)
 {

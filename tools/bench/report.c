@@ -18,9 +18,9 @@ static void print_number(double value, int width)
 }
 
 /*
- * Print the rate of several threads divided by the rate of one thread. Also print this ratio by CPU
- * time, which is the ratio if each thread had a CPU that no other program uses. A difference
- * between the two ratios is caused by the machine.
+ * Print the rate of several threads divided by the rate of one thread, by wall time and by CPU
+ * time. The ratio by CPU time is the ratio if each thread had a CPU that no other program uses. If
+ * the ratios by wall time and CPU time differ, the machine is the cause.
  */
 static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {

@@ -16,7 +16,7 @@ void report_group(const struct table *table, unsigned from, unsigned to);
  */
 void report_json(const struct cell *cell, FILE *out);
 
-/* Print each bar whose values were measured, with the ratio, and whether the bar is met. */
+/* For each bar whose values were measured, print the ratio and whether the bar is met. */
 void report_bars(const struct table *table);
 
 #endif

@@ -23,32 +23,32 @@
 extern "C" {
 #endif
 
-#define CAN_REARM (1u << 0)        /* the subject can re-arm, with one fixed timeout */
-#define CAN_CANCEL (1u << 1)       /* the subject can arm and cancel, with one fixed timeout */
-#define CAN_EXPIRE (1u << 2)       /* the subject can arm with any delay, and deliver expiries */
-#define CAN_CROSS (1u << 3)        /* several threads call it, directly or through the mailbox */
-#define CAN_ANY_THREAD (1u << 4)   /* any thread may call it directly */
-#define CAN_PUSH_TAKE (1u << 5)    /* it is measured as a delay queue */
-#define CAN_BE_LATE (1u << 6)      /* it is in the lateness table */
-#define CAN_COUNT_WAKES (1u << 7)  /* it has counts() */
-#define CAN_OPEN_LARGE (1u << 8)   /* it reserves its memory at open */
-#define CAN_SERVE_ITSELF (1u << 9) /* it calls back on a thread of its own, without a consumer */
-#define HAS_OWNER (1u << 10)       /* it applies calls on a thread of its own */
-#define CAN_WAIT (1u << 11)        /* it has wait(), so wakes of its loop are counted */
-#define CAN_PUT_DURABLY (1u << 12) /* arm() returns when the task is on stable storage */
-#define CAN_RECOVER (1u << 13)     /* it can open a journal of many tasks */
-#define CAN_BATCH (1u << 14)       /* it is measured with batches of calls */
-#define CAN_SERVE (1u << 15)       /* it is measured as the timers of a server */
-#define LOOP_EACH (1u << 16) /* in a server each thread has its own loop, and loops share nothing */
+#define CAN_REARM (1u << 0)           /* the subject can re-arm, with one fixed timeout */
+#define CAN_CANCEL (1u << 1)          /* the subject can arm and cancel, with one fixed timeout */
+#define CAN_EXPIRE (1u << 2)          /* the subject can arm with any delay, and deliver expiries */
+#define CAN_CROSS (1u << 3)           /* several threads call the subject, or its mailbox */
+#define CAN_ANY_THREAD (1u << 4)      /* any thread may call the subject directly */
+#define CAN_PUSH_TAKE (1u << 5)       /* the subject is measured as a delay queue */
+#define CAN_BE_LATE (1u << 6)         /* the subject is in the lateness table */
+#define CAN_COUNT_WAKES (1u << 7)     /* the subject has counts() */
+#define CAN_OPEN_LARGE (1u << 8)      /* the subject reserves its memory at open */
+#define CAN_SERVE_ITSELF (1u << 9)    /* the subject calls back on its own thread */
+#define HAS_OWNER (1u << 10)          /* the subject applies calls on its own thread */
+#define CAN_WAIT (1u << 11)           /* the subject has wait(), so wakes of its loop are counted */
+#define CAN_PUT_DURABLY (1u << 12)    /* arm() returns when the task is on stable storage */
+#define CAN_RECOVER (1u << 13)        /* the subject can open a journal of many tasks */
+#define CAN_BATCH (1u << 14)          /* the subject is measured with batches of calls */
+#define CAN_SERVE (1u << 15)          /* the subject is measured as the timers of a server */
+#define LOOP_EACH (1u << 16)          /* each thread of a server has its own loop */
 #define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when its change is stable */
 
-#define CAN_HOLD_RECORDS (1u << 18) /* it is measured as the timers of one event loop */
+#define CAN_HOLD_RECORDS (1u << 18) /* the subject is measured as the timers of one event loop */
 
 #define ALL_CALLS (CAN_REARM | CAN_CANCEL | CAN_EXPIRE)
 #define ONE_LOOP (CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS)
 
 #define DURABLE_BYTES 100       /* bytes of data in a durable task */
-#define PEER_TIMERS_MAX 4000000 /* limit for services that are slow with 10^7 timers */
+#define PEER_TIMERS_MAX 4000000 /* largest timers_max of services that are slow with 10^7 timers */
 #define BATCH_MAX 64            /* largest number of timers in one call of ..._many() */
 
 struct subject_setup {
@@ -84,7 +84,7 @@ struct subject {
 	bool (*there)(void);   /* returns whether the service is available; NULL: always */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* NULL: the process ends without a close */
-	void (*tick)(void);  /* cache the time for this thread's next delays */
+	void (*tick)(void);  /* cache the time from which this thread's delays count */
 	/*
 	 * arm(), rearm(), finish() and flush() return a negative number if they fail. A failure
 	 * ends the measurement.
@@ -92,15 +92,14 @@ struct subject {
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
 	int (*finish)(void);            /* take a due durable task, and acknowledge the task */
-	int (*flush)(void);             /* wait until the calls of arm() are durable; or NULL */
-	void (*cancel)(uint32_t timer); /* the timer may have expired */
+	int (*flush)(void);             /* wait until all armed tasks are durable; or NULL */
+	void (*cancel)(uint32_t timer); /* cancel the timer, which may have expired */
 	/* Calls for at most BATCH_MAX timers. NULL if the service has no calls for many timers. */
 	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
 	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
-	void (*run)(
-		bool (*done)(void)); /* deliver until done() is true; only expiries change done() */
-	void (*wake)(void);          /* make the loop call mailbox_apply(); any thread */
+	void (*run)(bool (*done)(void)); /* deliver expiries until they make done() true */
+	void (*wake)(void);              /* make the loop call mailbox_apply(); any thread */
 	void (*within)(void (*body)(void *), void *context); /* call body in the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* NULL without CAN_COUNT_WAKES */
 	/*
@@ -154,7 +153,8 @@ extern __thread uint64_t subject_cached_ns;
 void subject_cache_now(void);
 
 /*
- * Returns an epoll descriptor that polls `fd` for reading. If `fd` is negative, it polls nothing.
+ * Returns an epoll descriptor that polls `fd` for reading. If `fd` is negative, the epoll
+ * descriptor polls nothing.
  */
 int subject_epoll(int fd);
 

@@ -27,7 +27,7 @@ static struct heap4 heap; /* protected by the mutex */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps here */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
-static bool (*awaited)(void);                              /* heap_run() waits until this is true */
+static bool (*awaited)(void);                              /* returns whether heap_run() may end */
 /* end of the owner's sleep, or 0 while the owner is awake; protected by the mutex */
 static uint64_t asleep_until_ns;
 static struct subject_counts counts; /* protected by the mutex */

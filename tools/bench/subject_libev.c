@@ -17,7 +17,7 @@ static ev_async async;
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
-	ev_timer_stop(owner, timer); /* ev_timer_again has made the timer periodic */
+	ev_timer_stop(owner, timer); /* because ev_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 
@@ -62,7 +62,7 @@ static int libev_arm(uint32_t timer, uint64_t delay_ns)
 	return 0;
 }
 
-/* Re-arm the timer. The first re-arm of a timer sets `repeat`. Later re-arms use this value. */
+/* Re-arm the timer. The first re-arm of a timer sets `repeat`, and later re-arms use this value. */
 static int libev_rearm(uint32_t timer, uint64_t delay_ns)
 {
 	ev_timer *self = records_timer(timer);

@@ -17,7 +17,7 @@ static bool has_async;
 
 static void libuv_expired(uv_timer_t *timer)
 {
-	(void)uv_timer_stop(timer); /* uv_timer_again has made the timer periodic */
+	(void)uv_timer_stop(timer); /* because uv_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures timerhub, used as its header recommends. Any thread calls it, with deadlines computed
- * from the time that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits in
- * timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as the floor
- * does.
+ * Measures timerhub, used as its header recommends. Any thread calls timerhub. Deadlines are
+ * computed from the time that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits
+ * in timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as the
+ * subject floor does.
  *
  * The variants are: "-many" passes a batch of the loop in one call; "-spin" wakes 60 us early and
  * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" runs owner and consumer at

@@ -6,8 +6,8 @@
  * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
  * timeout of 30 s, and a request ends when N more requests have begun. "beat-late" is "beat" with
  * 10^4 additional timers that expire, and records the lateness of these timers. "loop-beat" is
- * "beat" in the thread of an event loop. Its result "wakes_per_length" is the number of times that
- * the loop's timers wake the loop in 3 s.
+ * "beat" in the thread of an event loop. The result "wakes_per_length" of "loop-beat" is the number
+ * of times that the loop's timers wake the loop in 3 s.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm, or an arm and a
  * cancel, measured without the caller's sleep. "owner_cpu_us" is the CPU time per second of all

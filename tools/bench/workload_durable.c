@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures durable tasks. In "durable", T threads put tasks that are due hours later. Each call
+ * Measures durable tasks. In "durable", T threads put tasks that are due hours later. Each put
  * returns when the task is on stable storage. A subject with one thread may keep many puts in
  * flight. The puts end after a time, or when the journal is full. If the subject knows the number
  * of syncs, the workload reports the number of puts for each sync.
@@ -15,7 +15,7 @@
 #include "workload_steps.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
-/* number by which the duration is multiplied, because a disk syncs in milliseconds */
+/* the duration is multiplied by this number, because a sync of a disk takes milliseconds */
 #define DURATIONS 5
 
 struct putter {

@@ -17,7 +17,8 @@
 
 /*
  * All timers must be armed before the first timer is due. The slowest services need two
- * microseconds for an arm. Therefore the first delay has four microseconds for each timer.
+ * microseconds for an arm. Therefore the first delay is four microseconds multiplied by the number
+ * of timers.
  */
 #define ARMING_NS_PER_TIMER 4000
 #define ARMING_MIN_NS (200 * NS_PER_MS)
@@ -77,7 +78,7 @@ void push_take_measure(const struct run *run, struct result *result)
 	struct meter meter;
 	uint64_t pushed_ns;
 
-	/* All elements are pushed once and cancelled, so the memory is resident. */
+	/* Push and cancel all elements once, so that the memory is resident. */
 	driver_arm_all(run->timers, 60 * NS_PER_SECOND, 60 * NS_PER_SECOND, 0);
 	for (uint32_t i = 0; i < run->timers; i++)
 		subject->cancel(i);

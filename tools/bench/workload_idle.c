@@ -3,9 +3,9 @@
  * Measures an idle service. In "idle", N timers are due in a minute or later, and the process idles
  * for 5 s. The workload counts the context switches of every thread except the caller. If strace is
  * installed, a second run of this program under `strace -f` counts the system calls of these
- * threads. Two writes to an invalid descriptor mark the interval in strace's output. After the
- * interval, the caller arms 10^5 timers that are not the earliest. The workload reports the time of
- * an arm, and the number of arms that woke the owner.
+ * threads. Two writes to an invalid descriptor mark the 5 s in strace's output. After the 5 s, the
+ * caller arms 10^5 timers that are not the earliest. The workload reports the time of an arm, and
+ * the number of arms that woke the owner.
  *
  * "wakes" counts how often 20,000 arms with random deadlines of 1 to 60 s wake the sleeping owner.
  */

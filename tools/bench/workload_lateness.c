@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the lateness of 10^4 timers that expire within a second. If the service allows it, the
- * consumer polls with epoll.
+ * Measures the lateness of 10^4 timers that expire within a second. The consumer polls with epoll,
+ * if the service allows epoll.
  */
 #include <sys/prctl.h>
 

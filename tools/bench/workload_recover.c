@@ -71,8 +71,8 @@ static void put_all(struct timerhub_journal *journal, uint32_t tasks)
 }
 
 /*
- * Fill the journal with tasks. A child process does this, because this process measures its own
- * memory.
+ * Fill the journal with tasks. A child process fills the journal, because the parent process
+ * measures its own memory.
  */
 static void fill(const char *folder, uint32_t tasks)
 {
@@ -81,7 +81,7 @@ static void fill(const char *folder, uint32_t tasks)
 
 	if (child == 0) {
 		put_all(open_with(folder, tasks, 0), tasks);
-		_exit(0); /* without closing the journal, as in a crash */
+		_exit(0); /* do not close the journal, as in a crash */
 	}
 	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
 		subject_fail("filling a journal", 0);

@@ -12,9 +12,9 @@
 static const struct subject *opened; /* the open subject, or its mailbox */
 static struct subject_setup setup;
 static void (*hook)(uint32_t timer); /* the workload's callback for each expiry, or NULL */
-static bool settled;       /* the timer of driver_settle() has expired; without a consumer thread */
-static sem_t settlings;    /* posted when this timer expires, with a consumer thread */
-static uint64_t delivered; /* number of expiries; written by the thread that calls back */
+static bool settled;       /* the timer of driver_settle() has expired; unused with cross */
+static sem_t settlings;    /* with cross: posted when the timer of driver_settle() expires */
+static uint64_t delivered; /* number of expiries; written by the subject's callback thread */
 static uint64_t awaited;   /* number of expiries at which driver_await() returns */
 
 static void driver_expired(uint32_t timer)

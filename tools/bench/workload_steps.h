@@ -23,8 +23,8 @@ void driver_settle(void);
 uint64_t driver_delivered(void);
 
 /*
- * Deliver expiries on this thread until driver_delivered() is `deliveries`. Only without
- * setup->cross.
+ * Deliver expiries on this thread until driver_delivered() is `deliveries`. setup->cross must not
+ * be set.
  */
 void driver_await(uint64_t deliveries);
 
@@ -32,8 +32,8 @@ void driver_await(uint64_t deliveries);
 struct subject_counts driver_counts(void);
 
 /*
- * Call `body`. If the subject has within() and this thread owns its loop, call `body` inside the
- * loop.
+ * Call `body`. If the subject has within() and this thread owns the subject's loop, call `body`
+ * inside the loop.
  */
 void driver_within(void (*body)(void *), void *context);
 

@@ -16,8 +16,8 @@
 #define WORK_QUIET_NS (2 * NS_PER_S)
 #define WORK_STEP_NS (NS_PER_S / 5)
 /*
- * largest width of the progress line, one less than the common width of a terminal. A line that
- * wraps cannot be cleared.
+ * largest width of the progress line, one less than the common width of a terminal. A progress line
+ * that wraps cannot be cleared.
  */
 #define WORK_COLUMNS 79
 

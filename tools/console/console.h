@@ -15,8 +15,8 @@ extern const char console_tool[];
 extern const char console_help[];
 
 /*
- * If the word is --help, -h, --version or -V, answer the word. Returns whether the word was
- * answered.
+ * If the word is --help, -h, --version or -V, print the help or the version. Returns whether the
+ * function has printed.
  */
 bool console_answer(const char *word);
 
@@ -36,10 +36,10 @@ const char *console_colour(FILE *stream, enum console_colour colour);
 
 /*
  * Show the progress of long work. Between console_work_begin() and console_work_end(),
- * console_work() writes a line to standard error. The line is written only to a terminal, only
- * after 2 s of work, and at most five times a second. console_work_end() clears the line. A tool
- * calls console_work_end() before it prints. Without a call of console_work_begin(), console_work()
- * does nothing.
+ * console_work() writes a line to standard error. The progress line is written only to a terminal,
+ * only after 2 s of work, and at most five times a second. console_work_end() clears the line. A
+ * tool calls console_work_end() before it prints. Without a call of console_work_begin(),
+ * console_work() does nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);
