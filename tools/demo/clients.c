@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the clients of the heartbeat server. See clients.h. The crowd of clients has one
- * thread and non-blocking sockets. The judgement of a close relies on one rule: after a heartbeat
- * sent at time t, the server's deadline for the client is not before t + timeout.
+ * thread and non-blocking sockets. A close is judged by one rule: after a heartbeat sent at time t,
+ * the server's deadline for the client is not before t + timeout.
  */
 #include "clients.h"
 

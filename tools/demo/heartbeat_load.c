@@ -36,7 +36,7 @@ enum {
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 20, /* time after the deadline at which a client counts as missed */
+	GRACE_S = 20, /* a client not closed this time after its deadline counts as missed */
 	SETTLE_S = 1, /* time from the last silent client's deadline to the planned end */
 };
 

@@ -48,7 +48,7 @@ enum {
 
 /* The results of the calls about one order, from all processes. */
 struct order {
-	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: a call's reply was lost */
+	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the reply of a call was lost */
 	_Atomic uint32_t deliveries;
 	_Atomic uint64_t late_ns; /* lateness of the first delivery plus 1; 0: no delivery */
 };
@@ -235,7 +235,7 @@ static void be_worker(unsigned number)
 		order = &book->orders[strtoul(task.id, NULL, 10) % order_count];
 		note_delivery(&task, order);
 		if (number == 0 && ++taken == WORKER_DIES_AT)
-			(void)raise(SIGKILL); /* before the worker acknowledges the order */
+			(void)raise(SIGKILL); /* kill the worker before it acknowledges the order */
 		do
 			result = timerhub_relay_done(relay, &task);
 		while (result < 0 && result != -ENOENT);
@@ -246,7 +246,8 @@ static void be_worker(unsigned number)
 }
 
 /*
- * Pay the order in the shop. Customers pay a quarter of the orders, and pay some of these too late.
+ * Pay the order in the shop. Customers pay a quarter of the orders. Some of the payments are too
+ * late.
  */
 static void pay(struct timerhub_relay *relay, unsigned number)
 {

@@ -77,7 +77,7 @@ static void take_lines(struct server_process *server)
 		memmove(server->text, end + 1, server->text_bytes);
 	}
 	if (server->text_bytes == sizeof(server->text))
-		server->text_bytes = 0; /* the text is no line of the server, which are shorter */
+		server->text_bytes = 0; /* too long for a line of the server, so drop the text */
 }
 
 void server_hear(struct server_process *server)

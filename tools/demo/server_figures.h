@@ -9,7 +9,7 @@
 
 /* The server's figures; examples/heartbeat_process.h explains them. */
 struct server_figures {
-	uint64_t now_ns; /* time of the figures; 0: no figures */
+	uint64_t now_ns; /* time at which the server read its figures; 0: no figures */
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;

@@ -58,7 +58,7 @@ void table_live(const struct table_state *before, const struct table_state *now,
 	const struct crowd_tally *tally = now->tally;
 	/*
 	 * The server's figures are a little older than the figures of this process. Therefore the
-	 * rates of the server's figures use the time of the server.
+	 * server's rates are computed with the time of the server's figures.
 	 */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns

@@ -18,7 +18,7 @@ struct table_state {
 };
 
 /*
- * Print the live line, which overwrites the last live line on a terminal. The rates are of the time
+ * Print the live line, which overwrites the last live line on a terminal. The rates are averages
  * from `before` to `now`.
  */
 void table_live(const struct table_state *before, const struct table_state *now, uint64_t start_ns);

@@ -188,7 +188,7 @@ static int dump_records(struct reader *reader)
 	}
 }
 
-/* Find the segments by the names of the files only. The headers may be damaged. */
+/* Find the segments only by the names of the files, because the headers may be damaged. */
 static int dump(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];

@@ -2,7 +2,7 @@
 /*
  * Shows the progress of timerhub-journal. See progress.h. progress_begin() gives the disk another
  * table of calls. Each call in the table counts the bytes and then calls the disk's original
- * function. The tool has only one disk with this table.
+ * function. Only one disk of the tool uses the counting calls.
  */
 #include "progress.h"
 

@@ -56,8 +56,9 @@ static int repair_set_aside(struct disk *disk, uint64_t number)
 	(void)snprintf(bad, sizeof(bad), "%s.bad", name);
 	result = disk->ops->rename(disk, name, bad);
 	/*
-	 * Rename the first segment first. A repair that is killed may leave some segments renamed.
-	 * A journal is consistent without its first segments, but not without its last segments.
+	 * Rename the first segment first. If the repair is killed, it may have renamed some
+	 * segments. A journal is consistent without its first segments, but not without its last
+	 * segments.
 	 */
 	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }

@@ -28,7 +28,7 @@ int tool_complain(const char *what, int error)
 	return FAILED;
 }
 
-/* The reason follows the usage, because the last line is easy to see. */
+/* Print the reason after the usage, because a user sees the last line first. */
 int tool_wrong_use(const char *reason, const char *text)
 {
 	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
@@ -91,8 +91,8 @@ static size_t read_key(const char *text, unsigned char *key)
 }
 
 /*
- * The task that the user means. If key_len is not 0, the user has given the task's key, otherwise
- * its id.
+ * The task that the user means. If key_len is 0, the user has given the task's id, otherwise the
+ * task's key.
  */
 struct meant {
 	uint64_t id;

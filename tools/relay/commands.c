@@ -30,8 +30,8 @@ bool read_number(const char *text, uint64_t *ret_number)
 
 /*
  * Convert the argument WHEN to the form of the Redis functions: a number of microseconds, or
- * "never". If the number counts from 1970, *ret_flags is "a". If the number counts from now,
- * *ret_flags is "". Returns false if the argument is not a time.
+ * "never". If the time counts from 1970, *ret_flags is set to "a". If the time counts from now,
+ * *ret_flags is set to "". Returns false if the argument is not a time.
  */
 static bool read_when(const char *text, char when[32], const char **ret_flags)
 {

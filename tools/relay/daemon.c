@@ -81,14 +81,14 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 struct served {
 	const char *name;
 	struct call call;              /* the addresses of the queue's servers */
-	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server; 0: the server serves */
+	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server; 0: no error */
 	struct timerhub_relay *relay;
 };
 
 /*
  * Returns whether the daemon prints the change of a server's state from `trouble` to `error`. All
- * errors that can end without a user's help count as one error. If a server is lost, then refuses,
- * and then loads its data, the daemon prints one line.
+ * errors that can end without a user's help count as one error. Therefore the daemon prints one
+ * line if a server is lost, then refuses, and then loads its data.
  */
 static bool is_news(int trouble, int error)
 {
@@ -178,8 +178,8 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,
 		/*
-		 * The timeout is short. With a long timeout, a lost server would delay the
-		 * notification of the watchdog.
+		 * The timeout of a relay's calls is short. With a long timeout, a lost server would
+		 * delay the notification of the watchdog.
 		 */
 		.timeout_ns = TRY_NS,
 	};

@@ -54,7 +54,7 @@ enum status misused(const char *what, const char *word)
 
 /* The servers to which a command is sent. */
 enum where {
-	BY_ID, /* the server that has the task with the id */
+	BY_ID, /* the server for the task id in the arguments */
 	EACH,  /* each server */
 	ANY,   /* each server in turn, until a server has the task */
 	OWN,   /* the command's function connects to the servers */

@@ -129,7 +129,7 @@ static void add_lateness(struct text *text, const struct reply *reply, const cha
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
 }
 
-/* Returns the number at this index of a relay's value. */
+/* Returns number `index` of a relay's value in the reply to stat. */
 static uint64_t relay_number(const char *value, unsigned index)
 {
 	uint64_t number = 0;

@@ -22,7 +22,7 @@ struct options {
 	bool repair;
 	uint64_t interval_ms; /* time between two readings of top; 0: 1 s */
 	uint64_t count;       /* number of readings of top; 0: no limit */
-	uint64_t horizon_ms;  /* horizon, grace and batch: 0 is the library's default */
+	uint64_t horizon_ms;  /* horizon, grace, batch: 0 means the library's default */
 	uint64_t grace_ms;
 	uint64_t batch;
 };
@@ -46,7 +46,7 @@ struct call {
 	uint32_t shards;
 	uint32_t shard; /* index of the connected server in `addresses` */
 	struct wire *wire;
-	bool may_be_elsewhere; /* after -ENOENT the tool asks the next server, without a message */
+	bool may_be_elsewhere; /* print no -ENOENT, as the next server is asked */
 };
 
 /*
@@ -69,7 +69,7 @@ int connect_call(struct call *call, uint32_t shard);
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/* Begin to encode the call of a Redis function. Then encode each of its `arguments` by add(). */
+/* Begin to encode the call of a Redis function. Then encode each of the `arguments` by add(). */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 
@@ -102,7 +102,7 @@ enum status out_of_memory(void);
 
 /* ---- commands.c ---- */
 
-/* Read an unsigned number. Returns false if the text is not one. */
+/* Read an unsigned number. Returns false if the text is not an unsigned number. */
 bool read_number(const char *text, uint64_t *ret_number);
 
 enum status do_create(struct call *call, char **words, int count);

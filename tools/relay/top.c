@@ -105,8 +105,8 @@ static int read_queue(struct watched *watched)
 /* ---- what follows from two readings ---- */
 
 /*
- * Returns the increase of a counter since the previous reading. If the queue was deleted since, the
- * counter began again at 0, and the function returns `now`.
+ * Returns the increase of a counter since the previous reading. If the queue was deleted since the
+ * previous reading, its counter began again at 0, and the function returns `now`.
  */
 static uint64_t since(uint64_t now, uint64_t before)
 {

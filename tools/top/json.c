@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes the readings of timerhub-top as JSON. See json.h. A JSON member that is also in struct
- * timerhub_stats has its name there. man/timerhub-top.1 lists all names. target.c has reduced all
- * texts to printable ASCII. In such a text only quotes and backslashes need an escape.
+ * timerhub_stats has the same name. man/timerhub-top.1 lists all names. target.c has reduced all
+ * texts to printable ASCII. In printable ASCII only quotes and backslashes need an escape.
  */
 #include "json.h"
 
@@ -84,8 +84,8 @@ static void json_rates(FILE *out, const struct reading *now, const struct readin
 }
 
 /*
- * Write the buckets of the lateness histogram that are not empty. The last bucket has no upper
- * bound, and null in its place.
+ * Write the buckets of the lateness histogram that are not empty. The upper bound of the last
+ * bucket is null.
  */
 static void json_buckets(FILE *out, const struct lateness *lateness)
 {

@@ -36,7 +36,7 @@ static __attribute__((format(printf, 2, 3))) void page_add(struct page *page, co
 	va_end(arguments);
 }
 
-/* a number as text with commas: 1234567 is "1,234,567" */
+/* the text of a number with commas: 1234567 is "1,234,567" */
 struct number {
 	char text[32];
 };
@@ -170,8 +170,8 @@ static void page_bar(struct page *page, uint64_t below_ns, uint64_t count, uint6
 {
 	char bar[BAR_COLUMNS + 1] = "";
 	/*
-	 * A count above 0 gets a bar of at least one character. An integer product would overflow
-	 * for counts beyond 2^60. Therefore the product is a double.
+	 * A count above 0 gets a bar of at least one character. The length of a bar is computed as
+	 * a double, because an integer product would overflow for counts beyond 2^60.
 	 */
 	int length = (int)((double)count * BAR_COLUMNS / (double)most);
 

@@ -106,12 +106,13 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	ret_reading->at_ns = reading_clock_ns();
 	/*
 	 * Read the slots before the queues. The library counts an ended timer before it frees the
-	 * timer's slot, so each freed slot is counted below.
+	 * timer's slot. Therefore the queues' counters, read later, include the timer of each freed
+	 * slot.
 	 */
 	read_slots(board, ret_reading);
 	/*
-	 * Entries from queues_end on are not read. Reading such an entry would allocate memory in
-	 * the watched process.
+	 * Entries from queues_end on are not read, because the read would allocate memory in the
+	 * watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);

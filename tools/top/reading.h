@@ -16,7 +16,7 @@ struct queue_reading {
 	int fd;
 	uint64_t delivered;
 	uint64_t overruns;
-	uint64_t waiting; /* handles in the queue's outbox, including those of withdrawn expiries */
+	uint64_t waiting; /* handles in the queue's outbox, also of withdrawn expiries */
 };
 
 /* The counters of a hub since the hub was opened, with the names of struct timerhub_stats. */
@@ -53,13 +53,13 @@ double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
  */
 struct lateness {
 	uint64_t count;
-	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* each 0 if count is 0 */
+	uint64_t p50_below_ns, p99_below_ns, max_below_ns; /* the bounds are 0 if count is 0 */
 	uint64_t buckets[BOARD_LATENESS_BUCKETS];
 };
 
 /*
  * Returns the lateness of the events between the readings `before` and `now`. If `before` is NULL,
- * the lateness of all events of the hub.
+ * returns the lateness of all events of the hub.
  */
 struct lateness lateness_between(const struct reading *now, const struct reading *before);
 

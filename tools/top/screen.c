@@ -92,7 +92,7 @@ static void screen_key(struct screen *screen, int key)
 	case KEY_LEFT:
 		screen_turn(screen, screen->watch->target.hub_count - 1);
 		break;
-	default: /* After KEY_RESIZE and unknown keys the page is only drawn again. */
+	default: /* KEY_RESIZE and unknown keys only draw the page again. */
 		break;
 	}
 }

@@ -38,8 +38,8 @@
 enum verdict {
 	VERDICT_HUB,     /* the board of a hub that the tool can watch */
 	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
-	VERDICT_FORKED,  /* a hub of the process from which the watched process was forked */
-	VERDICT_FOREIGN, /* a memfd with the name of a board that is no board */
+	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
+	VERDICT_FOREIGN, /* a memfd that has the name of a board but is no board */
 	VERDICT_VERSION, /* a board of another version */
 	VERDICTS
 };

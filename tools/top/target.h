@@ -46,8 +46,8 @@ void target_close(struct target *target);
 int target_find_hubs(struct target *target);
 
 /*
- * Check quickly that the process and all known hubs still exist. If one is gone, call
- * target_find_hubs() and return its result.
+ * Check quickly that the process and all known hubs still exist. If the process or a hub is gone,
+ * call target_find_hubs() and return its result.
  */
 int target_check(struct target *target);
 

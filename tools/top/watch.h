@@ -12,7 +12,7 @@ struct watch {
 	uint64_t serials[TARGET_HUBS_MAX]; /* serials[i] is the serial number of hub i */
 	unsigned reading_count;
 	struct reading *now;    /* latest readings; now[i] belongs to target.hubs[i] */
-	struct reading *before; /* readings before the latest; at_ns is 0 if there was none */
+	struct reading *before; /* readings before the latest; at_ns is 0: no such reading */
 };
 
 /*
@@ -28,7 +28,10 @@ void watch_close(struct watch *watch);
  */
 int watch_read(struct watch *watch);
 
-/* Returns the reading before the latest of the target's hub `index`, or NULL if there is none. */
+/*
+ * Returns the last but one reading of the target's hub `index`, or NULL if there is only one
+ * reading.
+ */
 const struct reading *watch_before(const struct watch *watch, unsigned index);
 
 #endif
