@@ -3,8 +3,8 @@
 # The scripts of this folder source this file to install the Debian packages that they need.
 # tests/tools/test_packages.py tests it.
 
-# If this variable is yes, packages_need installs without asking. A script with the option --yes
-# sets it.
+# If this variable is yes, packages_need installs without asking. The option --yes of a script sets
+# the variable.
 packages_yes=no
 
 # packages_missing PACKAGE...: prints the packages that are not installed. The function asks only
@@ -17,9 +17,9 @@ packages_missing() {
 	done
 }
 
-# Package -> sign, for a system without dpkg. The sign shows that the content of the package is
-# installed. A sign is a program, a library that pkg-config knows, a header, or a Python module. If
-# a package is not listed, the sign is a program with the package's name.
+# Package -> sign that the content of the package is installed, for a system without dpkg. A sign is
+# a program, a library that pkg-config knows, a header, or a Python module. If a package is not
+# listed, the sign is a program with the package's name.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -68,7 +68,8 @@ packages_sign_there() {
 }
 
 # packages_need_signs PACKAGE...: does the work of packages_need on a system without dpkg. The
-# function installs nothing. If packages are missing, it prints them and ends the script.
+# function installs nothing. If packages are missing, the function prints their names and ends the
+# script.
 packages_need_signs() {
 	local package sign missing=()
 	for package in "$@"; do
@@ -83,8 +84,7 @@ packages_need_signs() {
 }
 
 # packages_install PACKAGE...: installs the packages, and tries at most three times. The first try
-# may fail, because a mirror fails for a moment, or because a new machine is still installing
-# packages.
+# may fail if a mirror fails for a moment, or if a new machine is still installing packages.
 packages_install() {
 	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
 	export DEBIAN_FRONTEND=noninteractive
@@ -111,7 +111,7 @@ packages_may_install() {
 }
 
 # packages_need PACKAGE...: installs the missing packages if the user is root. For another user,
-# prints the command that installs them, and ends the script.
+# prints the command that installs the missing packages, and ends the script.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
@@ -155,7 +155,7 @@ packages_clang_runtime() {
 
 # packages_need_clang PACKAGE...: calls packages_need for the packages, clang and the runtime of its
 # sanitizers. On a new machine apt knows no packages before the first call of packages_need has
-# updated apt's lists. The second call then installs the runtime.
+# updated apt's lists. The second call of packages_need then installs the runtime.
 packages_need_clang() {
 	local runtime
 	mapfile -t runtime < <(packages_clang_runtime)
