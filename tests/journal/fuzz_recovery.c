@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Fuzzes the recovery of a journal, with any bytes as one or two segments. The first segment may
- * have zeros written ahead. Recovery must end and leak no memory. A second recovery must accept the
- * files that the first recovery has left. With clang's -fsanitize=fuzzer, libFuzzer makes the
- * input. Without libFuzzer, main() below damages good segments at random.
+ * have zeros at its end, as the journal writes zeros ahead. Recovery must end and leak no memory. A
+ * second recovery must accept the files that the first recovery has left. With clang's
+ * -fsanitize=fuzzer, libFuzzer makes the input. Without libFuzzer, main() below damages good
+ * segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>
@@ -32,7 +33,7 @@ static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 }
 
 /*
- * Make a record from the bytes. Its type, lengths and flags are in the bounds of record_encode().
+ * Make a record from the bytes, whose type, lengths and flags are in the bounds of record_encode().
  */
 static struct record tame(const uint8_t *at)
 {

@@ -384,8 +384,8 @@ def main(arguments):
     if strace(["-o", os.devnull], ["true"]).returncode != 0:
         print("strace cannot trace here")
         return SKIP
-    # This test only kills processes, and test_crash.c covers data that a disk loses. Therefore a
-    # fast file system in memory is enough. A container may have a tiny /dev/shm.
+    # This test only kills processes, and test_crash.c covers data that a disk loses. Therefore the
+    # test uses a file system in memory. A container may have a tiny /dev/shm.
     if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > SHM_BYTES:
         tempfile.tempdir = "/dev/shm"
     with tempfile.TemporaryDirectory() as base, \

@@ -2,7 +2,7 @@
 /*
  * The program ("victim") that kill_test.py kills. It makes fixed sequences of calls on a journal in
  * a real directory. Before each call it prints the intended state of each task, and after the call
- * the result. Therefore the test need not know the calls:
+ * the result. Therefore kill_test.py need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
  *   = CALL RESULT                    the call has ended, or the completion of a submit has come
@@ -54,8 +54,8 @@ static void write_line(void)
 }
 
 /*
- * Begin the line about a call. Returns the call's number. Calls of say_task() and write_line() must
- * follow.
+ * Begin the line about a call. Returns the call's number. The caller then calls say_task() for each
+ * task, and write_line().
  */
 static uint64_t say_call(void)
 {
@@ -142,7 +142,7 @@ static void run(void)
 /* ---- parking, by one thread ---- */
 
 /*
- * Take a due task. If the last put was refused, the due task may be another task, or no task is
+ * Take a due task. If the last put was refused, the taken task may be an earlier one, or no task is
  * due.
  */
 static bool take(struct timerhub_task *ret_task)
@@ -302,7 +302,7 @@ static unsigned complete(uint64_t *ret_id)
 	return (unsigned)count;
 }
 
-/* Put and take the tasks that submits park, before the first submit. */
+/* Before the first submit, put and take the tasks that submits will park. */
 static void take_some(void)
 {
 	struct timerhub_journal_change changes[HELD];

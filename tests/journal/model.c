@@ -74,8 +74,8 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 /* ---- the model ---- */
 
 /*
- * Numbers of zeros ahead that runs use: a whole segment, none, fewer than a record, and a number
- * that is no multiple of a sector.
+ * Numbers of bytes that a run's journal writes ahead as zeros: a whole segment, none, fewer than a
+ * record, and no multiple of a sector.
  */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 
@@ -200,8 +200,8 @@ static bool is_clean(int result)
 }
 
 /*
- * Make the fact of a new task. The task's id is the previous put's id plus 1, even if the disk
- * refused the previous put.
+ * Make the fact of a new task. The task's id is 1 more than the id of the previous put, even if the
+ * disk refused that put.
  */
 static struct fact *new_fact(struct model *model)
 {
@@ -645,7 +645,7 @@ void model_step(struct model *model)
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
 		else if (dice_one_in(&model->dice, 3))
-			step_retry(model); /* compaction must copy parked tasks too */
+			step_retry(model); /* makes parked tasks, which compaction must copy too */
 		else
 			step_cancel(model);
 		return;
@@ -707,7 +707,7 @@ static void verify_fact(struct model *model, struct fact *fact)
 	if (fact->unsure) {
 		/*
 		 * After recovery the model learns whether the call in doubt was carried out. If no
-		 * call returned the id of a put, a later put may use the id.
+		 * call returned a put's id, a later put may use this id.
 		 */
 		if (!fact->live && !task)
 			fact->id = 0;
@@ -724,8 +724,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
 	/*
-	 * The journal writes attempts after the delivery. Therefore the last attempts may be
-	 * missing after recovery, but the number is never too large.
+	 * The journal writes attempts after the delivery. Therefore the recovered number of
+	 * attempts may be too small, but never too large.
 	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;

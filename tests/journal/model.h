@@ -19,7 +19,7 @@ struct test_timer {
 	struct wall_timer timer;
 	uint64_t wall_ns;
 	uint64_t monotonic_ns;
-	uint64_t set_ns; /* time at which the timer will expire */
+	uint64_t set_ns; /* time for which the timer is set */
 };
 
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
@@ -38,18 +38,18 @@ struct fact {
 	bool taken;
 	bool parked;
 	bool parked_for_good; /* the task's park is on disk, even if no attempts are recorded */
-	bool unsure;          /* the last call on the task returned -EIO and is in doubt */
+	bool unsure;          /* the last call on the task is in doubt, because it returned -EIO */
 	bool unsure_live;     /* the task is live if the call in doubt was carried out */
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
 	/*
-	 * If `unsure` is set: 1 plus the index of the other fact that the commit changes; 0: no
-	 * other fact.
+	 * If `unsure` is set and the commit also changes another fact: the index of this fact plus
+	 * 1; otherwise 0.
 	 */
 	unsigned pair;
 	bool held, has_stale;
 	struct timerhub_task handed; /* latest delivery, if a worker has the task */
-	/* If has_stale is set: an earlier delivery, which was not acknowledged. */
+	/* If has_stale is set: an earlier delivery of the task, which was not acknowledged. */
 	struct timerhub_task stale;
 };
 
@@ -81,8 +81,8 @@ void model_step(struct model *model);
 void model_churn(struct model *model);
 
 /*
- * A put that model_gather() adds to the open batch, without waking a thread. The caller then calls
- * writer_pass() to write the batch.
+ * A put that model_gather() adds to the open batch, without waking a thread. The caller of
+ * model_gather() then calls writer_pass() to write the batch.
  */
 struct model_put {
 	struct transaction transaction;

@@ -233,8 +233,8 @@ static void write_back(struct sim_disk *sim, struct sim_file *file)
 }
 
 /*
- * Write bytes to a file. An almost full disk writes only the bytes that fit. If the disk returns an
- * error, it may have written some of the bytes.
+ * Write bytes to a file. An almost full disk writes only the bytes that fit. If a write returns an
+ * error, the disk may have written some of the bytes.
  */
 static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_t count,
                          uint64_t offset)
@@ -270,9 +270,9 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 }
 
 /*
- * Fail a sync. Some dirty sectors are then written and some are not. Linux has marked the pages of
- * all these sectors clean. Therefore reads return the new bytes, but the next sync does not write
- * all of them.
+ * Fail a sync. The failed sync has written some dirty sectors, and Linux has marked the pages of
+ * all dirty sectors clean. Therefore reads return the new bytes, but the next sync does not write
+ * all of the new bytes.
  */
 static void sync_badly(struct sim_disk *sim, struct sim_file *file)
 {
@@ -425,9 +425,9 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * Choose the mood of an image. Mood 0 keeps the old sectors, mood 2 keeps the new sectors, and mood
- * 1 chooses for each sector. One choice for the whole image makes images with only old or only new
- * sectors common.
+ * Choose the mood of a crash image. In mood 0 the image has the old sectors, in mood 2 the new
+ * sectors, and in mood 1 a random choice for each sector. Without moods 0 and 2, images with only
+ * old or only new sectors would be rare.
  */
 static unsigned roll_mood(struct dice *dice)
 {
@@ -537,7 +537,7 @@ void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t
 	struct sim_file *file = &sim->files[number];
 
 	expect_le(count, SIM_FILE_BYTES);
-	if (count > 0) { /* memcpy() does not accept NULL, the pointer of an empty file */
+	if (count > 0) { /* `bytes` of an empty file may be NULL, which memcpy() forbids */
 		memcpy(file->now, bytes, count);
 		memcpy(file->stable, bytes, count);
 	}

@@ -49,7 +49,7 @@ struct sim_change {
 struct sim_disk {
 	struct disk disk;
 	struct sim_file *files;
-	struct sim_name names[SIM_FILES]; /* names that programs see at present */
+	struct sim_name names[SIM_FILES]; /* names of the files as programs see them now */
 	struct sim_name stable_names[SIM_FILES];
 	struct sim_change changes[SIM_CHANGES];
 	unsigned changes_count;
@@ -66,7 +66,7 @@ struct sim_disk {
 	 * every file.
 	 */
 	uint64_t zero_from, zero_to;
-	unsigned zero_opens;             /* number of opens after which these bytes read right */
+	unsigned zero_opens;             /* decremented by each open of a file */
 	uint64_t bad_from, bad_to;       /* bytes whose read fails with EIO */
 	const struct sim_file *bad_file; /* file with the bad bytes; NULL: every file */
 	bool dead;
@@ -81,14 +81,14 @@ void sim_open(struct sim_disk *sim, uint64_t seed);
 void sim_close(struct sim_disk *sim);
 
 /*
- * Store in `image` a random possible state of the disk after a crash at this moment. The image is
- * open.
+ * Store in `image` a random possible state of the disk after a crash at this moment. `image` is
+ * returned open.
  */
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 
 /*
- * Store in `image` the state of the disk after only the process was killed. No data is lost, and no
- * data becomes stable.
+ * Store in `image` the state of the disk after a kill of only the process, which loses no data and
+ * makes no data stable.
  */
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 

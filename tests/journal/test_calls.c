@@ -130,9 +130,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 	uint64_t base_ns = wall_ns(), ids[3];
 
 	begin(NULL);
-	/*
-	 * All due times count from one instant. A slow disk cannot change the order of these times.
-	 */
+	/* All due times count from one instant, so that a slow disk cannot change their order. */
 	for (unsigned i = 0; i < 3; i++)
 		expect_eq(timerhub_journal_put(journal, base_ns + (order[i] + 1) * 20 * MS,
 		                               TIMERHUB_ABSOLUTE, NULL, 0, &ids[order[i]]),
@@ -314,10 +312,7 @@ START_TEST(touch_prolongs_a_lease_and_takes_a_task_back)
 	begin(&config);
 	(void)put(0, "long");
 	task = take();
-	/*
-	 * The lease may be over at this time. The touch succeeds nevertheless, because no other
-	 * worker has the task.
-	 */
+	/* The touch succeeds even if the lease is over, because no other worker has the task. */
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(timerhub_journal_take(journal, &other, 50 * MS), 0);
 	expect_eq(stats().taken, 1);
@@ -438,7 +433,10 @@ START_TEST(periodic_task_comes_once_for_the_periods_that_passed)
 		expect_lt(last_ns, task.due_ns);
 		expect_eq(task.attempts, 1);
 	}
-	/* The period was not acknowledged, so the next open delivers it again. */
+	/*
+	 * The period was not acknowledged, so the journal delivers the period again after the next
+	 * open.
+	 */
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
 	last_ns = task.due_ns;
@@ -549,7 +547,7 @@ START_TEST(commit_makes_all_changes_or_none)
 	expect(changes[2].result == -ENOENT);
 	expect_eq(stats().tasks, 1);
 	expect_eq(stats().taken, 1);
-	/* One commit ends a task and puts the next task with its key. */
+	/* One commit ends a task and puts the next task with the ended task's key. */
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	expect_lt(id, changes[1].id);
 	expect_eq(stats().tasks, 1);
@@ -641,8 +639,8 @@ static int submit_put(uint64_t tag, const char *key)
 }
 
 /*
- * Each accepted submit must complete once. Its task must be in the journal then, and after a
- * restart.
+ * Each accepted submit must complete once. The submitted task must be in the journal after its
+ * completion and after a restart.
  */
 START_TEST(one_thread_keeps_many_puts_in_flight)
 {
@@ -884,7 +882,10 @@ START_TEST(statistics_tell_of_ages)
 	expect_eq(sum(stats().lateness, 0), 1);
 	expect_eq(sum(stats().sync_ns, 0), stats().syncs);
 	expect_lt(0, sum(stats().sync_ns, 1));
-	/* A backup holds up compaction. After a failed backup, compaction must not be held up. */
+	/*
+	 * A backup stops compaction until the backup ends. A failed backup must not leave
+	 * compaction stopped.
+	 */
 	in_dir(to, "nowhere");
 	expect(timerhub_journal_backup(journal, to) == -ENOENT);
 	expect_eq(stats().held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
@@ -1025,8 +1026,8 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_start(&threads[i], churner, NULL);
 	/*
-	 * Repeat the check until segments were added and dropped. On a slow disk this takes more
-	 * checks.
+	 * Repeat the check until segments were added and dropped. On a slow disk more checks are
+	 * needed.
 	 */
 	for (unsigned i = 0; i < scaled(4000) || stats().segments_dropped < 2; i++) {
 		expect_context("look", i, 0);
@@ -1243,7 +1244,7 @@ START_TEST(misuse_of_open_is_answered)
 	config.segment_bytes = 1000;
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
-	config.data_max = 70000; /* more than fits into a segment */
+	config.data_max = 70000; /* more data than fits into a segment */
 	expect(timerhub_journal_open(&other, dir, &config) == -EINVAL);
 	config = small;
 	config.segment_bytes = UINT64_C(1) << 40;
@@ -1319,7 +1320,7 @@ START_TEST(misuse_is_answered)
 	expect(timerhub_journal_find(journal, "k", 0, &id) == -EINVAL);
 	expect(timerhub_journal_find(journal, "k", 1, NULL) == -EINVAL);
 	expect(timerhub_journal_done(journal, NULL) == -EINVAL);
-	expect(timerhub_journal_done(journal, &task) == -EINVAL); /* the task names no delivery */
+	expect(timerhub_journal_done(journal, &task) == -EINVAL); /* `task` names no delivery */
 	task.delivery = 1;
 	expect(timerhub_journal_done(journal, &task) == -ENOENT);
 	expect(timerhub_journal_take(journal, NULL, 0) == -EINVAL);
@@ -1575,8 +1576,8 @@ START_TEST(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy
 	expect_eq(waitpid(parent, &status, 0), parent);
 	expect_eq(read(tell[0], &child, sizeof(child)), sizeof(child));
 	/*
-	 * The child closes its inherited file of the lock only when it runs. The lock is free only
-	 * after that.
+	 * The lock is free only after the child has run, because the child then closes its
+	 * inherited file of the lock.
 	 */
 	while (timerhub_journal_open(&journal, dir, NULL) == -EBUSY)
 		sleep_ns(MS);
@@ -1920,7 +1921,7 @@ static void *one_taker(void *argument)
 
 /*
  * Start `count` takers, and put a task for each taker. Each taker must get one task. If `cancelled`
- * is set, the takers are cancelled.
+ * is set, pthread_cancel() is called for all takers before the puts.
  */
 static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {

@@ -188,9 +188,9 @@ START_TEST(set_back_while_others_are_due)
 END_TEST
 
 /*
- * A lease does not depend on the wall clock. If the wall clock is set back by an hour, the fd must
- * not become readable an hour late. The journal of this test has no keeper thread, because the disk
- * may delay the keeper.
+ * A lease does not depend on the wall clock. If the wall clock is set back by an hour, the end of a
+ * lease must not make the fd readable an hour late. The journal of this test has no keeper thread,
+ * because the disk may delay the keeper.
  */
 START_TEST(set_back_while_a_lease_lasts)
 {
@@ -214,8 +214,8 @@ START_TEST(set_back_while_a_lease_lasts)
 END_TEST
 
 /*
- * If the set of the timer learns of a jump of the clock, the fd must become readable. The caller
- * may have computed the time from the old clock, and must check again.
+ * If set() of the timer learns of a jump of the clock, the fd must become readable. The caller of
+ * set() may have computed the time from the old clock, and must check again.
  */
 START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {

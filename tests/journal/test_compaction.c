@@ -23,7 +23,7 @@ struct trial {
 	uint64_t ids[TASKS]; /* ids of the live tasks */
 	unsigned count;
 	uint32_t data_max;
-	unsigned data_bits; /* the tasks of this run have sizes of up to this number of bits */
+	unsigned data_bits; /* largest number of bits of a task's size in this run */
 	struct disk_ops ops;
 	const struct disk_ops *plain;
 	bool keeps_spare; /* the disk refuses to shrink the spare file */
@@ -34,8 +34,8 @@ struct trial {
 static struct trial life;
 
 /*
- * Count the bytes of each write. The test also counts inside a step of compaction, because a step
- * that never ends would not return.
+ * Count the bytes of each write. The test counts inside each step of compaction too, because a step
+ * might never end.
  */
 static int64_t count_write(struct disk *disk, int file, const void *bytes, size_t count,
                            uint64_t offset)
@@ -82,7 +82,7 @@ static void close_life(void)
 
 /*
  * Write and compact until compaction has no more work. Compaction may copy each live task a few
- * times at most. At the end, the journal's files must be within the bound of their size.
+ * times at most. After compaction, the journal's files must be within the bound of their size.
  */
 static void rest(void)
 {
@@ -175,7 +175,7 @@ START_TEST(compaction_comes_to_rest_whatever_ends_in_one_write)
 }
 END_TEST
 
-/* Compaction only frees records. It must not try to free bytes that are no records. */
+/* Compaction only frees records. Compaction must not try to free bytes that are no records. */
 START_TEST(compaction_comes_to_rest_on_a_disk_that_is_full_of_other_things)
 {
 	live(scaled(50), true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests durability. After a crash at any point, with any loss of unsynced data, the journal must
- * have all acknowledged changes. It must have each other change completely or not at all. The
- * journal's code runs on a simulated disk that loses and tears unsynced writes. The test makes more
- * than 150,000 different crashes, with logs that have records of every type.
+ * have all acknowledged changes. The journal must have each other change completely or not at all.
+ * The journal's code runs on a simulated disk that loses and tears unsynced writes. The test makes
+ * more than 150,000 different crashes, with logs that have records of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 
 static unsigned long states, cleaning, recovering;
 
-/* numbers of records in the logs of crashed machines, by type and by optional parts */
+/* whether the logs of crashed machines had records of each type and with each optional part */
 static struct {
 	bool types[RECORD_TYPE_END];
 	bool more, parked_copy, key, interval;
@@ -184,8 +184,8 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 START_TEST(crash_loses_nothing_acknowledged)
 {
 	/*
-	 * The same seed gives the same calls in every build. A sanitizer checks the use of memory,
-	 * which repeats after some thousands of crashes. Therefore a build with a sanitizer makes
+	 * The same seed gives the same calls in every build. A sanitizer checks accesses to memory,
+	 * which repeat after some thousands of crashes. Therefore a build with a sanitizer makes
 	 * half as many crashes, if the logs still have records of all kinds.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
@@ -209,7 +209,8 @@ END_TEST
 
 /*
  * Check the copy after a crash during a backup. If the backup had returned, the copy must be
- * complete. If the backup had not returned, the copy may be complete, refused, or not begun.
+ * complete. If the backup had not returned, the copy may be complete, may not have begun, or may be
+ * refused by open.
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
@@ -281,7 +282,10 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
-/* The disk of a copy flips a bit in the write number flip_at to a segment, and reports success. */
+/*
+ * The disk of a copy flips a bit in write number flip_at to a segment, and reports the success of
+ * this write.
+ */
 static unsigned segment_writes, flip_at;
 static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
                               uint64_t offset);
@@ -341,7 +345,8 @@ static int compare_names(const void *a, const void *b)
 
 /*
  * Copy the files as cp does, in the order of the names at the beginning. The watermark's file
- * "begun" comes after the segments. Tasks are put during the copy. Returns the id of the last task.
+ * "begun" comes after the segments. Tasks are put during the copy. Returns the id of the last task
+ * that was put.
  */
 static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
                              struct timerhub_journal *journal, uint64_t puts, struct dice *dice)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the recovery of damaged files. Recovery must cut off a torn tail. If there is damage before
- * the end, recovery must refuse the journal and name the place. Recovery must never find a task
+ * the end, recovery must refuse the journal and report the place. Recovery must never find a task
  * that was not put. Another test opens a journal at another time.
  */
 #include <errno.h>
@@ -27,9 +27,7 @@ struct bench {
 	unsigned count;
 };
 
-/*
- * Make a journal of `puts` single puts that was not closed, and store the offsets of its records.
- */
+/* Make a journal of `puts` single puts without closing it, and store the offsets of its records. */
 static struct bench *bench_new(unsigned puts)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -84,7 +82,8 @@ static struct sim_file *damaged_file(struct bench *bench)
 }
 
 /*
- * Write an older watermark. The journal rarely syncs watermarks, so a crash may leave an older one.
+ * Write an older watermark. The journal rarely syncs watermarks, so a crash may leave an older
+ * watermark.
  */
 static void set_mark(struct bench *bench, uint64_t sequence)
 {
@@ -233,8 +232,8 @@ static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_
 }
 
 /*
- * A sector that reads as zeros looks like the end of the log. Only the records behind the bad
- * sector show that the sector was stable.
+ * A sector that reads as zeros looks like the end of the log. Only later records show that the
+ * sector was stable.
  */
 START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 {
@@ -359,7 +358,7 @@ START_TEST(log_that_ends_before_its_mark_is_refused)
 		expect_short(bench, whole);
 		file = damaged_file(bench);
 		memset(file->now + size, 0, file->size - size);
-		/* Zeros do not damage a record that ends with zeros. */
+		/* If a record ends with zeros, zeros written over its end do not damage it. */
 		while (memcmp(file->now, sim_find(&bench->disk, SEGMENT)->now,
 		              (size_t)bench->offsets[whole + 1]) == 0 &&
 		       whole < RECORDS)
@@ -525,8 +524,8 @@ END_TEST
 
 /*
  * Returns whether all bytes of [from, to) in the unreadable sector are zeros. Salvage reads an
- * unreadable sector as zeros, so it still reads such bytes right. The last byte of a record's
- * checksum may be a zero.
+ * unreadable sector as zeros, so it reads bytes that are zeros right. For example, the last byte of
+ * a record's checksum may be a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
@@ -563,7 +562,7 @@ END_TEST
 
 /*
  * If another process writes the journal during the check, its unfinished write looks like damage.
- * The next reading finds no damage.
+ * The second reading of the check finds no damage.
  */
 START_TEST(journal_in_use_is_looked_at_again)
 {
@@ -655,7 +654,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* number of the next opens of the segment that report more bytes than a read finds */
+/* the next cut_opens opens of the segment report more bytes than a read finds */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -732,7 +731,7 @@ END_TEST
 
 /*
  * If the last possible id and the last sequence but one are used, a put must be refused, so that no
- * number is used twice.
+ * id or sequence is used twice.
  */
 START_TEST(ids_that_are_used_up_are_refused)
 {
@@ -776,8 +775,8 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 END_TEST
 
 /*
- * If a record has the right checksum but contents that no journal writes, it is not torn. Recovery
- * must refuse such a record. If recovery cut off the record, its task would be lost and its id used
+ * If a record has the right checksum but contents that no journal writes, it is not torn, and
+ * recovery must refuse it. If recovery cut off the record, its task would be lost and its id used
  * again.
  */
 START_TEST(record_that_cannot_be_is_refused_and_not_cut)
@@ -806,7 +805,7 @@ START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 		expect_eq(replay.tasks.count, RECORDS);
 		replay_fini(&replay);
-		/* With a wrong checksum the record is torn, and recovery cuts it off. */
+		/* With a wrong checksum the record counts as torn, and recovery cuts it off. */
 		file->now[end + 1] ^= 1;
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 		expect_eq(replay.tasks.count, RECORDS);
@@ -898,8 +897,8 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	replay_fini(&replay);
 	/*
-	 * Remove the first remaining segment. Compaction has not dropped this segment, so a segment
-	 * is missing.
+	 * Remove the first remaining segment. Compaction has not dropped this segment, so recovery
+	 * must find that it is missing.
 	 */
 	segment_name(name, journal->log.segments[0].number);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
@@ -938,8 +937,8 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
 	replay_fini(&replay);
 	/*
-	 * A crash may come between the creation of the segment and of the watermark's file. Open
-	 * must keep the records of such a segment.
+	 * After a crash between the creations of the segment and of the watermark's file, open must
+	 * keep the segment's records.
 	 */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);

@@ -100,7 +100,7 @@ START_TEST(hash_is_siphash_1_3)
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
-	/* This is the paper's example for SipHash-2-4. */
+	/* The expected value is the example for SipHash-2-4 in the paper. */
 	expect_eq(sip_by_the_paper(2, 4, key, bytes, 15), 0xa129ca6149be45e5);
 	for (size_t count = 0; count <= sizeof(bytes); count++)
 		expect_eq(siphash_bytes(key, bytes, count),

@@ -63,7 +63,7 @@ static void end(void)
 }
 
 /*
- * Close the write end of the pipe in a child. A process calls close() only once, because the
+ * Close the write end of the pipe in a child. A child closes its write end only once, because the
  * descriptor's number may later belong to another file.
  */
 static void do_not_keep_alive(void)
@@ -107,8 +107,8 @@ static void expect_lock(int wanted)
 }
 
 /*
- * Wait until the lock is free. A child that has not run since its fork still has the inherited
- * file. All other children live until the end of the test.
+ * Wait until the lock is free. A child that has not run since its fork still has the inherited file
+ * of the lock. All other children live until the end of the test.
  */
 static void expect_free_soon(void)
 {
@@ -175,8 +175,8 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 	begin();
 	expect_eq(file_lock_take(&lock, dir, NAME), 0);
 	/*
-	 * A child that a system call makes does not run the handlers of fork(), so it keeps the
-	 * file.
+	 * A child made by a plain system call does not run the handlers of fork(), so it keeps the
+	 * lock's file.
 	 */
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0)
@@ -189,7 +189,8 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 END_TEST
 
 /*
- * If a file of the child has the number of the inherited file, the child must not close this file.
+ * If another file of the child has the descriptor number of the inherited file, the child must not
+ * close the other file.
  */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests a journal on a disk that is full, whose sync fails, or that refuses any one call. Also
- * tests the bound of the journal's size on disk. The tests make random calls on a simulated disk
- * and compare the results with the model.
+ * tests that the journal's size on disk keeps its bound. The tests make random calls on a simulated
+ * disk and compare the results with the model.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -122,7 +122,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* Another test fails the first sync, which open makes. */
+	/* Begin with the second sync, as another test fails the first sync, which open makes. */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
@@ -156,9 +156,9 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * After a failed sync only the process ends, and the machine continues. Reads then return the bytes
- * of the failed sync from the page cache, but the bytes are not on the disk. If an open treated
- * these bytes as stable, the log would have a hole after a crash.
+ * After a failed sync only the process ends, and the machine continues. Reads return the bytes of
+ * the failed sync from the page cache, but the bytes are not on the disk. If an open treated these
+ * bytes as stable, the log would have a hole after a crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -244,7 +244,10 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		expect_eq(file->size, log_last(&journal->log)->bytes + journal->log.ahead);
 		grown += file->size > size;
 	}
-	/* The records of 64 bytes and a header fill four stretches of zeros except for 64 bytes. */
+	/*
+	 * The segment's header and the records of 64 bytes fill all but 64 bytes of four stretches
+	 * of zeros.
+	 */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
 	scene_free(scene);
@@ -261,8 +264,8 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
 	/*
-	 * The disk also needs room for the record that ends the task, and for the growth of the
-	 * spare file by one step.
+	 * Beside the put, the disk needs room for the record that ends the task, and for one growth
+	 * of the spare file.
 	 */
 	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
@@ -292,8 +295,8 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 END_TEST
 
 /*
- * A copy-on-write disk may refuse a write over zeros. The journal must then give up its zeros, and
- * work without zeros.
+ * A copy-on-write disk may refuse a write over zeros. If a write over zeros is refused, the journal
+ * must give up its zeros, and work without zeros.
  */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
@@ -428,8 +431,8 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 END_TEST
 
 /*
- * The done of a periodic task ends no task. Therefore it must not use the room reserved for ends of
- * tasks.
+ * timerhub_journal_done() of a periodic task ends no task. Therefore the call must not use the room
+ * reserved for ends of tasks.
  */
 START_TEST(done_of_a_periodic_task_waits_for_room)
 {
@@ -482,7 +485,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 	expect_eq(after.batches, before.batches);
 	expect_eq(after.records, before.records);
 	expect_eq(after.disk_full, before.disk_full + 1);
-	/* The journal writes a batch of which only one record is not refused. */
+	/* If all records of a batch but one are refused, the journal writes the batch. */
 	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(timerhub_journal_stats(journal, &after), 0);
@@ -496,7 +499,7 @@ END_TEST
 
 /*
  * If the journal's files are deleted, they are lost when the journal is closed. Therefore the
- * journal must refuse all changes. It returns -EIO, because -ENOENT means a missing task.
+ * journal must refuse all changes. The error is -EIO, because -ENOENT means a missing task.
  */
 START_TEST(journal_whose_files_are_gone_says_so)
 {
@@ -516,8 +519,8 @@ START_TEST(journal_whose_files_are_gone_says_so)
 END_TEST
 
 /*
- * The disk returns errors that have another meaning for a caller. The journal must return -EIO in
- * their place.
+ * Some errors of a disk have another meaning as results of the journal's calls. The journal must
+ * return -EIO in their place.
  */
 START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 {
@@ -582,8 +585,8 @@ END_TEST
 /* ---- keys ---- */
 
 /*
- * A key exists only when its put is stable. While the put is in flight, a second put of the key
- * must wait.
+ * A key exists only when its put is stable. While a put of a key is in flight, a second put of the
+ * key must wait.
  */
 START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 {
@@ -602,7 +605,7 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	scene->model.stretch_bytes = 0;
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	put_bytes(journal, 10, 0); /* from here on the spare file has room */
+	put_bytes(journal, 10, 0); /* after this put the spare file has room */
 	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
 	/* The disk refuses the first put of the key, so the second put succeeds. */
 	model_gather(journal, &first, task_new(&record));
@@ -629,7 +632,10 @@ END_TEST
 
 /* ---- leases ---- */
 
-/* A writer that blocks in a sync cannot end a lease. The thread in take must end the lease. */
+/*
+ * A writer that blocks in a sync cannot end a lease. A thread in timerhub_journal_take() must end
+ * the lease.
+ */
 START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
@@ -781,8 +787,8 @@ START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
 END_TEST
 
 /*
- * The first segment becomes unreadable while the journal is open. The tasks are still in memory, so
- * the journal must write them again.
+ * The first segment becomes unreadable while the journal is open. The tasks of the segment are
+ * still in memory, so the journal must write them again.
  */
 START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 {
@@ -807,7 +813,7 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
 		file->now[SEGMENT_HEADER_BYTES] ^=
-			2; /* the byte may have its old value after the earlier damage */
+			2; /* damages another bit, as the line above may undo its own damage */
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
 

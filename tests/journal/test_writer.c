@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests which thread writes to the disk, and when. A caller writes its own change, and no signal or
- * cancellation interrupts the write. After this batch, a caller of the next batch writes. The
+ * cancellation interrupts the write. A batch of changes is written by one of its callers. The
  * keeper thread writes changes for which no caller waits, and compacts. The journal writes a
  * delivery's record with the next change, or some milliseconds later. The simulated disk can delay
  * a sync, and only the test advances the clock.
@@ -19,7 +19,7 @@
 
 static struct sim_disk sim;
 static struct disk_ops
-	ops; /* the calls of the simulated disk, with another write and another sync */
+	ops; /* the simulated disk's calls, with the write and the sync of this file */
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
 
@@ -32,8 +32,8 @@ static struct {
 static atomic_uint writes;
 static atomic_ulong written_by; /* thread that made the last sync */
 static atomic_bool masked;      /* signals were blocked during the last sync */
-static atomic_bool held;        /* if set, each sync waits */
-static atomic_bool in_sync;     /* set while a sync waits */
+static atomic_bool held;        /* each sync waits while `held` is set */
+static atomic_bool in_sync;     /* a sync waits at this moment */
 
 /* ---- clock and disk ---- */
 
@@ -148,7 +148,7 @@ static bool is_at_rest(void)
 	return rests;
 }
 
-/* Wait until no thread writes and the keeper sleeps, and does not wake again. */
+/* Wait until no thread writes, and the keeper sleeps and does not wake again. */
 static void await_rest(void)
 {
 	while (!is_at_rest())
@@ -234,7 +234,7 @@ static void another_leads_next(unsigned count)
 		expect_eq(ids[i], 2 + i);
 		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
 	}
-	/* All changes are in one batch, and the keeper wrote none. */
+	/* All changes of the followers are in one batch, which the keeper did not write. */
 	expect_eq(stats().batches, 2);
 	expect(by_follower);
 	/* If no caller waits, the next caller writes its own change at once. */
@@ -252,8 +252,8 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 END_TEST
 
 /*
- * Check that the keeper writes a submitted change. With a delivery, the keeper is already waiting
- * until the time to write the delivery's record, and the clock stands still.
+ * Check that the keeper writes a submitted change. If with_delivery is set, the keeper already
+ * waits until the time to write a delivery's record, and the clock stands still.
  */
 static void keeper_writes_what_is_submitted(bool with_delivery)
 {
@@ -285,7 +285,7 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 }
 END_TEST
 
-/* Several threads put tasks and one thread submits changes. A thread must write each batch. */
+/* Several threads put tasks and one thread submits changes. Each batch must be written. */
 START_TEST(a_batch_is_always_written)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
@@ -318,7 +318,7 @@ START_TEST(a_batch_is_always_written)
 END_TEST
 
 /*
- * The system call of a wait or a wake may fail as part of its normal work. The failure must not
+ * The futex call of a wait or a wake may fail as part of its normal work. The failed call must not
  * change errno.
  */
 START_TEST(eventcounts_leave_errno_alone)
@@ -330,7 +330,7 @@ START_TEST(eventcounts_leave_errno_alone)
 	/* The number of the eventcount has changed, so the kernel returns EAGAIN. */
 	eventcount_wait(&eventcount, 0, UINT64_MAX);
 	expect_eq(errno, EXDEV);
-	eventcount_wait(&eventcount, 1, 1000); /* ETIMEDOUT */
+	eventcount_wait(&eventcount, 1, 1000); /* the futex call returns ETIMEDOUT */
 	expect_eq(errno, EXDEV);
 	eventcount_wake(&eventcount, 1);
 	expect_eq(errno, EXDEV);
@@ -395,7 +395,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	await_rest();
 	lock_take(&journal->lock);
 	expect(state_open_batch(journal)->used == 0);
-	/* The keeper has no record to write later, so it does not wake again and again. */
+	/* No record is left to write later, so the keeper does not wake again and again. */
 	expect(journal->flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();
@@ -479,7 +479,7 @@ START_TEST(leases_end_although_no_call_is_made)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* After it has written the delivery's record, the keeper has no reason to wake. */
+	/* After the keeper has written the delivery's record, it has no reason to wake. */
 	atomic_fetch_add(&clocks.now_ns, 20 * MS);
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);

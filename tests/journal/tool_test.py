@@ -250,8 +250,8 @@ def main(arguments):
         torn = shutil.copytree(whole, str(pathlib.Path(base, "torn")))
         check_torn(tool, victim, torn)
         check_none_left(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "none"))))
-        # If a record is damaged, at most one task is lost or delivered again. If a header is
-        # damaged, no task is lost.
+        # If a record is damaged, at most one task is lost or delivered again. If a segment's header
+        # is damaged, no task is lost.
         for offset in (64 + 20, 64 + 60, 500, 1500):
             folder = shutil.copytree(whole, str(pathlib.Path(base, str(offset))))
             before, after = check_damage(tool, victim, folder, offset)
