@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the calls of the relay's library that lines on standard input name. Tests that start and
- * stop servers use this program. Each line of input is a call and its arguments. Each line of
- * output is the call's result and outputs. The environment variable REDIS_URL names the server.
+ * Makes calls of the relay's library. Tests that start and stop servers use this program. Each line
+ * of standard input is a call and its arguments. Each line of output is the call's result and
+ * outputs. The environment variable REDIS_URL names the server.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
  * take MS | done | retry MS | touch | release | stats | check QUEUE
  *
- * done, retry, touch and release concern the task that was taken last.
+ * The calls done, retry, touch and release concern the task that was taken last.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -51,8 +51,8 @@ static void expect(int condition, const char *what, unsigned number, int result)
 }
 
 /*
- * Returns whether the result says that no usable connection came within the timeout. The request
- * was then never sent.
+ * Returns whether the result says that no usable connection came within the timeout. In this case
+ * the request was never sent.
  */
 static int was_not_sent(int result)
 {
@@ -69,7 +69,7 @@ static void put(unsigned number, uint64_t delay_ns)
 	result = timerhub_relay_put(relay, id, delay_ns, 0, &number, sizeof(number), NULL);
 	/*
 	 * No other thread puts this id. Therefore -EEXIST means that the relay has sent this put
-	 * before, and the first sending has put the task.
+	 * twice, and the first request has put the task.
 	 */
 	if (result == 0 || result == -EEXIST)
 		set(&facts[number].put, SURE);

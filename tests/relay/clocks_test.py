@@ -138,7 +138,8 @@ def check_drift(clock, queue, seconds):
             name = f"drift-{ppm}-{number}"
             due = put_and_take(queue, name, 200_000)
             late[ppm] = max(late[ppm], queue.now() - due)
-        # No message wakes the relay. The relay polls by its own clock, seconds after its last poll.
+        # No message wakes the relay, so the relay polls by its own clock, seconds after its last
+        # poll.
         due = put_and_take(queue, f"long-{ppm}", seconds * 10**6)
         late[ppm] = max(late[ppm], queue.now() - due)
     return late

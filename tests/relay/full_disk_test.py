@@ -36,9 +36,9 @@ class SmallDisk:
         self.holder = subprocess.Popen([*NAMESPACE, "sh", "-c", mount], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.is_there = self.holder.stdout.readline() == "mounted\n"
-        # The path of the directory for programs outside the mount namespace.
+        # The path of the mounted directory, as programs outside the mount namespace see it.
         self.seen = pathlib.Path(f"/proc/{self.holder.pid}/root{folder}")
-        # Enter the root too, because the namespace has another root if the test runs in a chroot.
+        # Use --root too, because the namespace has another root if the test runs in a chroot.
         self.prefix = ["nsenter", f"--target={self.holder.pid}", "--mount", "--root",
                        *([] if os.geteuid() == 0 else ["--user", "--preserve-credentials"])]
 

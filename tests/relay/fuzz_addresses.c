@@ -2,8 +2,8 @@
 /*
  * Fuzzes the parser of server addresses with any text, by libFuzzer. The parser must parse each
  * address up to its comma or refuse the address. A parsed address must have a host, a path or
- * Sentinels, and its texts must fit in their fields. Each Sentinel in the address must also be such
- * an address.
+ * Sentinels, and its texts must fit in their fields. The address of each Sentinel must fulfil these
+ * conditions too.
  */
 #include <errno.h>
 #include <stdlib.h>

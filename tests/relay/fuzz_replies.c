@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the code that reads a server's replies, by libFuzzer. Any bytes are the replies to
- * requests of any kind, each sent alone or together with others in one call. Each request must get
- * a result or must be sent again. Prefetched deliveries must be complete. No number in a reply may
- * make a relay hang. The first bytes of the input choose the requests, and the other bytes come
- * over a real connection.
+ * Fuzzes the code that reads a server's replies, by libFuzzer. The fuzzer's bytes are the replies
+ * to requests of any kind. Each request is sent alone, or together with other requests in one call.
+ * Each request must get a result or must be sent again. Prefetched deliveries must be complete. No
+ * number in a reply may make a relay hang. The first bytes of the input choose the requests, and
+ * the other bytes come over a real connection.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Uses a queue over a connection to Redis that fails once ("victim"). The results of the calls must
- * agree with the later events. If a call returns -ETIMEDOUT, the program repeats the call.
+ * Uses a queue over a connection to Redis that fails once ("victim"). The later deliveries must
+ * agree with the results of the calls. If a call returns -ETIMEDOUT, the program repeats the call.
  *
  * usage: relay_victim QUEUE
  *        relay_victim --serve QUEUE: serve the queue, with a horizon of HORIZON_MS, until killed
@@ -19,9 +19,9 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * time within which each task must come. The limit is far below the lease of 300 s. Therefore the
- * relay must ask again for a lost delivery, and not wait for the end of the lease. If the
- * connection of takers is silent, the relay detects this after 30 s.
+ * time within which each task must come. This time is far below the lease of 300 s. Therefore the
+ * relay must ask again for a lost delivery, and not wait for the end of the lease. The relay
+ * detects a silent connection of takers after 30 s.
  */
 #define ARRIVES (60 * SEC)
 
@@ -43,7 +43,7 @@ static void put(const char *id, uint64_t delay_ns)
 	do
 		result = timerhub_relay_put(relay, id, delay_ns, 0, id, strlen(id), NULL);
 	while (result == -ETIMEDOUT);
-	/* -EEXIST is allowed, because an earlier sending of the call may have put the task. */
+	/* The result may be -EEXIST, because an earlier try of the call may have put the task. */
 	expect(result == 0 || result == -EEXIST, "put", id, result);
 }
 

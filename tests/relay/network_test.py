@@ -66,8 +66,7 @@ class Scene:
     def __init__(self, victim, server, delay_s=0):
         make(victim, NAME, server.address)
         self.queue = Queue(server.client(2 * ARRIVES), NAME)
-        # The lease is long, so that no relay polls to end leases. Such a poll would hide a missing
-        # wake-up message.
+        # The lease is long, because a poll that ends a lease would hide a missing wake-up message.
         self.queue.call("create", "lease_us", 10**9)
         self.relays = [Relay(victim, server, number, delay_s) for number in range(RELAYS)]
         self.wait_until(lambda: len(self.in_order()) == RELAYS, "seats")

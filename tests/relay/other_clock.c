@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A preloaded library that changes the wall clock of a process, because a time namespace cannot
- * change it. The file OTHER_CLOCK has an offset in microseconds, and a drift in millionths since an
- * instant. Tests may change the file at any time.
+ * A preloaded library that changes the wall clock of a process, which a time namespace cannot do.
+ * The file OTHER_CLOCK has an offset in microseconds, and a drift in millionths since an instant.
+ * Tests may change the file at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

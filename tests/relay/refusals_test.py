@@ -274,7 +274,7 @@ def check_foreign(redis):
     redis("HSET", QUEUE + "task", "poison", "unreadable")
     expect(look(redis)[1] == 1, "look past what cannot be read")
     expect(redis("HEXISTS", QUEUE + "task", "poison") == 0, "the record is left")
-    # An entry with the fields of timerhub but without a record, whose lease is over.
+    # Add an entry that has timerhub's fields, no record, and a lease that is over.
     entry = redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "kept")
     read_all(redis)
     redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
@@ -283,7 +283,7 @@ def check_foreign(redis):
     expect([fields[7] for _, fields in dead] == [b"attempts", b"record", b"record"], "dead", dead)
     expect(dead[2][1][9] == b"kept", "the data is lost")
     expect(redis("HGET", QUEUE + "state", "orphans") == b"2", "orphans")
-    # Another program deletes an entry while a consumer has it.
+    # Another program deletes an entry while a consumer has the entry's task.
     entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
     redis("XDEL", QUEUE + "ready", entry)
     expect(call(redis, "retry", "task", 0) == [-2], "retry of what was deleted")
@@ -377,8 +377,8 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
-    # Another program has added an entry, and a consumer has read it, also if there is no consumer
-    # group.
+    # Repair entries that another program has added and a consumer has read, with and without a
+    # consumer group.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     read_all(redis)
@@ -398,8 +398,7 @@ def check_repair(redis):
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     before = picture(redis)
     expect(repair(redis) == (0, 0) and picture(redis) == before, "repaired without dead")
-    # The key of the records has the wrong type. repair uses this key only in the middle of its
-    # work.
+    # Give the records' key a wrong type. repair uses this key only in the middle of its work.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "")

@@ -169,7 +169,7 @@ def check_lost_shard(driver, servers, clients):
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
     client = servers[1].client()
     expect(client("HGET", KEY + "state", "shard") == b"1", "shard of the second")
-    # After FLUSHALL a look makes the queue again, with the same index of the shard.
+    # After FLUSHALL a look makes the queue again, with the index that the shard had before.
     client("FLUSHALL")
     expect(driver("put", names[1], 0, "x") == 0, "put on what was wiped")
     expect(take_all(driver, 1) == [names[1]], "another task came")
@@ -199,8 +199,8 @@ def check_replicas(master, replica):
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
     hasty.close()
-    # The change stays on the master and the relay still polls. A call that changes nothing returns
-    # at once.
+    # The put without a replica stays on the master, and the relay still polls. A call that changes
+    # nothing returns at once.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
     expect(driver("put", "unsure", 0, "x") == -errno.EEXIST, "put once more")
@@ -282,7 +282,7 @@ def follow_master(url, master, replica, sentinel):
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()
 
-    # If the machine was stopped for a moment, a Sentinel waits for half a minute.
+    # If the machine was stopped for a moment, a Sentinel waits half a minute before a failover.
     wait_until(lambda: client("SENTINEL", "get-master-addr-by-name", "main")[1] ==
                str(replica.port).encode(), "failover", 6 * ARRIVES)
     new = replica.client()
@@ -532,7 +532,8 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # A client that does not serve has the rights of the manual, and only on its own queue.
+        # A client that does not serve needs only the rights of the manual, and only on its own
+        # queue.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")
@@ -589,7 +590,7 @@ def check_foreign(driver, client):
     library must return an error."""
     client("XADD", KEY + "ready", "*", "foreign", "entry")
     client("XADD", KEY + "ready", "*", "id", "x" * 65, "due", 1, "n", 1, "data", "")
-    # The connection may have been lost. The relay opens it again only after a while.
+    # If the connection was lost, the relay opens it again only after a while.
     wait_until(lambda: driver("put", "behind", 0, "x") in (0, -errno.EEXIST), "a put")
     expect(take_all(driver, 1) == ["behind"], "another task came")
     expect(driver("put", "i" * 65, 0, "x") == -errno.EINVAL, "an id that is too long")

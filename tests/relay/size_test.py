@@ -157,13 +157,13 @@ def check_instants(victim):
             queue.call("done", str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
-        # test_look_timing.c checks the number of looks, in virtual time, which does not depend on
-        # the machine's speed.
+        # Only test_look_timing.c checks the number of looks, because its virtual time does not
+        # depend on the machine's speed.
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# The program of another process, which sends PINGs and prints the durations in ms. A thread of this
-# process could be delayed by the other threads.
+# The program of another process, which sends PINGs and prints the durations in ms. In a thread of
+# the test, other threads could delay the PINGs.
 PINGER = """
 import sys, time
 from redis_server import Client

@@ -33,7 +33,7 @@
 static const char *redis;
 static char queue[QUEUE_BYTES];
 static struct timerhub_relay *relay;
-static struct wire *wire; /* connection of the test itself to the server */
+static struct wire *wire; /* the test's own connection to the server */
 static struct keys keys;
 
 static uint64_t wall_ns(void)
@@ -157,7 +157,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 
 	begin();
 	timerhub_relay_close(relay);
-	relay = open_relay(0); /* no task is due before all are put, even if this thread stalls */
+	relay = open_relay(0); /* does not serve, so no task moves before all tasks are put */
 	begin_ns = wall_ns();
 	for (unsigned i = 0; i < COUNT_OF(puts); i++)
 		expect_eq(timerhub_relay_put(
@@ -201,7 +201,8 @@ START_TEST(an_id_is_one_task)
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
 	          -EEXIST);
 	expect_eq(timerhub_relay_done(relay, &task), 0);
-	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST); /* past_us */
+	/* For past_us after the end of a task, its id is refused. */
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -450,7 +451,7 @@ START_TEST(misuse_is_answered)
 	config.batch = 1001;
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config = config_of(0);
-	config.timeout_ns = 61 * SEC; /* the timeout must not be longer than past_us */
+	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us is refused */
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config.timeout_ns = 50 * MS;
 	config.redis = "rediss://localhost";
@@ -484,7 +485,7 @@ START_TEST(misuse_is_answered)
 }
 END_TEST
 
-/* A thread that is a server. It reads or ignores the client's bytes, and closes the connection. */
+/* The thread of a server that reads or ignores the client's bytes, and closes the connection. */
 static void *serve_nobody(void *listener)
 {
 	char said[4096];
@@ -507,7 +508,7 @@ START_TEST(open_without_descriptors_says_so)
 	int first, result;
 
 	begin();
-	timerhub_relay_close(relay); /* otherwise the relay's thread would also open descriptors */
+	timerhub_relay_close(relay); /* the relay's thread would also open descriptors */
 	config = config_of(0);
 	config.timeout_ns = 10 * MS;
 	first = dup(0); /* number of the lowest free descriptor */
@@ -524,8 +525,8 @@ START_TEST(open_without_descriptors_says_so)
 		refused++;
 	}
 	/*
-	 * An open makes four descriptors: the fd of takers, the eventfd that wakes the relay's
-	 * thread, the connection, and the thread's loop.
+	 * timerhub_relay_open() makes four descriptors: the fd of takers, the eventfd that wakes
+	 * the relay's thread, the connection, and the thread's loop.
 	 */
 	expect_eq(refused, 4);
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -648,7 +649,7 @@ START_TEST(every_task_ends_once_under_many_threads)
 	for (unsigned i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
 	/*
-	 * A take may end by its timeout, because the machine may stall for half a second. Continue
+	 * A take may end by its timeout, because the machine may stall for half a second. Take
 	 * until no task is left.
 	 */
 	while (stats().due + stats().ready > 0) {
@@ -670,7 +671,7 @@ END_TEST
 
 static int put_results[PUTTERS];
 
-/* Put a task. One id is put twice, and one task has too much data. */
+/* Put a task. Two threads put the same id, and one thread puts too much data. */
 static void *put_one(void *arg)
 {
 	unsigned number = (unsigned)(uintptr_t)arg;
@@ -726,7 +727,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	begin();
 	set("data_max", 150);
 	timerhub_relay_close(relay);
-	config = config_of(0); /* does not serve, so it does not poll */
+	config = config_of(0); /* the relay does not serve, and so does not poll */
 	config.timeout_ns = 60 * SEC;
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	lock_take(&relay->shared.lock);
@@ -866,7 +867,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* after the stop the relay has sent no XREADGROUP */
+	expect_eq(task.attempts, 1); /* 1, as the stopped relay has sent no XREADGROUP */
 	end();
 }
 END_TEST
@@ -890,7 +891,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 		expect_eq(pthread_join(threads[i], NULL), 0);
 	/*
 	 * The XREADGROUP of the takers is still blocked at Redis. If Redis now sends a task, the
-	 * relay must return the task.
+	 * relay must release the task.
 	 */
 	expect_eq(clients_blocked(), 1);
 	put("late", 0);
@@ -899,7 +900,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take(); /* the task comes long before the end of its lease */
+	task = take(); /* comes at once, not at the end of a lease */
 	expect(strcmp(task.id, "late") == 0);
 	end();
 }

@@ -19,7 +19,7 @@
 #define GRACE_US UINT64_C(100000)
 #define TASKS_MAX 64u
 #define NONE UINT64_MAX
-/* The following constants have their values in timerhub.lua. */
+/* The following constants have the values of timerhub.lua's constants. */
 #define SEATS_RUNG 8u
 #define OVERDUE_US UINT64_C(1000000)
 
@@ -33,11 +33,11 @@ struct message {
 
 struct actor {
 	struct look_timing timing;
-	double order; /* score of the relay in the queue's seats, which gives its rank */
+	double order; /* score in the queue's seats, which gives the relay's rank */
 	bool seated, alive;
 	uint64_t way_ns;             /* time that a message from the relay to Redis takes */
-	uint64_t arrives_ns;         /* time at which its look arrives; NONE: no look in flight */
-	struct message answer, bell; /* if at_ns is NONE, no message is in flight */
+	uint64_t arrives_ns;         /* time at which the look arrives; NONE: no look in flight */
+	struct message answer, bell; /* messages to the relay; if at_ns is NONE: not in flight */
 };
 
 static struct actor actors[RELAYS_MAX];
@@ -269,8 +269,8 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * Relays look at the due time, and once in each horizon. A put before look_by sends a bell,
-	 * which causes no additional look.
+	 * Relays look at the due time, and once in each horizon. A put that is due before look_by
+	 * sends a bell, but causes no additional look.
 	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
 	/*
@@ -397,10 +397,7 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 			put(there_us() + dice_roll(&dice) % 3000000);
 			run_until(now_ns + 3 * SEC);
 		}
-		/*
-		 * A put may find only seats of killed relays. Each put then removes eight of these
-		 * seats.
-		 */
+		/* If a put finds only seats of killed relays, it removes eight of them. */
 		run_until(now_ns + 3600 * SEC);
 		expect_eq(task_count, 0);
 		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);
@@ -422,7 +419,7 @@ START_TEST(the_clock_of_redis_may_be_set)
 		expect_eq(task_count, 0);
 		/*
 		 * After the clock of Redis was set back, a put finds look_by far in the future. The
-		 * put is earlier than look_by, so the put lowers look_by and sends a bell.
+		 * put's task is due before look_by, so the put lowers look_by and sends a bell.
 		 */
 		latest_us = 0;
 		for (unsigned j = 0; j < 20; j++) {

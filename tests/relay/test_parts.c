@@ -258,7 +258,9 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 }
 END_TEST
 
-/* Let the link fail `times` times with an error. Returns the longest wait before a new try. */
+/*
+ * Let the connection fail `times` times with an error. Returns the longest wait before a new try.
+ */
 static uint64_t longest_wait_ns(struct link *link, int error, unsigned times)
 {
 	uint64_t longest_ns = 0;

@@ -214,7 +214,8 @@ def check_daemon(tool, redis, folder):
     wait_until(lambda: fresh("ZCARD", seats) == 2, "two seats again")
     tool("put", QUEUE, "due", "20ms")
     wait_until(lambda: tool.json("peek", QUEUE, "due")[0]["where"] == "undelivered", "promotion")
-    # A socket holds a limited number of messages, and drops more. The last message is empty.
+    # A full socket drops messages. Therefore the test empties the socket while the daemon is
+    # stopped.
     first.send_signal(signal.SIGSTOP)
     wait_until(lambda: process_state(first) == "T", "it stops")
     expect(set(received(manager)) <= {b"WATCHDOG=1"}, "not a watchdog")

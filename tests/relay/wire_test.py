@@ -17,8 +17,8 @@ from redis_server import ARRIVES, Server
 from wire_proxy import Proxy
 
 QUEUE = "victim"
-# Error replies of a server that accepts no changes at present. The calls must wait for another
-# server.
+# Error replies of a server that accepts no changes at present. After such a reply a call must wait
+# for another server.
 ERRORS = ("READONLY You can't write against a read only replica.",
           "LOADING Redis is loading the dataset in memory",
           "MASTERDOWN Link with MASTER is down", "BUSY Redis is busy running a script.",
@@ -64,7 +64,7 @@ def main(arguments):
                                                if name.startswith("SUBSCRIBE")):
             print("it looks before it listens:", clean.names)
             return 1
-        # After a fault VICTIM connects again, and so sends more commands.
+        # After a fault the victim program connects again, and so sends more commands.
         last = clean.commands + 8
         plan = [(fault, number) for fault in ("before", "after", "late", "last")
                 for number in range(1, last, stride)]
