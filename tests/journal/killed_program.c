@@ -283,8 +283,8 @@ static bool submit(unsigned number, uint64_t cancelled)
 }
 
 /*
- * Wait for a completion, and print all completions that have come. Returns their number, and the id
- * of one completed task.
+ * Wait for a completion, and print all completions that have come. Returns the number of
+ * completions, and the id of one completed task.
  */
 static unsigned complete(uint64_t *ret_id)
 {

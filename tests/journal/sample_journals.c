@@ -62,8 +62,8 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 }
 
 /*
- * Commit a transaction of two records, which put a periodic task with a key and another task. Then
- * acknowledge a period of the periodic task.
+ * Commit a transaction of two records, which put a periodic task with a key and another task. After
+ * the commit, acknowledge one period of the periodic task.
  */
 static void commit(void)
 {

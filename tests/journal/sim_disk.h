@@ -37,8 +37,8 @@ struct sim_name {
 };
 
 /*
- * An unsynced change of names. `to` now names the file, unless the file was unlinked, and `from`
- * names no file.
+ * An unsynced change of names. After the change, `to` names the file, unless the file was unlinked,
+ * and `from` names no file.
  */
 struct sim_change {
 	char to[DISK_NAME_MAX];

@@ -110,8 +110,8 @@ static bool is_readable(void)
 }
 
 /*
- * Check that no task is due. The fd may still be readable for a task that has ended. A take makes
- * the fd unreadable.
+ * Check that no task is due. The fd may still be readable for a task that has ended.
+ * timerhub_journal_take() makes the fd unreadable.
  */
 static void expect_silence(void)
 {
@@ -603,7 +603,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	};
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(changes[2].id, task.id);
-	/* The done of a periodic task ends only one period of the task. */
+	/* timerhub_journal_done() of a periodic task ends only one period of the task. */
 	changes[0].op = TIMERHUB_JOURNAL_DONE;
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(stats().tasks, 2);
@@ -1764,7 +1764,7 @@ static uint64_t sleeps_of_others(void)
 /*
  * Wait until all other threads sleep at the same instant. If a thread is asleep at two checks and
  * did not fall asleep between the checks, it slept all the time. No thread sleeps while it holds a
- * lock. Therefore each thread then is in its final wait.
+ * lock. Therefore a thread that slept all the time is in its final wait.
  */
 static void await_sleep_of_others(void)
 {
@@ -1848,7 +1848,7 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	/*
-	 * A task that is returned after the stop is due after the stop, so its worker does not get
+	 * A task that is retried after the stop is due after the stop, so its worker does not get
 	 * the task again.
 	 */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
@@ -1878,8 +1878,8 @@ static void *worker_until_stop(void *argument)
 }
 
 /*
- * A stop must also end workers that are between a done and the next take. After the stop the test
- * joins the workers and closes the journal.
+ * A stop must also end workers between timerhub_journal_done() and the next
+ * timerhub_journal_take(). After the stop the test joins the workers and closes the journal.
  */
 START_TEST(stop_join_close_ends_busy_workers)
 {

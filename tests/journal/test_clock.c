@@ -73,8 +73,8 @@ static bool is_readable(uint64_t timeout_ns)
 }
 
 /*
- * Check that no task is due. The fd may be readable although no task is due. A take makes the fd
- * unreadable.
+ * Check that no task is due. The fd may be readable although no task is due.
+ * timerhub_journal_take() makes the fd unreadable.
  */
 static void expect_none(void)
 {
@@ -201,7 +201,9 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, NULL, 0, &id), 0);
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* The take sets the timer to the end of the lease, as a time of the present wall clock. */
+	/*
+	 * timerhub_journal_take() sets the timer to the end of the lease by the present wall clock.
+	 */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);
 	while (timerhub_journal_take(journal, &task, 0) == 0)

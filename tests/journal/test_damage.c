@@ -853,8 +853,8 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 		replay_fini(&replay);
 	}
 	/*
-	 * Cut off only the last record of a segment. All other records are good, and the next
-	 * segment shows the gap.
+	 * Cut off only the last record of a segment. Only the next segment shows that a record is
+	 * missing.
 	 */
 	sim_copy(&bench->image, &bench->disk);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);

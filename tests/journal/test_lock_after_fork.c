@@ -20,7 +20,7 @@
 
 static char path[] = "/tmp/hold-XXXXXX";
 static int dir;
-static int alive[2]; /* pipe; children end when all write ends are closed */
+static int alive[2]; /* pipe; a child ends when all write ends of the pipe are closed */
 
 static void (*after_flock)(void); /* function that the replaced flock() calls once */
 static unsigned waits;
@@ -257,7 +257,7 @@ static atomic_bool slow, begun, go_on, ended;
 
 /*
  * A fork handler of the test, registered before the lock's handlers. Handlers before a fork run in
- * reverse order. Therefore the lock's handler runs before this handler.
+ * the reverse order of their registration. Therefore the lock's handler runs before this handler.
  */
 static void in_fork(void)
 {

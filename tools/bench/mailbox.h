@@ -9,7 +9,10 @@
 
 #include "subject.h"
 
-/* Returns a subject with the timers of `subject`. Any thread may call its arm, rearm and cancel. */
+/*
+ * Returns a subject with the timers of `subject`. Any thread may call arm, rearm and cancel of the
+ * returned subject.
+ */
 const struct subject *mailbox_wrap(const struct subject *subject);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of memory accesses without a timer service. "touch" has no timers. Its loop
- * only touches the records of its connections.
+ * Measures the cost of memory accesses without a timer service. "touch" has no timers, and only
+ * touches the records of connections.
  *
  * "floor" shows the least cost of a re-arm. A re-arm picks a handle from an array of N handles, and
  * does a load and a compare-and-swap on the timer's own record of 64 bytes.

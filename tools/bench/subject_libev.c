@@ -91,7 +91,7 @@ static void libev_alarmed(struct ev_loop *owner, ev_timer *timer, int events)
 }
 
 /*
- * Sleep as the loop does. An additional timer ends the sleep, because libev has no call that
+ * Sleep as libev's loop does. An additional timer ends the sleep, because libev has no call that
  * returns the time until the next timer.
  */
 static bool libev_wait(uint64_t until_ns)

@@ -72,7 +72,7 @@ static void libuv_run(bool (*done)(void))
 }
 
 /*
- * Sleep as the loop does. Polls the loop's descriptor for the loop's timeout, as the manual
+ * Sleep as libuv's loop does: poll the loop's descriptor for the loop's timeout, as the manual
  * recommends for embedded loops.
  */
 static bool libuv_wait(uint64_t until_ns)

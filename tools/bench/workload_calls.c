@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload is
- * a turn of its callers (callers.h).
+ * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload
+ * defines one turn of its callers (callers.h).
  *
  * refresh      A caller re-arms a random timer of its own by a minute. In "neighbours" one thread
  *              armed all timers, so neighbouring timers belong to different callers. In
