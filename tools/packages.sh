@@ -174,7 +174,7 @@ packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev 
 	python3)
 
 # The packages that the relay needs: its library for Redis, and the server that the relay's tests
-# start. These packages start no service.
+# start. The relay's packages start no service.
 # shellcheck disable=SC2034
 packages_relay=(libhiredis-dev redis-tools python3-redis)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program ("victim") that kill_test.py kills. It makes fixed sequences of calls on a journal in
- * a real directory. Before each call it prints the intended state of each task, and after the call
- * the result. Therefore kill_test.py need not know the calls:
+ * The program ("victim") that kill_test.py kills. The program makes fixed sequences of calls on a
+ * journal in a real directory. Before each call the program prints the intended state of each task,
+ * and after the call the result. Therefore kill_test.py need not know the calls:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
  *   = CALL RESULT                    the call has ended, or the completion of a submit has come

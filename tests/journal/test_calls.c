@@ -234,8 +234,8 @@ END_TEST
 /* ---- deliveries ---- */
 
 /*
- * Simulates a worker that is stopped. Its lease ends, and another worker gets the task and ends the
- * task. The data of the first delivery must not change.
+ * Simulates a worker that is stopped, whose lease ends, and whose task another worker gets and
+ * ends. The data of the first delivery must not change.
  */
 START_TEST(data_stays_its_takers_though_another_ends_the_task)
 {
@@ -1943,9 +1943,9 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread must not be cancelled inside take. One thread sleeps on the timer for all takers, and
- * wakes the next taker when it returns. If this thread were cancelled in its sleep, it would wake
- * no taker. If a thread with a pending cancellation is in take, take returns first, and then the
+ * A thread must not be cancelled inside take. One taker sleeps on the timer for all takers, and
+ * wakes the next taker when it returns. If this taker were cancelled in its sleep, it would wake no
+ * taker. If a thread with a pending cancellation is in take, take returns first, and then the
  * thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)

@@ -128,8 +128,8 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 }
 
 /*
- * Simulate a kill of only the process. Another process opens the journal on the same machine, and
- * then the machine crashes.
+ * Simulate a kill of only the process. After the kill another process opens the journal on the same
+ * machine, and then the machine crashes.
  */
 static void check_survivor(const struct model *before, const struct sim_disk *disk,
                            struct sim_disk *image, struct sim_disk *other, struct dice *dice)

@@ -108,7 +108,7 @@ static int commit_two(void)
 	return timerhub_journal_commit(journal, changes, 2);
 }
 
-/* Submit a change. Its completion comes together with the completion of the next change. */
+/* Submit a change, whose completion comes together with the completion of the next change. */
 static int submit_one(void)
 {
 	struct timerhub_journal_change change = {

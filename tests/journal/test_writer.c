@@ -208,8 +208,8 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 }
 
 /*
- * `count` callers add changes while the leader is in its sync. One of these callers must then write
- * all of the changes.
+ * `count` callers add changes while the leader is in its sync. One of the `count` callers must
+ * write all of the changes.
  */
 static void another_leads_next(unsigned count)
 {

@@ -19,9 +19,9 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * time within which each task must come. This time is far below the lease of 300 s. Therefore the
- * relay must ask again for a lost delivery, and not wait for the end of the lease. The relay
- * detects a silent connection of takers after 30 s.
+ * time within which each task must come. As this time is far below the lease of 300 s, the relay
+ * must ask again for a lost delivery, and not wait for the end of the lease. The relay detects a
+ * silent connection of takers after 30 s.
  */
 #define ARRIVES (60 * SEC)
 

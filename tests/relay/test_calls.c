@@ -855,7 +855,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	}
 	/* After the stop the fd stays readable. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
-	/* The other calls must still work, and the relay must still poll. */
+	/* After a stop, all calls except take must still work, and the relay must still poll. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	put("later", 10 * MS);

@@ -285,7 +285,7 @@ START_TEST(a_refused_connection_is_tried_again_soon)
 	link_init(&link, dice_roll(&dice));
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1), <, 10 * MS);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);
-	/* Each try at a silent server takes up to a second, so the back-off is longer. */
+	/* The back-off after a silent server is longer, because each try takes up to a second. */
 	expect_cmp(longest_wait_ns(&link, -EHOSTUNREACH, 1000), >, 2500 * MS);
 	expect_cmp(link.backoff_ns, ==, 5 * SEC);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);

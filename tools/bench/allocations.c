@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts allocations. See allocations.h. This file defines malloc, calloc and realloc, which
- * replace the functions of glibc in the process. Each function counts the call and calls the
+ * replace the functions of glibc in the process. Each replacement counts the call and calls the
  * function of glibc. Without glibc, or under a sanitizer, the file counts nothing.
  */
 #include "allocations.h"

@@ -71,7 +71,7 @@ struct workload {
 	void (*measure)(const struct run *run, struct result *result);
 };
 
-/* The workloads, in the order of the table. The last element has no name. */
+/* The workloads, in the order of the table. The last element of the array has no name. */
 extern const struct workload workloads[];
 
 const struct workload *workload_find(const char *name);

@@ -3,8 +3,8 @@
  * Measures the textbook design. "heap" is a 4-ary heap under a mutex. An owner thread sleeps on a
  * condition variable until the earliest deadline, with a timer slack of 1 ns. An arm wakes the
  * owner only if the new deadline is the earliest. The owner takes due timers in batches and calls
- * back without the mutex. A delay queue has no owner thread. Its consumers take timers from the
- * heap, one timer at a time.
+ * back without the mutex. As a delay queue, "heap" has no owner thread. Consumers take timers from
+ * the heap, one timer at a time.
  *
  * "heap-loop" is the heap of one event loop, without mutex and owner thread. The loop sleeps until
  * the earliest deadline. "timerfd-loop" is a heap whose loop waits in epoll for one timerfd. A

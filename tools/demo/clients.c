@@ -189,8 +189,8 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 /*
  * Returns whether the server closed the client rightly. The server's deadline must have passed. The
  * deadline must be at least the timeout after the last heartbeat that was sent before the deadline.
- * This process can stall just before a send. Therefore, if the send of a heartbeat had not returned
- * at the deadline, the heartbeat may have come too late and does not count.
+ * The load generator can stall just before a send. Therefore, if the send of a heartbeat had not
+ * returned at the deadline, the heartbeat may have come too late and does not count.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {

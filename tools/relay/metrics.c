@@ -89,7 +89,7 @@ struct told {
 
 /*
  * Read the name and the value at index `*at` of a reply to stat, and advance `*at`. The first name
- * is at index 1. Returns false at the end of the reply.
+ * in the reply is at index 1. Returns false at the end of the reply.
  */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)

@@ -69,7 +69,10 @@ int connect_call(struct call *call, uint32_t shard);
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/* Begin to encode the call of a Redis function. Then encode each of the `arguments` by add(). */
+/*
+ * Begin to encode the call of a Redis function with `arguments` arguments, each of which add()
+ * encodes later.
+ */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 

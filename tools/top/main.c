@@ -147,8 +147,8 @@ static int parse(int argc, char **argv, struct options *options)
 }
 
 /*
- * Install a handler for SIGINT, SIGTERM and SIGHUP, which sets `stopped`. These signals also end
- * the pause between two readings.
+ * Install a handler for SIGINT, SIGTERM and SIGHUP, which sets `stopped`. Each of the signals also
+ * ends the pause between two readings.
  */
 static void catch_signals(void)
 {

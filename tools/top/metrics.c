@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes the counters of all hubs as OpenMetrics text. See metrics.h. The text has the metric
- * families of timerhub_stats_metrics(), with labels that distinguish the hubs. It also has three
- * families that timerhub_stats_metrics() lacks: timerhub_inbox, timerhub_outbox and
+ * families of timerhub_stats_metrics(), with labels that distinguish the hubs. The text also has
+ * three families that timerhub_stats_metrics() lacks: timerhub_inbox, timerhub_outbox and
  * timerhub_timers_max.
  */
 #include "metrics.h"
