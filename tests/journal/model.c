@@ -303,7 +303,10 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	write_batch_add_transaction(batch, &put->transaction);
 }
 
-/* Begin a put by a submit. The submit may be refused only if the batch or the memory is full. */
+/*
+ * Begin a put by timerhub_journal_submit(). The submit may be refused only if the batch or the
+ * memory is full.
+ */
 static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 {
 	uint8_t data[DATA_MAX];

@@ -736,7 +736,9 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 		sleep_ns(MS);
 	expect_eq(completion.tag, 1);
 	expect_eq(completion.result, 0);
-	/* Close writes the transactions in flight, and drops their completions. */
+	/*
+	 * timerhub_journal_close() writes the transactions in flight, and drops their completions.
+	 */
 	expect_eq(submit_put(4, "other"), 0);
 	timerhub_journal_close(journal);
 	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
@@ -974,7 +976,7 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	expect(timerhub_journal_check(dir, &report) == -EBADMSG);
 	expect(timerhub_journal_open(&journal, dir, NULL) == -EBADMSG);
 	expect_eq(unlink(path), 0);
-	/* Open refuses a journal whose lock file is a link. */
+	/* timerhub_journal_open() refuses a journal whose lock file is a link. */
 	in_dir(path, "lock");
 	expect_eq(unlink(path), 0);
 	in_dir(other, "elsewhere");
@@ -1117,8 +1119,8 @@ START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 END_TEST
 
 /*
- * An interrupted backup lacks its last segment or a part of this segment. Open must refuse such a
- * backup, and must not find fewer tasks.
+ * An interrupted backup lacks its last segment or a part of it. timerhub_journal_open() must refuse
+ * an interrupted backup, and must not find fewer tasks.
  */
 START_TEST(backup_that_was_broken_off_is_refused)
 {
@@ -1185,7 +1187,10 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	(void)put(HOUR, "again");
 	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EAGAIN);
-	/* Open keeps all tasks, even if the journal has more tasks than the new limit. */
+	/*
+	 * timerhub_journal_open() keeps all tasks, even if the journal has more tasks than the new
+	 * limit.
+	 */
 	timerhub_journal_close(journal);
 	config.tasks_max = 1;
 	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);

@@ -2,7 +2,7 @@
 /*
  * Tests the recovery of damaged files. Recovery must cut off a torn tail. If there is damage before
  * the end, recovery must refuse the journal and report the place. Recovery must never find a task
- * that was not put. Another test opens a journal at another time.
+ * that was not put. One test opens a journal after the wall clock was moved by a day.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -153,7 +153,10 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
 		replay_fini(&replay);
 	}
-	/* Open cuts off the zeros at the end, because these zeros may not be on the disk. */
+	/*
+	 * timerhub_journal_open() cuts off the zeros at the end, because these zeros may not be on
+	 * the disk.
+	 */
 	expect_eq(file->size, end);
 	bench_free(bench);
 }

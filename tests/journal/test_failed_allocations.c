@@ -171,8 +171,8 @@ static const struct step {
 };
 
 /*
- * Run the sequence of calls, in which the allocation `number` fails. Returns whether the run made
- * this allocation.
+ * Run the sequence of calls, in which the allocation `number` fails. Returns whether the run
+ * reached the allocation `number`.
  */
 static bool live(unsigned number)
 {

@@ -156,9 +156,9 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * After a failed sync only the process ends, and the machine continues. Reads return the bytes of
- * the failed sync from the page cache, but the bytes are not on the disk. If an open treated these
- * bytes as stable, the log would have a hole after a crash.
+ * Tests an open after a failed sync, without a crash of the machine. Reads return the bytes of the
+ * failed sync from the page cache, but the bytes are not on the disk. If the open treated them as
+ * stable, the log would have a hole after a later crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -452,7 +452,10 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
-	/* After the refused done, the worker still has the task, and its due time is unchanged. */
+	/*
+	 * After the refused timerhub_journal_done(), the worker still has the task, and its due
+	 * time is unchanged.
+	 */
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.taken, 1);
 	test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);

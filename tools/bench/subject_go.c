@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the timers of Go's runtime. A C process cannot contain this runtime and other subjects.
+ * Measures the timers of Go's runtime. A C process cannot contain Go's runtime and other subjects.
  * Therefore a separate Go program (bench.go) runs the same workloads and prints lines of "name
  * value".
  */
