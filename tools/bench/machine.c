@@ -2,7 +2,7 @@
 /*
  * Measures the machine. See machine.h. The numbers of CPUs and cores come from the kernel. The
  * kernel of a virtual machine may not know that two CPUs are threads of one core, or that the host
- * runs other programs on them. In both cases the measured speed of all threads is lower.
+ * runs other programs on them. Shared cores lower the measured speed of all threads.
  */
 #include "machine.h"
 
