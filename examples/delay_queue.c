@@ -21,7 +21,7 @@
 
 #define MS UINT64_C(1000000)
 #define PAY_WITHIN_MAX_NS (600 * MS)
-#define CLOSING_TIME UINT64_MAX /* data of the event that ends a worker or the cashier */
+#define CLOSING_TIME UINT64_MAX /* value of timerhub_event.data that ends a worker or the cashier */
 
 enum { SHOPS = 3, WORKERS = 2, LINES_MAX = 40, ORDERS_DEFAULT = 24, ORDERS_MAX = 1000000 };
 
@@ -182,9 +182,9 @@ static void join(pthread_t thread)
 }
 
 /*
- * Runs all threads, and ends each worker by an event. Events come in order of deadline. So an event
- * whose deadline is later than the deadlines of all orders comes after all orders. Therefore the
- * program needs no flag and no counter to end a worker.
+ * Runs all threads, and ends each worker by an event. Events come in order of deadline, so an event
+ * with a later deadline than all orders comes after all orders. A worker ends when it gets such an
+ * event, without a flag or a counter.
  */
 static void run_market(void)
 {

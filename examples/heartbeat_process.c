@@ -67,7 +67,7 @@ struct options process_options(int argc, char **argv)
 }
 
 /*
- * Each connection needs a descriptor. So raise the process's limit of descriptors as far as
+ * Each connection needs a descriptor, so raise the process's limit of descriptors as far as
  * permitted.
  */
 static int raise_file_limit(struct process *process)
@@ -90,7 +90,9 @@ static int open_signals(struct process *process)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
-	/* A write to a closed connection raises SIGPIPE. So ignore SIGPIPE. */
+	/*
+	 * Ignore SIGPIPE, which a write to a closed connection raises.
+	 */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return process_failed("signals", errno);
 	process->signal_fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -12,7 +12,7 @@
 struct options {
 	uint16_t port;    /* port of the listener; 0: the kernel picks a free port */
 	uint64_t idle_ns; /* time without a message after which a connection is closed */
-	/* interval between two status lines; 0: print a report at the end only */
+	/* interval between two status lines; 0: no status line, only a report at the end */
 	uint64_t status_ns;
 };
 
@@ -50,8 +50,8 @@ int process_watch(const struct process *process, int op, int fd, uint32_t events
 /*
  * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. -EMFILE: no
  * descriptor is left. Without a free descriptor the listener would stay readable, and the loop
- * would spin. So process_accept() stops watching the listener, until process_listen() watches the
- * listener again.
+ * would spin. To prevent the spin, process_accept() stops watching the listener until
+ * process_listen() watches the listener again.
  */
 int process_accept(const struct process *process);
 

@@ -43,7 +43,7 @@ static void greet(struct timerhub_loop *loop, int epoll_fd, int fd)
 	one->fd = fd;
 	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		/* also called if accept() failed, because `fd` is then -1 */
+		/* also called if accept() failed; `fd` is -1 after a failed accept() */
 		hang_up(loop, &one->idle);
 }
 

@@ -100,7 +100,7 @@ class server;
 
 /*
  * A session receives bytes, or sends the received bytes back. The session's timeout refers to the
- * session. So a session cannot be moved.
+ * session, so a session cannot be moved.
  */
 class session
 {
@@ -203,8 +203,8 @@ bool session::go_on()
 }
 
 /*
- * Moves the idle timeout. The timeout stays added while the session exists, and the time is in
- * range. So idle_.set() cannot fail.
+ * Moves the idle timeout. idle_.set() cannot fail, because the timeout stays added while the
+ * session exists and the time is in range.
  */
 void session::alive()
 {
@@ -300,7 +300,7 @@ void server::accept_all()
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 		           errno == ENOMEM) {
 			/*
-			 * The listener stays readable. So stop watching the listener until the
+			 * The listener stays readable, so stop watching the listener until the
 			 * retry timeout expires.
 			 */
 			watch(EPOLL_CTL_MOD, listener_.fd(), 0);
@@ -342,8 +342,8 @@ void server::run()
 
 	while (!stopping_) {
 		/*
-		 * The turn comes after the sockets of the batch. So bytes that came in time have
-		 * moved the timeout, and a callback may destroy its session.
+		 * The turn comes after the sockets of the batch. Bytes that came in time have
+		 * therefore moved the timeout, and a callback may destroy its session.
 		 */
 		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);

@@ -83,7 +83,7 @@ static uint64_t clock_ns(void)
 
 /*
  * Arms a timer. Any thread may call. A delay would count from the hub's last advance, which may be
- * long ago. So arm() uses an absolute deadline.
+ * long ago, so arm() uses an absolute deadline.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -256,8 +256,8 @@ static void loop_run(void)
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
-		 * If the batch was full, more timers may be due. The loop handles other completions
-		 * first.
+		 * If the batch was full, more timers may be due. Before the next advance the loop
+		 * handles other completions.
 		 */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
 			next_ns = 0;

@@ -119,7 +119,7 @@ static void connection_close(struct connection *connection)
 {
 	/*
 	 * If the result is 0, the timer will not expire. If the result is -ENOENT, the timer has
-	 * expired. The program handles all drained events before the next completion. So no event
+	 * expired. The program handles all drained events before the next completion, so no event
 	 * with the address of this connection is left.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
@@ -203,7 +203,7 @@ static void accept_done(int result)
 	if (server.stopping)
 		return;
 	/*
-	 * Without a free descriptor or memory, an immediate accept would fail again. So wait
+	 * Without a free descriptor or memory, an immediate accept would fail again, so wait
 	 * ACCEPT_RETRY_NS first.
 	 */
 	if (result == -EMFILE || result == -ENFILE || result == -ENOBUFS || result == -ENOMEM)
@@ -286,8 +286,8 @@ static void run(void)
 		}
 		io_uring_cq_advance(&server.ring, count);
 		/*
-		 * Bytes that came in time withdraw the expiry of their connection. So drain the
-		 * queue last.
+		 * Drain the queue last, because received bytes withdraw the expiry of their
+		 * connection.
 		 */
 		if (due)
 			timers_due();

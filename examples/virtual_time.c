@@ -73,7 +73,7 @@ static int check_tries(const struct client *client, unsigned expected)
 	int wrong = client->failed || client->tries != expected;
 
 	for (unsigned i = 0; i < client->tries; i++) {
-		/* the tries are due after 1, 1 + 2, 1 + 2 + 4 ... s */
+		/* the client's tries are due after 1 s, 1 + 2 s, 1 + 2 + 4 s ... */
 		const uint64_t due_ns = ((UINT64_C(1) << (i + 1)) - 1) * SECOND;
 		printf("try %u after %" PRIu64 " s\n", i + 1, client->tried_ns[i] / SECOND);
 		wrong |= client->tried_ns[i] != due_ns;

@@ -29,7 +29,7 @@ using boost::asio::posix::stream_descriptor;
 
 /*
  * Ends the program after an error, because a reminder could be lost. A reader's thread may call
- * must(), and exit() would destroy objects that other threads use. So must() does not call exit().
+ * must(). exit() would destroy objects that other threads use, so must() calls _Exit().
  */
 void must(const std::string &what, const std::error_code &error)
 {
@@ -84,7 +84,9 @@ class reminders
       private:
 	struct reader {
 		std::string path;
-		/* lines read; the thread writes it, the loop reads it after `over` */
+		/*
+		 * number of lines read; the loop reads it only after `over`
+		 */
 		std::int64_t given = 0;
 		std::thread thread;
 		timerhub::timer over; /* timer that the thread moves when its file has ended */
@@ -119,7 +121,7 @@ class reminders
 		for (; std::getline(file, line); one.given++)
 			remind(line);
 		/*
-		 * A move of a timer, unlike an arm, cannot be refused. So the loop always learns of
+		 * A move of a timer cannot be refused, unlike an arm, so the loop always learns of
 		 * the file's end.
 		 */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
@@ -175,8 +177,8 @@ class reminders
 };
 
 /*
- * Waits for the loop's fd. The destructor of a stream_descriptor closes its fd. So the destructor
- * of class watch calls release(), which leaves the loop's fd open.
+ * Waits for the loop's fd. The destructor of a stream_descriptor closes its fd. To leave the loop's
+ * fd open, the destructor of class watch calls release().
  */
 class watch
 {

@@ -110,7 +110,7 @@ class Selector(selectors.DefaultSelector):
         self._timeouts = timeouts
 
     def select(self, timeout=None):
-        # If a callback ran, it has scheduled work that asyncio has not noticed. So select() must
+        # If a callback ran, it has scheduled work that asyncio has not noticed, so select() must
         # not block.
         return super().select(0 if self._timeouts.turn() > 0 else timeout)
 

@@ -3,11 +3,11 @@
  * Shows timerhub in an epoll loop. Prints reminders, see reminders.h.
  * Usage: epoll [--edge] [FILE...]
  *
- * The program calls timerhub_loop_turn() after it has handled all sockets of a batch. So data that
+ * The program calls timerhub_loop_turn() after it has handled all sockets of a batch, so data that
  * waits in a socket prevents the timeout of its connection. A callback of the turn may free a
- * connection, because the batch has no more event with the address of the connection. If a turn
- * leaves timers that are due, the fd stays readable, and an edge-triggered poller gets a new edge.
- * So one turn for each batch is enough.
+ * connection, because no event of the batch still points at the connection. One turn for each batch
+ * is enough: if a turn leaves timers that are due, the timerhub loop's fd stays readable, and an
+ * edge-triggered poller gets a new edge.
  */
 #include <errno.h>
 #include <stdio.h>

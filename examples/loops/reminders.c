@@ -41,7 +41,7 @@ static struct {
 
 /*
  * Ends the program after an error, because a reminder could be lost. A reader's thread may call
- * must(), and exit() would clean up objects that other threads use. So must() does not call exit().
+ * must(). exit() would clean up objects that other threads use, so must() calls _Exit().
  */
 static void must(const char *what, int error)
 {
@@ -112,7 +112,7 @@ static void *reader_run(void *argument)
 	free(line);
 	fclose(file);
 	/*
-	 * A re-arm, unlike an arm, cannot be refused. So the loop always learns of the file's end.
+	 * A re-arm cannot be refused, unlike an arm, so the loop always learns of the file's end.
 	 */
 	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
 	return NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares the common job of the examples in this folder. Each example does the job in the event
- * loop of its name.
+ * loop that the example is named after.
  *
  * Each FILE has a thread that reads it. Without a FILE the thread reads standard input. A FILE may
  * be a fifo. The thread gives each line "MS TEXT" to the loop's thread, by a timer that is due at
- * once. The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires. So
- * one turn of the loop handles both timers of other threads and timeouts of the loop. The program
+ * once. The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires.
+ * Each turn of the loop handles both timers of other threads and timeouts of the loop. The program
  * ends when all files have ended and all lines are printed. Only the loop's thread calls the
  * functions of this file, and only it prints.
  */
@@ -17,8 +17,8 @@
 #include <timerhub_loop.h>
 
 /*
- * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error the
- * program prints the error and exits, even if the error comes later. The event loop must call
+ * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error in
+ * reminders_open() or later, the program prints the error and exits. The event loop must call
  * timerhub_loop_turn() immediately before it blocks, and poll timerhub_loop_fd() for reading. If
  * the descriptor is readable, the next turn does the work.
  */
