@@ -23,8 +23,8 @@
  * (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported inside a call of the library.
  *
  * Who may free when. The data of a timer often points at memory that the program frees. An event
- * counts as delivered when a call returns the event or calls the event's fn. So an event in the
- * caller's array counts as delivered, even if the caller has not yet handled it.
+ * counts as delivered when a call returns the event or calls the event's fn. An event in the
+ * caller's array therefore counts as delivered, even if the caller has not yet handled it.
  *   the call returned     one-shot                  periodic or kept
  *   --------------------  ------------------------  ------------------------
  *   dispatch, on the cancelling thread alone:
@@ -68,14 +68,14 @@
  * In the table "free" means that the program may free the memory at once, as far as the timer's
  * events are concerned. If an array that epoll_wait(2) has filled may still point at the memory,
  * the program must handle the whole array before it frees the memory. The library cannot see when a
- * thread has handled the events that a drain or wait has returned. So with drain and wait,
- * timerhub_cancel_sync() does no more than timerhub_cancel(). After timerhub_queue_close() no event
- * of a timer of the closed queue is delivered.
+ * thread has handled the events that a drain or wait has returned. With drain and wait,
+ * timerhub_cancel_sync() therefore does no more than timerhub_cancel(). After
+ * timerhub_queue_close() no event of a timer of the closed queue is delivered.
  *
  * Fork. In a child process every call that needs the owner thread returns -EOWNERDEAD. In a child
  * process only timerhub_close() and timerhub_queue_close() are useful, and these two calls are
- * safe. daemon(3) forks, and the parent process exits. So a program must open its hubs after it
- * calls daemon(3).
+ * safe. daemon(3) forks and ends the parent process, so a program must open its hubs after it calls
+ * daemon(3).
  */
 #ifndef TIMERHUB_H
 #define TIMERHUB_H
@@ -114,13 +114,13 @@ struct timerhub_event;
  * call timerhub_dispatch(). A callback must not close its queue or its hub. A callback may throw a
  * C++ exception, and may end its thread (pthread_exit, pthread_cancel). If a callback throws or
  * ends its thread, the library stays consistent, and the event counts as delivered. pthread_exit()
- * of musl does not unwind the stack. So with musl a callback must not end its thread. longjmp() out
+ * of musl does not unwind the stack, so with musl a callback must not end its thread. longjmp() out
  * of a callback is not supported.
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
 /*
- * The clocks that a hub can use. Only timerhub_advance() sets the time of a manual hub. So a manual
+ * The clocks that a hub can use. Only timerhub_advance() sets the time of a manual hub, so a manual
  * hub ignores the clock of its config.
  *
  * The wall clock (CLOCK_REALTIME) can be set. If a hub uses the wall clock, all its deadlines are
@@ -129,8 +129,8 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  *   - If the wall clock is set forward, the owner expires at once all timers whose deadline has
  *     passed.
  *   - If the wall clock is set back, timers wait until the wall clock reaches their deadlines. An
- *     event is delivered only when its deadline has passed. So an expiry that is not yet delivered
- *     waits too.
+ *     expiry that is not yet delivered waits too, because an event is delivered only when its
+ *     deadline has passed.
  *   - A periodic timer keeps its phase on the wall clock. If the wall clock jumps forward over
  *     periods, `count` of the next event includes these periods. If the wall clock is set back, no
  *     period is delivered twice. The next period to be delivered is the one after the last
@@ -164,9 +164,9 @@ enum timerhub_sleeper {
 /*
  * TIMERHUB_KEEP is a flag of struct timerhub_spec, and makes a kept timer. The handle of a kept
  * timer stays valid after the expiry. After its delivery a kept timer is idle until it is re-armed
- * or cancelled. An idle timer has no deadline, and keeps its slot. So a program can call
- * timerhub_rearm() for each heartbeat of a connection. The re-arm of a kept timer cannot fail, even
- * if it races with the expiry. TIMERHUB_KEEP cannot be combined with an interval.
+ * or cancelled. An idle timer has no deadline, and keeps its slot. For example, a program can
+ * re-arm one kept timer for each heartbeat of a connection. The re-arm of a kept timer cannot fail,
+ * even if it races with the expiry. TIMERHUB_KEEP cannot be combined with an interval.
  */
 #define TIMERHUB_KEEP (1u << 1)
 
@@ -240,8 +240,8 @@ struct timerhub_queue_config {
 
 /*
  * The counters of a hub, since the hub was opened. timerhub_stats() reads the counters one by one
- * while other threads run. So timerhub_stats() may miss a change that another thread makes while it
- * runs.
+ * while other threads run. timerhub_stats() may therefore miss a change that another thread makes
+ * during the call.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* number of timers that were armed */
@@ -251,9 +251,12 @@ struct timerhub_stats {
 	uint64_t delivered; /* number of events that a call returned or passed to a callback */
 	uint64_t overruns;  /* number of periods counted in the event of an earlier period */
 	uint64_t live;      /* number of live timers, including idle kept timers */
-	/* Most timers that were live at once. This number may be up to 32 too high for each CPU. */
+	/*
+	 * The largest number of timers that were live at once. The value may be up to 32 too high
+	 * for each CPU.
+	 */
 	uint64_t live_max;
-	/* Most submissions of callers that the owner found waiting in one round of its loop. */
+	/* The largest number of callers' submissions that waited in one round of the owner. */
 	uint64_t inbox_max;
 	uint64_t owner_wakeups; /* number of times that the owner slept and woke */
 	uint64_t submit_wakes;  /* number of times that a caller woke the owner */
@@ -325,8 +328,8 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
  * until these threads have returned. Any thread may call, except in a callback of this queue. No
  * other call on the queue may run or begin during timerhub_queue_close(), except that threads may
  * be blocked in timerhub_wait(). To end worker threads, stop the queue, join the threads, and close
- * the queue. timerhub_queue_close() visits every slot of the hub that was ever used. So closing a
- * queue is slow if the hub ever had many timers. `queue` may be NULL.
+ * the queue. timerhub_queue_close() is slow if the hub ever had many timers, because it visits
+ * every slot of the hub that was ever used. `queue` may be NULL.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
@@ -373,7 +376,7 @@ TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns,
                                 timerhub_timer *ret_timer);
 
 /*
- * Arm a one-shot that is due `delay_ns` from now, with the callback `fn`. The timer's event has
+ * Arm a one-shot that is due `delay_ns` from now, with the callback `fn`. The timer's event returns
  * `ptr`. The errors are those of timerhub_arm(), and -EINVAL if `fn` is NULL. Any thread may call;
  * lock-free.
  */
@@ -436,8 +439,8 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  *            memory that the timer's data points at.
  *
  * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock. The
- * library cannot see when a thread has handled a returned event. So timerhub_cancel_sync() does not
- * wait for events that a drain or wait has returned.
+ * library cannot see when a thread has handled a returned event. timerhub_cancel_sync() therefore
+ * does not wait for events that timerhub_drain() or timerhub_wait() has returned.
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 

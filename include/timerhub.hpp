@@ -8,13 +8,13 @@
  * calls without a method, native() and handle() return the C object.
  *
  * Errors. A call that can fail returns a std::error_code. The std::error_code is empty, or has the
- * errno of the C call in std::system_category(). So the program can compare the std::error_code
- * with std::errc (std::errc::result_out_of_range for ERANGE). A call that fails writes no output.
- * The header itself throws nothing, and compiles with -fno-exceptions and -fno-rtti. If a callable
- * throws, the exception leaves dispatch(). If the constructor of a callable throws, the exception
- * leaves the arm call that copies the callable, and the timer does not change. In a program built
- * with -fno-exceptions, and in a program with musl, a callable must not end its thread
- * (pthread_exit(3)).
+ * errno of the C call in std::system_category(). The program can therefore compare the
+ * std::error_code with std::errc (std::errc::result_out_of_range for ERANGE). A call that fails
+ * writes no output. The header itself throws nothing, and compiles with -fno-exceptions and
+ * -fno-rtti. If a callable throws, the exception leaves dispatch(). If the constructor of a
+ * callable throws, the exception leaves the arm call that copies the callable, and the timer does
+ * not change. In a program built with -fno-exceptions, and in a program with musl, a callable must
+ * not end its thread (pthread_exit(3)).
  *
  * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
  * Delays and deadlines are rounded up to nanoseconds. A negative time counts as 0, so the timer is
@@ -36,8 +36,9 @@
  * the callable refers to. The program may free this data even inside the timer's own callback. The
  * callable stays valid until the callback returns, but the callback must not touch the freed data.
  *
- *   - A timer's callback may run on another thread until the timer's destructor has returned. So
- *     declare a timer as the last member of its class, or call cancel() first in the destructor.
+ *   - A timer's callback may run on another thread until the timer's destructor has returned.
+ *     Declare a timer as the last member of its class, or call cancel() first in the destructor
+ *     of the class.
  *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
  *     callback locks, and do not destroy two timers in each other's callbacks.
  *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
@@ -47,8 +48,8 @@
  *     closed never expires, and its expires_after() returns ENOENT. If a class declares its members
  *     in the order hub, queue, timers, they are destroyed in the right order.
  *   - Only dispatch() calls callables. drain() and wait() return events without calling them. The
- *     destructor of a timer does not wait until a returned event is handled. So the program must
- *     never call the fn of a returned event.
+ *     program must never call the fn of a returned event, because the destructor of a timer does
+ *     not wait until a returned event is handled.
  *
  * A timeout belongs to one thread. When a timeout has been destroyed or removed, its callable will
  * not run again, and the program may free the data that the callable refers to.
@@ -56,7 +57,7 @@
  * Lifetime. After an expiry, timers and timeouts keep their callable, because they may expire
  * again. Do not let the callable capture a shared_ptr to the object that has the timer or timeout
  * as a member (in asio `[self = shared_from_this()]` is usual). The object would own the callable,
- * and the callable would own the object. So the two would not be freed before cancel() or remove().
+ * and the callable would own the object, so neither would be freed before cancel() or remove().
  * Capture `this` instead. The destructor of the timer or timeout withdraws the callable before the
  * object is gone. If the callback may release the last reference to the object, the callback must
  * begin with `const auto self = shared_from_this();`.
@@ -102,7 +103,7 @@ inline std::error_code error(int result) noexcept
 
 /*
  * The type of a hub's clock. A hub chooses its clock at run time (timerhub_config.clock, or a
- * manual clock). So now() is a method of the hub, not of this type. The conversions copy the number
+ * manual clock), so now() is a method of the hub, not of this type. The conversions copy the number
  * of time units. Use from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and
  * to_system() with TIMERHUB_CLOCK_REALTIME.
  */
@@ -254,7 +255,7 @@ class deadline
 /* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
 	/*
-	 * the timer's deadline; if the call stands for several periods, the deadline of the first
+	 * the timer's deadline; if the call stands for several periods, that of the first period
 	 */
 	time_point due;
 	/*
@@ -266,8 +267,8 @@ struct expiry {
 
 /*
  * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
- * Each call of a small callable runs a new copy of the callable. So a callable that changes its own
- * state, such as a mutable lambda, is not small and is stored in a block of the heap.
+ * Each call of a small callable runs a new copy of the callable. A callable that changes its own
+ * state, such as a mutable lambda, is therefore not small and is stored in a block of the heap.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -293,7 +294,7 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	/* An empty callable has one byte, which has no value to copy. */
+	/* An object of an empty class has one byte, which has no value to copy. */
 	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
@@ -684,9 +685,9 @@ class queue
  * A timer and its callable. After the deadline, dispatch() on the timer's queue calls the callable,
  * with a timerhub::expiry if the callable takes one. An armed timer keeps its slot in the hub until
  * it is cancelled or destroyed. After its expiry the timer is idle (TIMERHUB_KEEP) until
- * expires_after() or expires_at() moves it. So a connection can have its timeout as a member, arm
- * the timer once, and move it with each message. An idle timer counts as one of the timers_max
- * timers that may be live in a hub.
+ * expires_after() or expires_at() moves it. A connection can therefore have its timeout as a
+ * member, arm the timer once, and move it with each message. An idle timer counts as one of the
+ * timers_max timers that may be live in a hub.
  *
  * A timer may be moved to another timer object while it is armed, even inside its own callback. The
  * callable of a moved timer keeps its address. If the callable refers to the old timer object, the
@@ -696,8 +697,8 @@ class queue
  * EINVAL or ERANGE like timerhub_arm(), or ENOMEM. If an arm call returns an error, the timer is
  * not armed. With `slack` the timer may expire anywhere in [deadline, deadline + slack].
  *
- * When the timer can expire, the arm call no longer touches the timer object. So the callback may
- * destroy the object even if the arm call has not yet returned on another thread.
+ * As soon as the timer can expire, the arm call no longer touches the timer object. The callback
+ * may therefore destroy the object even if the arm call has not yet returned on another thread.
  */
 class timer
 {
@@ -831,14 +832,14 @@ class timer
 		if (!handle_)
 			return error(-ENOENT);
 		/*
-		 * The callback on another thread may read `handle_`. So change `handle_` after the
+		 * The callback on another thread may read `handle_`, so change `handle_` after the
 		 * wait.
 		 */
 		const int result = timerhub_cancel_sync(hub_, handle_);
 
 		handle_ = 0;
 		/*
-		 * The destructor of the callable may destroy this timer. So release the block last.
+		 * The destructor of the callable may destroy this timer, so release the block last.
 		 */
 		if (block_)
 			block_->leave();
@@ -847,8 +848,8 @@ class timer
 
 	/*
 	 * Returns the handle for timerhub_rearm_many() and similar calls, or 0 if the timer is not
-	 * armed. The timer object does not notice if a call of timerhub.h cancels the timer. So
-	 * only cancel() may cancel the timer.
+	 * armed. Only cancel() may cancel the timer, because the timer object does not notice if a
+	 * call of timerhub.h cancels the timer.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -901,8 +902,8 @@ class timer
 
 	/*
 	 * The callback may run on another thread before timerhub_arm() returns, and may read the
-	 * members. So begin() sets `hub_` and `block_` before it calls timerhub_arm(), which sets
-	 * `handle_`.
+	 * members. For the callback, begin() sets `hub_` and `block_` before it calls
+	 * timerhub_arm(), which sets `handle_`.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -1245,7 +1246,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 
       private:
 	/*
-	 * Holds the callable on the stack while it runs. So the callable may destroy the timeout.
+	 * Holds the callable on the stack while it runs, so that the callable may destroy the
+	 * timeout.
 	 */
 	class run
 	{
@@ -1296,7 +1298,7 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 
 	/*
 	 * Destroys the callable. The callable's destructor may destroy this timeout, so drop()
-	 * touches no member after that.
+	 * touches no member after the destructor has run.
 	 */
 	void drop() noexcept
 	{
@@ -1361,8 +1363,8 @@ template <> class timeout<void> final : public detail::timeout_base
 } // namespace timerhub_cpp
 
 /*
- * The names that programs use, such as timerhub::hub. A namespace cannot have the name of a struct.
- * So the names are members of struct timerhub, which timerhub.h only declares. A program cannot
+ * The names that programs use, such as timerhub::hub. A namespace cannot have the name of a struct,
+ * so the names are members of struct timerhub, which timerhub.h only declares. A program cannot
  * make an object of struct timerhub. Only timerhub_open() returns pointers to struct timerhub.
  */
 struct timerhub {

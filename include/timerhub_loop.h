@@ -7,19 +7,20 @@
  *
  * A timeout is a field of the caller's own struct. One thread, the loop's thread, sets, moves and
  * stops all timeouts of a loop, and calls their callbacks. A call that sets, moves or stops a
- * timeout stores a number in the timeout. The loop has the timeout scheduled no later than its
- * deadline. At the scheduled time, the loop reads the deadline. If the deadline has moved, the loop
- * schedules the timeout again. The TCP code of the Linux kernel uses this method for its
- * retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are rounded down to a grid of about
- * an eighth of the remaining time, as in the kernel's timer wheel (kernel/time/timer.c). So
- * timeouts of one length share scheduled times, and the loop reads these timeouts together.
+ * timeout stores a number in the timeout. After each turn of the loop, every timeout that is set is
+ * scheduled no later than its deadline. At the scheduled time, the loop reads the deadline. If the
+ * deadline has moved, the loop schedules the timeout again. The TCP code of the Linux kernel uses
+ * this method for its retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are rounded down
+ * to a grid of about an eighth of the remaining time, as in the kernel's timer wheel
+ * (kernel/time/timer.c). Timeouts of one length therefore share scheduled times, and the loop reads
+ * these timeouts together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
- * sets the timeout, although the call does not read the clock. At first the delay counts from the
- * loop's last reading of the clock. The next reading of the clock moves the deadline on by the time
+ * sets the timeout, although the call does not read the clock. Until the loop reads its clock
+ * again, the delay counts from the last reading. The next reading moves the deadline on by the time
  * between the two readings. The loop reads its clock in each turn, and before the 65th timeout that
- * is set by delay since the last reading. So a timeout never expires before its delay has passed. A
- * timeout is late by at most the length of the turn in which it was set.
+ * is set by delay since the last reading. A timeout therefore never expires before its delay has
+ * passed. A timeout is late by at most the length of the turn in which it was set.
  *
  * Threads. A loop belongs to the thread that opened it. Only the loop's thread may make calls, and
  * other threads get -EPERM. No call is async-signal-safe. No call is a cancellation point of
@@ -28,7 +29,7 @@
  * Errors. A call that can fail returns 0 or a count, or a negative errno. A call that fails writes
  * no output and changes no timeout. Every call that takes a timeout returns -EINVAL if the timeout
  * is NULL or is not added to this loop, and -EPERM on a thread that did not open the loop.
- * timerhub_loop_open() reserves all tables. So a timeout that is added can always be set, stopped
+ * timerhub_loop_open() reserves all tables, so a timeout that is added can always be set, stopped
  * and removed.
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). The timeout's address must not
@@ -141,10 +142,10 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
  * callbacks were called. An event of the queue without a callback counts too.
  *
  * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more callbacks are
- * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. So the
- * program serves its sockets between two turns. If a callback sets a timeout, the timeout expires
- * in a later turn, even with a delay of 0. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD, and
- * -EBUSY inside a callback of the turn.
+ * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The two
+ * limits let the program serve its sockets between two turns. If a callback sets a timeout, the
+ * timeout expires in a later turn, even with a delay of 0. Errors: -EINVAL for NULL, -EPERM,
+ * -EOWNERDEAD, and -EBUSY inside a callback of the turn.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
