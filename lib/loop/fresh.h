@@ -4,7 +4,7 @@
  * timeouts count from the last reading. After the next reading, fresh_move_on() adds the time
  * between the two readings to each deadline. If a timeout's schedule entry is later than its
  * deadline, the timeout's place is put into the list. Each turn schedules the timeouts of the list.
- * So a timeout that is set and stopped in one turn is never scheduled.
+ * A timeout that is set and stopped in one turn is therefore never scheduled.
  */
 #ifndef TIMERHUB_FRESH_H
 #define TIMERHUB_FRESH_H

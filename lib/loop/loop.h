@@ -19,7 +19,7 @@ struct loop_living {
 };
 
 struct timerhub_loop {
-	/* The inline calls use `front`. So `front` must be the first member of the loop. */
+	/* The inline calls use `front`, so `front` must be the first member of the loop. */
 	struct timerhub_loop_front front;
 	uint64_t thread;     /* number of the thread that opened the loop, from loop_thread() */
 	uint64_t turn_ns;    /* the last turn's last reading of the clock */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
- * rounded down to a multiple of a power of two that is at most an eighth of the remaining time. So
- * timeouts of one length have at most 16 scheduled times within that length. The Linux kernel's
- * timer wheel has the same grid (kernel/time/timer.c). The functions have no state.
+ * rounded down to a multiple of a power of two that is at most an eighth of the remaining time.
+ * Timeouts of one length therefore have at most 16 scheduled times within that length. The Linux
+ * kernel's timer wheel has the same grid (kernel/time/timer.c). The functions have no state.
  * tests/unit/test_round_to_grid.c tests every power of two.
  */
 #ifndef TIMERHUB_ROUND_TO_GRID_H
@@ -15,7 +15,7 @@
 
 /*
  * If a deadline is less than GRID_NEAR_NS after its grid time, the timeout is scheduled exactly at
- * the deadline. The reason is that the grid time would be in the same bucket of the wheel.
+ * the deadline, because both times would be in the same bucket of the wheel.
  */
 #define GRID_NEAR_NS ((uint64_t)1 << 16)
 

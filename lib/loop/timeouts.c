@@ -29,7 +29,7 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	/*
-	 * If the timeout is not added, the loop may be freed. So check the timeout before the loop
+	 * If the timeout is not added, the loop may be freed, so check the timeout before the loop
 	 * is used.
 	 */
 	if (!loop || !timeout || timeout->owner == 0)

@@ -111,7 +111,7 @@ static void turn_end(struct turn *turn)
 		return;
 	}
 	/*
-	 * The callbacks have taken time and may have set timeouts. So turn_end() reads the clock
+	 * The callbacks have taken time and may have set timeouts, so turn_end() reads the clock
 	 * again.
 	 */
 	if (turn->called > 0 || turn->is_dispatching)
@@ -121,7 +121,7 @@ static void turn_end(struct turn *turn)
 		turn_settle(loop, turn->is_full);
 }
 
-/* This file is compiled with -fexceptions. So turn_end() also runs when the stack is unwound. */
+/* This file is compiled with -fexceptions, so that turn_end() runs when the stack is unwound. */
 static int turn_run(struct timerhub_loop *loop)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };

@@ -7,8 +7,8 @@
  * later time is only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls
  * wake_expired(). If timeouts are due already, the loop itself writes to the eventfd. If the loop
  * let the owner write, the write would come too late, and in a manual hub only at the next
- * timerhub_advance(). The loop clears the eventfd before it dispatches the queue. So the loop
- * misses no event. Tested by tests/service/test_loop.c.
+ * timerhub_advance(). The loop misses no event, because it clears the eventfd before it dispatches
+ * the queue. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
 
