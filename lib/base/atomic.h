@@ -17,7 +17,7 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* ATOMIC_STEP() runs before each atomic access. A simulation may define it to switch threads. */
+/* ATOMIC_STEP() runs before each atomic access, so that a simulation can switch threads there. */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -96,9 +96,9 @@ ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
  * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
- * together by pair_cas_acq_rel(). The two loads may be of different changes, so the result is a
- * guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails proves
- * nothing: on AArch64 without LSE it may compare words of different changes.
+ * together by pair_cas_acq_rel(). The two loads may read words of different changes, so the loaded
+ * pair is a guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails
+ * proves nothing: on AArch64 without LSE it may compare words of different changes.
  *
  * gcc and clang expand the __sync builtin in place, or on AArch64 by the outline atomics of libgcc.
  * The __atomic builtin of 16 bytes would call libatomic.
@@ -121,8 +121,8 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 
 /*
  * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A load or a change
- * of one word could then see half of the change. So pair_cas_unseen() hides the change from
- * ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
+ * of one word could see half of such a change. For this reason pair_cas_unseen() hides the change
+ * from ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)

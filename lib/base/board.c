@@ -3,9 +3,9 @@
  * Opens and closes the board of board.h. Tested by tests/tools and through timerhub_stats().
  *
  * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
- * handler or a callback may fork. The child must not change the parent's counters. So before fork()
- * returns in the child, board_forked() replaces each shared board by private memory. Invariant:
- * `shown` holds every board in shared memory, from its first count until it is unmapped.
+ * handler or a callback may fork. To keep the child from changing the parent's counters,
+ * board_forked() replaces each shared board by private memory before fork() returns in the child.
+ * Invariant: `shown` holds every board in shared memory, from its first count until it is unmapped.
  *
  * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock
  * of the address space orders mapping, unmapping and forking.
@@ -93,8 +93,8 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 
 /*
  * Commit the pages of the board, except for the queues. If the kernel has no memory for a page of a
- * memfd, a later access raises SIGBUS. So let board_open() fail now, with -ENOSPC. The queues'
- * pages are not committed, because most of these pages are never touched.
+ * memfd, a later access raises SIGBUS. To prevent the signal, let board_open() fail now, with
+ * -ENOSPC. The queues' pages are not committed, because most of these pages are never touched.
  */
 static int board_commit(int fd)
 {
@@ -130,7 +130,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* The release store carries the header. tools/top acquires it. */
+	/* The release store carries the header to tools/top, which loads `state` with acquire. */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

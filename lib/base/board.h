@@ -41,7 +41,7 @@ struct board_header {
 	uint32_t clock;                         /* the hub's enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
 	uint64_t timers_max;                    /* most timers that may be live */
-	uint64_t serial;                        /* hubs that the process had opened before */
+	uint64_t serial;                        /* number of hubs that the process opened earlier */
 	uint64_t opened_ns;                     /* time of the hub's open, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES];     /* the name of the owner thread, ended by a zero */
 	char library_version[BOARD_TEXT_BYTES]; /* the library's version, ended by a zero */
@@ -52,7 +52,7 @@ struct board_header {
 struct board_owner {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* schedule entries moved to a later time */
 	atomic_u64 expired;
-	atomic_u64 inbox_max; /* most inbox entries found in one pass */
+	atomic_u64 inbox_max; /* largest number of inbox entries found in one pass */
 	atomic_u64 wakeups;   /* times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
@@ -65,15 +65,15 @@ struct board_owner {
 /* The counters that callers write, each time beside a much slower operation. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's eventfd */
-	atomic_u64 dropped; /* timers that ended with their queue; the closer writes */
+	atomic_u64 dropped; /* timers ended by their queue's close; the closer writes */
 	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
-	/* No queue has used this index or a higher index, whose memory is untouched. */
+	/* No queue has used this index or a higher one, so their memory is untouched. */
 	atomic_u64 queues_end;
 };
 
 /*
  * Notes of one free stack, in an observable hub only. The thread that has changed the stack writes
- * the notes. A delayed thread may overwrite a newer note, until the stack changes again.
+ * the notes. A delayed thread may overwrite a newer note; the next change corrects the note.
  */
 struct board_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */
@@ -96,7 +96,7 @@ struct board_queue {
 	atomic_u64 retired;     /* delivered events that ended their timer */
 	atomic_u64 overruns;    /* periods counted in the event of an earlier period */
 	atomic_u64 passed_over; /* handles skipped because their expiry had been withdrawn */
-	/* The owner writes `put` and `fd_plus_one`; at open, the opening thread does. */
+	/* The queue's opener initializes `put` and `fd_plus_one`, then the owner writes both. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares a timerfd that ends a sleep at a time of its clock, even after a suspend, and when the
- * wall clock is set. A relative sleep would end at another time of CLOCK_BOOTTIME or
- * CLOCK_REALTIME. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event
- * loop without a hub creates its timerfd when its descriptor is asked for.
+ * wall clock is set. After a suspend or a change of the wall clock, a relative sleep would end at a
+ * wrong time. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event loop
+ * without a hub creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H

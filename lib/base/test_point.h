@@ -8,27 +8,27 @@
 #define TIMERHUB_TEST_POINT_H
 
 enum test_point {
-	TEST_POINT_PAIR_HALF_READ,       /* a thread loaded the state, not yet the deadline */
-	TEST_POINT_ARM_BEFORE_PUBLISH,   /* an armer took a slot, has not written the pair */
-	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* a thread claimed the push, has not pushed the slot */
-	TEST_POINT_PUSH_AT_CELL,         /* a producer chose a position, has not read the cell */
-	TEST_POINT_SUBMIT_AFTER_PUSH,    /* a thread pushed a slot, has not read the promise */
-	TEST_POINT_REARM_BEFORE_CAS,     /* a re-arm read the pair, has not changed it */
-	TEST_POINT_CANCEL_BEFORE_CAS,    /* a cancel found the timer live, has not ended it */
-	TEST_POINT_TAKE_FOUND_NONE,      /* a taker searched one free stack, not yet the next */
-	TEST_POINT_CANCEL_BEFORE_FREE,   /* a cancel ended the timer, has not freed the slot */
-	TEST_POINT_WAKE_BEFORE_RECORD,   /* a caller woke the owner, has not recorded the pass */
-	TEST_POINT_OWNER_BEFORE_INBOX,   /* the owner read the clock, has not drained the inbox */
-	TEST_POINT_OWNER_BEFORE_REFILE,  /* the owner read a pair, has not corrected its entry */
-	TEST_POINT_OWNER_BEFORE_PROMISE, /* the owner expired timers, has not changed the promise */
-	TEST_POINT_OWNER_AFTER_PROMISE,  /* the owner raised the promise, has not read the inbox */
-	TEST_POINT_OWNER_BEFORE_PUBLISH, /* a timer became pending, its handle is not put yet */
-	TEST_POINT_RING_BEFORE_COUNT,    /* the fd became readable, `rings` is not advanced yet */
-	TEST_POINT_OUTBOX_TAKEN_OUT,     /* the owner emptied a full outbox, put nothing back */
-	TEST_POINT_CONSUME_BEFORE_REARM, /* a consumer counted periods, has not re-armed */
-	TEST_POINT_CONSUME_IN_CLEAR,     /* a consumer cleared the eventfd, not yet the flag */
+	TEST_POINT_PAIR_HALF_READ,       /* a thread has loaded the state, but not the deadline */
+	TEST_POINT_ARM_BEFORE_PUBLISH,   /* an armer has taken a slot, but not written the pair */
+	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* a thread has claimed a push, but not pushed the slot */
+	TEST_POINT_PUSH_AT_CELL,         /* a producer has chosen a cell, but not read the cell */
+	TEST_POINT_SUBMIT_AFTER_PUSH,    /* a thread has pushed a slot, but not read the promise */
+	TEST_POINT_REARM_BEFORE_CAS,     /* a re-arm has read the pair, but not changed the pair */
+	TEST_POINT_CANCEL_BEFORE_CAS,    /* a cancel has found a live timer, but not ended it */
+	TEST_POINT_TAKE_FOUND_NONE,      /* a taker has searched one free stack, but not the next */
+	TEST_POINT_CANCEL_BEFORE_FREE,   /* a cancel has ended a timer, but not freed its slot */
+	TEST_POINT_WAKE_BEFORE_RECORD,   /* a caller woke the owner, but did not record the pass */
+	TEST_POINT_OWNER_BEFORE_INBOX,   /* the owner has read the clock, but not the inbox */
+	TEST_POINT_OWNER_BEFORE_REFILE,  /* the owner read a pair, but did not correct its entry */
+	TEST_POINT_OWNER_BEFORE_PROMISE, /* timers have expired, but the promise is unchanged */
+	TEST_POINT_OWNER_AFTER_PROMISE,  /* the promise is raised, but the inbox not read again */
+	TEST_POINT_OWNER_BEFORE_PUBLISH, /* a timer is pending, but its handle not in the outbox */
+	TEST_POINT_RING_BEFORE_COUNT,    /* the fd is readable, but `rings` is not advanced yet */
+	TEST_POINT_OUTBOX_TAKEN_OUT,     /* the owner has emptied an outbox, but put nothing back */
+	TEST_POINT_CONSUME_BEFORE_REARM, /* a consumer has counted periods, but not re-armed */
+	TEST_POINT_CONSUME_IN_CLEAR,     /* a consumer cleared the eventfd, but not yet the flag */
 	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters must return, but are not woken yet */
-	TEST_POINT_WAIT_FOUND_NOTHING,   /* a waiter found no event, has not counted itself */
+	TEST_POINT_WAIT_FOUND_NOTHING,   /* a waiter found no event, and has not counted itself */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* a waiter counted itself, and is about to block */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* a canceller found a delivery that is not decided */
 };
