@@ -17,7 +17,7 @@
 /* A call for many timers fetches memory this many timers in advance. */
 #define SUBMIT_AHEAD 16
 
-/* Fetch the memory that a change of the timer touches. A handle without a slot does no harm. */
+/* Fetch the memory that a change of the timer touches. A handle that names no slot does no harm. */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
 	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
@@ -234,9 +234,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm moves an armed timer to a later point in time. The re-arm makes no call, and
- * so no store to the stack: its locked instruction waits for every store. All other re-arms branch
- * to hub_rearm().
+ * The frequent re-arm moves an armed timer to a later point in time. The frequent re-arm calls no
+ * function, and therefore stores nothing to the stack. Its locked instruction would wait for every
+ * store. All other re-arms branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -345,7 +345,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
-	 * timer. That caller may be waiting for this thread's callback.
+	 * timer. The other caller may be waiting for this thread's callback.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -391,7 +391,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		 * pair.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* A change, not a load: the loads of timer_read() must come before it. */
+		/* A change instead of a load, so that the loads of timer_read() come before it. */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

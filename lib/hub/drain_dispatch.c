@@ -338,7 +338,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 		if (result < 0) {
 			/*
-			 * The wake-up may have been for an event, which another waiter must take.
+			 * This wake-up may be for an event, which another waiter must now take.
 			 */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);

@@ -30,8 +30,8 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 
 /*
  * Push the slot for the claim in `*pair`. Returns false if the owner has processed the slot since
- * the claim. The owner has then seen the change for which the push was claimed. If true, `*pair`
- * was read after the push. Model: tests/models/inbox.pml.
+ * the claim. The owner has then seen the change for which the push was claimed. If the result is
+ * true, `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -73,7 +73,7 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* Adding 0 changes nothing. A thread whose CAS comes later sees this thread's stores. */
+	/* A thread whose CAS comes after this addition of 0 sees this thread's stores. */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance] */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)

@@ -63,7 +63,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 /* Wait for the end of the pass in progress. The owner then uses no pointer of that pass. */
 void hub_wait_pass(struct timerhub *hub);
 
-/* A closer sleeps this long before it checks again whether waiting or advancing threads left. */
+/* A closer checks at this interval whether waiting or advancing threads have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 /* Free all open queues. The waiters of the queues return -ESHUTDOWN. */

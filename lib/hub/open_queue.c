@@ -24,7 +24,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/* Add, not store: late events of the index's closed queue may be counted now. */
+	/* Add instead of storing: late events of the index's closed queue may be counted now. */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));

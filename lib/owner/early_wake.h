@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Computes the early-wake margin. A sleep ends late, because waking a thread takes time: on a
- * virtual machine at least 10 to 16 us. So the owner asks the kernel to wake it earlier by the
- * margin, and spins until the timer's instant. Only the owner uses this file.
+ * virtual machine at least 10 to 16 us. The owner therefore asks the kernel for a wake-up that is
+ * earlier by the margin, and spins until the timer's instant. Only the owner uses this file.
  *
  * The margin tracks the 12.5th percentile of the lateness of sleeps. If a sleep ends later than the
  * margin, the margin grows by one step. After any other sleep the margin shrinks by seven steps.

@@ -3,14 +3,14 @@
  * Implements the inbox of inbox.h. Any thread pushes slots, and the owner takes them.
  *
  * A cell holds {lap, filled, slot}. A lap is one round through the cells of a lane. Producers fill
- * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell. So a
+ * the empty cells of a lap in order. One compare-and-swap both claims and publishes a cell, so a
  * lane has no empty cell before a filled cell. The tail of a lane moves by whole cache lines of
  * cells. A producer starts at the tail and fills the first empty cell. If the cache line is full,
  * the producer advances the tail. The producer then continues at the present tail, because other
  * producers may have filled many lines in between. When the owner takes an entry, it marks the cell
  * as an empty cell of the next lap.
  *
- * The tail decides where the owner's drain ends. So a wake-up depends on the tail and the cells:
+ * The tail decides where the owner's drain ends, so a wake-up depends on the tail and the cells:
  *
  *   producer                             owner
  *   advance the tail, or find it moved   make a promise, begin a pass
@@ -18,12 +18,12 @@
  *   load the promise, the pass           load the cells before that end
  *
  * All accesses in this table are seq_cst. Their order makes one outcome impossible: the producer
- * reads an older promise or pass and does not wake the owner, and the drain of the pass ends before
- * the cell, or finds it empty. A producer may also find a cell filled and fill the next cell. The
- * load of the filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
+ * reads an older promise or pass and does not wake the owner, and the drain ends before the
+ * producer's cell or finds it empty. A producer may also find a cell filled and fill the next cell.
+ * The load of the filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
  *
- * The order of entries does not matter, because an entry only names a slot to process. So the inbox
- * is split into lanes. Model: tests/models/inbox.pml.
+ * An entry only names a slot to process, so the order of entries does not matter, and the inbox can
+ * be split into lanes. Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
  *
@@ -48,7 +48,7 @@
 /*
  * If INBOX_MANY entries wait, the owner must drain the inbox, even if no timer is due. The owner
  * schedules all waiting entries before it delivers a due timer. 8,192 waiting entries delay a timer
- * by about 0.3 ms. A wake-up costs 14 us, 2 ns a push.
+ * by about 0.3 ms. A wake-up costs 14 us, which is 2 ns for each of 8,192 pushes.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
@@ -188,7 +188,7 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 /*
  * Returns whether the owner must drain the inbox after a push at `place`, because at least
  * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
- * entries. Such pushes are rare, because a count reads all lanes. Yet no lane hides many entries.
+ * entries, because a count reads all lanes. Yet no lane hides many entries from all counts.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

@@ -35,7 +35,7 @@ void inbox_close(struct inbox *inbox);
 
 /*
  * Add an entry for the slot. Any thread and any signal handler may call. While many entries wait or
- * a lane is half full, some calls return true. The owner must then drain the inbox soon.
+ * a lane is half full, some calls return true: the owner must drain the inbox soon.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 

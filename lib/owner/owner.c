@@ -140,7 +140,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 /*
  * Put a timer that has just become pending into its queue. If the timer is periodic, schedule its
  * next period. If the timer has ended since, the slot's next timer is in the inbox, or is not due
- * before the entry of that period.
+ * before the entry of the ended timer's period.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -237,9 +237,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 
 /*
  * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat the
- * check until the earliest entry has been checked since the owner last slept. So the owner checks
- * each slot at most once between two sleeps, however quickly callers move timers. Returns false
- * after OWNER_REST checks. Another pass then drains the inbox first, so that no caller waits.
+ * check until the earliest entry has been checked since the owner last slept. The owner therefore
+ * checks each slot at most once between two sleeps, however quickly callers move timers. Returns
+ * false after OWNER_REST checks. Another pass then drains the inbox first, so that no caller waits.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -275,9 +275,9 @@ static void owner_begin_pass(struct owner *owner)
 
 /*
  * Returns the time of the next pass. If many timers fall due within microseconds of each other,
- * waking the owner and a consumer for each timer costs more than all other work. So the owner
- * coalesces the events of such timers, as network drivers do with packets (J. Mogul and K.
- * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
+ * waking the owner and a consumer for each timer costs more than all other work. The owner
+ * therefore coalesces the events of such timers, as network drivers do with packets (J. Mogul and
+ * K. Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
  * delays a timer by at most a quarter of a millisecond. The owner does not coalesce after a single
  * burst, however large. If spin_ns is set, the owner never coalesces.
  */

@@ -37,8 +37,8 @@ struct owner {
 	struct board_owner *counts; /* the owner's counters on the board; only the owner writes */
 	struct schedule schedule;
 	uint64_t now_ns;     /* the clock, read once in a pass; timers due by then expire */
-	uint64_t crowd_ns;   /* when owner_gather() began to count events */
-	uint64_t crowd_told; /* events published before crowd_ns */
+	uint64_t crowd_ns;   /* time at which owner_gather() began to count events */
+	uint64_t crowd_told; /* number of events published before crowd_ns */
 	uint64_t true_ns;    /* earliest instant checked since the last sleep; UINT64_MAX: none */
 	bool crowded;        /* true: coalesce the events of the next passes */
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */

@@ -74,7 +74,7 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 
 /*
  * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
- * clock was set since the last call. The owner then makes a pass, because a timer may be due.
+ * clock was set since the last call: the owner must make a pass, because a timer may be due.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {

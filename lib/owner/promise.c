@@ -13,15 +13,15 @@
  * old, later promise wakes the owner, and the eventfd stays readable.
  *
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
- * push it. A thread sets PUSHED after it has filled the cell. So the cell was filled before the
+ * push it. A thread sets PUSHED after it has filled the cell, so the cell was filled before the
  * caller's loads, in the order of seq_cst accesses too (in RC11 that order follows happens-before).
  *
  * After a caller has woken the owner, the caller records the number of the pass. If the caller
  * recorded the number first and was then stopped, no other caller would wake the owner. If the
- * caller lowered the promise, it could affect a later sleep. If a caller finds the current pass
- * recorded, a wake was sent after this pass was numbered. After such a wake the owner makes another
- * pass and drains the inbox. The record of a wake is relaxed, because the pass was read seq_cst. A
- * caller that reads an older record only sends one more wake.
+ * caller lowered the promise instead, its late store could affect a later sleep. If a caller finds
+ * the current pass recorded, a wake was sent after this pass was numbered. After such a wake the
+ * owner makes another pass and drains the inbox. The record of a wake is relaxed, because the pass
+ * was read seq_cst. A caller that reads an older record only sends one more wake.
  *
  * Model: tests/models/promise.pml.
  */

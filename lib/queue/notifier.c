@@ -10,12 +10,12 @@
  * seq_cst accesses make one outcome impossible: the owner finds `signalled` still 1 and does not
  * write, and the consumer's second reading misses the published event.
  *
- * The consumer clears the eventfd before the flag `signalled`. Clearing the flag first loses a
- * signal, as the model has found. A consumer that has already taken the event of a late signal
- * clears the flag, and then clears the eventfd while the flag is 1 again. The owner would then
- * never write again. If the owner writes between the two clearings, the eventfd is readable without
- * an event, and `rings` shows the next consumer that it must clear. The owner also advances `rings`
- * before the write, because the woken consumer may preempt the owner, and must see the new value.
+ * The consumer clears the eventfd before the flag `signalled`. In the opposite order a signal is
+ * lost, as the model has found. A consumer that has already taken the event of a late signal would
+ * clear the flag, and then clear the eventfd while the flag is 1 again. The owner would then never
+ * write again. If the owner writes between the clearing of the eventfd and of the flag, the eventfd
+ * is readable without an event, and `rings` shows the next consumer that it must clear. The owner
+ * advances `rings` before the write, because the woken consumer may preempt the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1

@@ -19,7 +19,7 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* Queues with unpublished events, in the order of their first event, and the end. */
+	/* List of queues with unpublished events, in order of their first event, and its end. */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* slots taken since the first unpublished event */
 	uint64_t told;         /* events published so far */

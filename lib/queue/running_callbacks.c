@@ -4,8 +4,8 @@
  *
  * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
  * CAS carries the thread's earlier stores, and each later change of the pair is a
- * read-modify-write. So a canceller that finds the pair changed by the CAS also finds the handle in
- * the cell. Tested by tests/service/test_cancel_sync.c.
+ * read-modify-write. A canceller that finds the pair changed by the CAS therefore also finds the
+ * handle in the cell. Tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Holds the slots of the wheel's current finest bucket. The slots are sorted once, by a radix sort,
- * and taken from the front. So the memory of the next slots can be fetched in advance.
+ * and taken from the front. The memory of the next slots can therefore be fetched in advance.
  * Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_RUN_H

@@ -2,8 +2,8 @@
 /*
  * Implements the schedule of schedule.h. The owner or the loop's thread calls. Invariant: an entry
  * in the run or the heap is not later than the end of the base's finest bucket, and an entry in the
- * wheel is later. So while run or heap has an entry, the earlier of their first entries is the
- * first entry of the schedule. The wheel makes insertion cheap. Run and heap order slots to the
+ * wheel is later. While run or heap has an entry, the earlier of their first entries is therefore
+ * the first entry of the schedule. The wheel makes insertion cheap. Run and heap order slots to the
  * nanosecond. A slot that is alone in its bucket is taken straight from the wheel.
  * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
@@ -22,7 +22,7 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 		return result;
 	chunks = memory.base;
 	levels = chunks + chunks_bytes;
-	dues = levels + levels_bytes; /* last: dues are aligned to 4 bytes only */
+	dues = levels + levels_bytes; /* last, because dues are aligned to 4 bytes only */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
 	           (struct wheel_chunk *)(void *)chunks, filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,

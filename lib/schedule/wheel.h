@@ -46,8 +46,8 @@ struct wheel_level {
 
 /*
  * A walk over a bucket's slots, from the last entry of its first chunk to its last chunk. A removal
- * fills the hole with the last entry of the first chunk, which the walk has passed. So a walk
- * misses no slot.
+ * fills the hole with the last entry of the first chunk, which the walk has passed. The walk
+ * therefore misses no slot.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
@@ -139,11 +139,11 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. These slots are
- * the first slot of the wheel or, if the first slot is not known, some slots of its bucket. The
+ * Store up to `max` slots whose entries may be stale and come before `before_ns`. The stored slots
+ * are the first slot of the wheel or, if the first slot is not known, some slots of its bucket. The
  * caller removes each slot or schedules it again, perhaps at its old time. Returns the number of
  * slots: 0 if no slot comes before `before_ns`, or if the first slot of a long bucket has left
- * since the bucket was swept. In the latter case, perhaps no slot is due at wheel_bound_ns().
+ * since the bucket was swept. If this slot has left, perhaps no slot is due at wheel_bound_ns().
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

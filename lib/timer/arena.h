@@ -40,7 +40,7 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
  * Take `count` slots as a list, or none. Returns the first slot; arena_next() returns the others.
- * If fewer are free, returns SLOT_NONE. `*ret_taken` is then how many were taken and put back.
+ * If fewer slots are free, returns SLOT_NONE after putting back the `*ret_taken` slots it took.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 

@@ -185,7 +185,7 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
  * FREE → ARMED: arm a new timer of this generation, with these flags. If the free pair covers the
  * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
  * PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim without
- * PUSHED, the claiming thread may never run again. So the armer claims and makes the push itself.
+ * PUSHED, the claiming thread may never run again, so the armer claims and makes the push itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -212,7 +212,7 @@ static inline struct pair pair_claimed(struct pair pair)
 	return pair;
 }
 
-/* Returns the pair after the owner has processed the slot. A FREE slot is then not scheduled. */
+/* Returns the pair after the owner's look. A FREE slot is not scheduled after the look. */
 static inline struct pair pair_looked_at(struct pair pair)
 {
 	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
@@ -269,9 +269,9 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 /*
  * Returns the instant at which a timer expires: the time in [deadline, deadline + slack] with the
  * most trailing zero bits. Timers whose windows overlap often get the same instant, but not always.
- * For example, [3, 5] gives 4, and [4, 8] gives 8. A window has exactly one time with the most zero
- * bits, because between two times with equally many zero bits there is a time with more. Therefore,
- * with equal slacks, a later deadline never gives an earlier instant.
+ * For example, the window [3, 5] gives 4, and the window [4, 8] gives 8. A window has exactly one
+ * time with the most zero bits, because between two times with equally many zero bits there is a
+ * time with more. With equal slacks, a later deadline therefore never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

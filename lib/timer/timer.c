@@ -85,7 +85,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* The owner reads the pair by the old instant: a later deadline needs no push. */
+		/* A later deadline needs no push: the owner reads the pair by the old instant. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -283,9 +283,9 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_ARMED:
 		/*
 		 * The slack that was read may belong to a later timer than the pair. If the later
-		 * timer took over the schedule entry, its deadline is not earlier. So the later
-		 * timer's instant is not earlier than the result. If it took over no entry, the
-		 * slot is in the inbox.
+		 * timer took over the schedule entry, its deadline is not earlier. The later
+		 * timer's instant is therefore not earlier than the result. If the later timer took
+		 * over no entry, the slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -319,8 +319,8 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	/*
 	 * The guess may be torn: the deadline may be of a later pair than the state. If the
 	 * deadline is not due, read the pair again. If the deadline is due, the swap is safe. If
-	 * the owner has processed the slot since the guess, the swap fails. If not, the push is
-	 * still claimed, so the owner will process the slot.
+	 * the owner has processed the slot since the guess, the swap fails. If the owner has not
+	 * processed the slot, the push is still claimed, so the owner will process the slot.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

@@ -301,7 +301,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 
 /*
  * Returns when to schedule a periodic timer that has just become pending: at its first period that
- * is not due. If that timer has ended since, the slot's next timer comes through the inbox.
+ * is not due. If the periodic timer has ended since, the slot's next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
