@@ -8,11 +8,11 @@
  * --crash the process kills itself after a random time. The next run finds every order again and
  * finishes the work.
  *
- * Beside the journal the program writes a file, the book. The book has an entry for each operation
- * before the operation begins, and an entry for its result. Every run that is not killed checks the
- * entries of all runs so far. No order may be lost, dropped early, or dropped although it was paid.
- * An order may be dropped twice only if the process died before the order was acknowledged. If the
- * check fails, the exit status is 1.
+ * Beside the journal the program writes a file, the book. The program writes an entry into the book
+ * before each operation, and an entry for the operation's result. Every run that is not killed
+ * checks the entries of all runs so far. No order may be lost, dropped early, or dropped although
+ * it was paid. An order may be dropped twice only if the process died before the order was
+ * acknowledged. If the check fails, the exit status is 1.
  *
  * Usage: orders [--crash] DIR [ORDERS]
  */

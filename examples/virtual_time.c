@@ -50,7 +50,7 @@ static void client_try(const struct timerhub_event *event)
 		client_try_later(client);
 }
 
-/* Advances the clock to `until_ns`, so that each timer on the way expires at its own time. */
+/* Advances the clock to `until_ns` in steps, so that each timer expires at its own time. */
 static int run_until(struct timerhub_queue *queue, uint64_t until_ns)
 {
 	struct timerhub *hub = timerhub_queue_hub(queue);

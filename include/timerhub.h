@@ -68,7 +68,7 @@
  * In the table "free" means that the program may free the memory at once, as far as the timer's
  * events are concerned. If an array that epoll_wait(2) has filled may still point at the memory,
  * the program must handle the whole array before it frees the memory. The library cannot see when a
- * thread has handled the events that a drain or wait has returned. With drain and wait,
+ * thread has handled the events that a drain or wait has returned. For events of a drain or wait,
  * timerhub_cancel_sync() therefore does no more than timerhub_cancel(). After
  * timerhub_queue_close() no event of a timer of the closed queue is delivered.
  *

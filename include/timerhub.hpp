@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub for C++17. Loops, timeouts, hubs, queues and timers are objects that close themselves.
- * Times are of std::chrono, callbacks are any callables, and errors are std::error_code. The whole
- * C++ layer is in this header, and a program links with libtimerhub. The layer calls
+ * Times have types of std::chrono, callbacks are any callables, and errors are std::error_code. The
+ * whole C++ layer is in this header, and a program links with libtimerhub. The layer calls
  * timerhub_loop.h and timerhub.h. These two C headers document each call, the threads that may make
  * the call and the errors that the call returns. timerhub.hpp documents only its additions. For C
  * calls without a method, native() and handle() return the C object.

@@ -230,7 +230,7 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
-	/* Number of entries in `fresh`. At 64, the next set by delay first reads the clock. */
+	/* Number of entries in `fresh`. If it is 64, the next set by delay reads the clock. */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/* The timeouts set by delay since base_ns was read. */

@@ -220,7 +220,7 @@ int main(int argc, char **argv)
 	watch watch(context, job.loop());
 
 	for (;;) {
-		must("turn", job.loop().turn()); /* immediately before run_one() blocks */
+		must("turn", job.loop().turn()); /* the turn comes just before run_one() */
 		if (!job.left())
 			return 0;
 		context.run_one();

@@ -32,7 +32,7 @@ static int run(struct event_base *base, struct timerhub_loop *loop)
 	int r = 0;
 	while (r == 0 && timerhub_loop_turn(loop) >= 0 && reminders_left())
 		r = event_base_loop(base, EVLOOP_ONCE);
-	event_free(event); /* does not close the timerhub loop's fd */
+	event_free(event); /* event_free() does not close the timerhub loop's fd */
 	return r;
 }
 
