@@ -146,7 +146,7 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* If the words are `low` and `high`, store `low_after` and `high_after`. If not, return false. */
+/* If the words are `low` and `high`, store `low_after` and `high_after`; else return false. */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {

@@ -53,20 +53,20 @@ struct board_owner {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* schedule entries moved to a later time */
 	atomic_u64 expired;
 	atomic_u64 inbox_max; /* largest number of inbox entries found in one pass */
-	atomic_u64 wakeups;   /* times that the owner slept and woke */
+	atomic_u64 wakeups;   /* number of times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* the enum timerhub_sleeper in use; AUTO: no sleeper */
 	/* Events by lateness, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* times that the kernel reported a set wall clock to the owner */
+	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
 };
 
 /* The counters that callers write, each time beside a much slower operation. */
 struct board_callers {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* signals of the owner's eventfd */
-	atomic_u64 dropped; /* timers ended by their queue's close; the closer writes */
-	atomic_u64 untaken; /* slots taken for a timerhub_arm_many() that was refused */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
+	atomic_u64 dropped; /* number of timers that ended with their queue; the closer writes */
+	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
 	/* No queue has used this index or a higher one, so their memory is untouched. */
 	atomic_u64 queues_end;
 };
@@ -92,12 +92,12 @@ struct board_lane {
  */
 struct board_queue {
 	/* Consumers write the first four counters. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* events delivered */
-	atomic_u64 retired;     /* delivered events that ended their timer */
-	atomic_u64 overruns;    /* periods counted in the event of an earlier period */
-	atomic_u64 passed_over; /* handles skipped because their expiry had been withdrawn */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* number of delivered events */
+	atomic_u64 retired;     /* number of delivered events that ended their timer */
+	atomic_u64 overruns;    /* number of periods counted in an earlier period's event */
+	atomic_u64 passed_over; /* number of skipped handles of withdrawn expiries */
 	/* The queue's opener initializes `put` and `fd_plus_one`, then the owner writes both. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles put into the outbox and published */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* number of published handles */
 	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
 };
 

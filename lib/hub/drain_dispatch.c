@@ -198,7 +198,7 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* this thread's cell; NULL before the first event */
-	unsigned count;            /* events taken so far */
+	unsigned count;            /* number of events taken so far */
 	bool running;              /* the thread is inside a callback */
 	bool cleared;              /* the queue was found empty, and the fd is clear */
 };
@@ -359,7 +359,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
-/* Model, against the queue's closing: tests/models/close.pml. */
+/* Model of a wait while the queue is closed: tests/models/close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

@@ -204,7 +204,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 		return -EBUSY;
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
-		/* Clear the bell before the pass is numbered, so that a later signal stays. */
+		/* Clear the bell before the pass is numbered, so that later signals stay. */
 		bell_clear(hub->bell);
 		next_ns = owner_run_passes(&hub->owner);
 	}

@@ -18,7 +18,7 @@
 #include "base/options.h"
 #include "hub/hub.h"
 
-/* Show the queue on the board. Only the caller uses the index, and the new outbox is empty. */
+/* Show the queue on the board. Only the opener uses the queue's index, and the outbox is empty. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;

@@ -13,9 +13,9 @@ struct notifier {
 	int fd; /* the eventfd; the queue opens and closes it */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: fd is readable, or a consumer will read the outbox */
-	atomic_u64 rings;             /* writes to fd: ended << 16 | in progress */
-	atomic_u64 rings_cleared;     /* ended writes at the last clearing of fd */
-	atomic_u32 waiters;           /* threads between wait_enter and wait_leave */
+	atomic_u64 rings;             /* number of writes to fd: ended << 16 | in progress */
+	atomic_u64 rings_cleared;     /* number of ended writes at the last clearing of fd */
+	atomic_u32 waiters;           /* number of threads between wait_enter and wait_leave */
 	atomic_u32 ticket;            /* futex: changes when waiters must check again */
 };
 

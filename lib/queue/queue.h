@@ -34,7 +34,7 @@ struct timerhub_queue {
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */
-	atomic_u32 inside;                                /* threads in timerhub_wait() */
+	atomic_u32 inside;                                /* number of threads in timerhub_wait() */
 	atomic_u32 stopped; /* 1: waiters do not block; timerhub_queue_stop() writes */
 	atomic_u32 closing; /* 1: waiters must return; the closer writes */
 };

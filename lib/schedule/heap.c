@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the heap of heap.h. The owner or the loop's thread calls. Invariant: no entry is
- * earlier than its parent, and each slot's filing holds the index of its entry. An entry contains
- * its time, so a comparison reads no filing. A filing is written only when its entry moves.
- * tests/unit/test_heap.c compares the heap with a sorted array.
+ * Implements the heap of heap.h. Only the owner or the loop's thread calls these functions.
+ * Invariant: no entry is earlier than its parent, and each slot's filing holds the index of its
+ * entry. An entry contains its time, so a comparison reads no filing. A filing is written only when
+ * its entry moves. tests/unit/test_heap.c compares the heap with a sorted array.
  */
 #include "schedule/heap.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the run of run.h. The owner or the loop's thread calls. Invariant: outside run_add()
- * and run_sort(), the entries from begin to end are in order of time. A removed slot leaves
- * SLOT_NONE in its entry, but never in the first entry. tests/unit/test_run.c compares the run with
- * a sorted array.
+ * Implements the run of run.h. Only the owner or the loop's thread calls these functions.
+ * Invariant: outside run_add() and run_sort(), the entries from begin to end are in order of time.
+ * A removed slot leaves SLOT_NONE in its entry, but never in the first entry. tests/unit/test_run.c
+ * compares the run with a sorted array.
  */
 #include "schedule/run.h"
 

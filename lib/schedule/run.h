@@ -27,7 +27,7 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Fill an empty run in any order, then sort it. Times may differ only in the low 16 bits. */
+/* Fill an empty run in any order, then sort it. Its times may differ only in the low 16 bits. */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the schedule of schedule.h. The owner or the loop's thread calls. Invariant: an entry
- * in the run or the heap is not later than the end of the base's finest bucket, and an entry in the
- * wheel is later. While run or heap has an entry, the earlier of their first entries is therefore
- * the first entry of the schedule. The wheel makes insertion cheap. Run and heap order slots to the
- * nanosecond. A slot that is alone in its bucket is taken straight from the wheel.
- * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
+ * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
+ * Invariant: an entry in the run or the heap is not later than the end of the base's finest bucket,
+ * and an entry in the wheel is later. While run or heap has an entry, the earlier of their first
+ * entries is therefore the first entry of the schedule. The wheel makes insertion cheap. Run and
+ * heap order slots to the nanosecond. A slot that is alone in its bucket is taken straight from the
+ * wheel. tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 

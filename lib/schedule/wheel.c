@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the wheel of wheel.h. The owner or the loop's thread calls.
+ * Implements the wheel of wheel.h. Only the owner or the loop's thread calls these functions.
  *
  * A slot is on the level of the highest digit in which its time differs from the base, in the
  * bucket of that digit. Every slot of a level is therefore earlier than every slot of a higher

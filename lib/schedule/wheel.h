@@ -51,7 +51,7 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
-	struct wheel_bucket rest;    /* .first: next chunk; .bound_*: of entries since the begin */
+	struct wheel_bucket rest;    /* .first: next chunk; .bound_*: bound of newer entries */
 	unsigned entry; /* the walk has passed the chunk's entries from this index on */
 };
 
@@ -135,7 +135,7 @@ struct wheel_first {
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* Fetch the memory for taking the first slot. Returns that slot; SLOT_NONE: it is not known. */
+/* Fetch the memory for taking the first slot. Returns the first slot, or SLOT_NONE if unknown. */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*

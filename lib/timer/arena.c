@@ -3,9 +3,9 @@
  * Implements the arena of arena.h. Any thread may call.
  *
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top of a stack counts the takes. The count detects a slot that was taken
- * and put back between a load and a CAS (the ABA problem), and gives the number of arms. The link
- * of a free slot also holds the number of slots below it.
+ * parallelism", 1986). The top of a stack counts how often a slot was taken. The count detects a
+ * slot that was taken and put back between a load and a CAS (the ABA problem), and gives the number
+ * of arms. The link of a free slot also holds the number of slots below it.
  *
  * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, arena_put() uses
  * the stack of the slot's shard. arena_take() tries in this order:
@@ -40,8 +40,8 @@
 /* Read at most this many stacks of other CPUs before taking a slot that was never used. */
 #define ARENA_STEAL_LOOKS 15
 /*
- * If a stack holds ARENA_KEEP slots, arena_put() uses another stack. Without the limit, a thread
- * that cancels many timers would collect the free slots of all CPUs on one stack.
+ * If a stack holds ARENA_KEEP slots, arena_put() uses another stack. Without the limit ARENA_KEEP,
+ * a thread that cancels many timers would collect the free slots of all CPUs on one stack.
  */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
@@ -60,7 +60,7 @@ static uint64_t link_make(uint32_t below, uint32_t depth_below)
 
 static uint32_t link_below(uint64_t link)
 {
-	return (uint32_t)link - 1; /* 0 - 1 is SLOT_NONE */
+	return (uint32_t)link - 1; /* for a link of 0 the result is SLOT_NONE */
 }
 
 static uint32_t link_depth_below(uint64_t link)
@@ -112,7 +112,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 {
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
-	/* The offsets of the arrays. The pairs come first. */
+	/* The offsets of the arrays in the arena's mapping. The array of pairs comes first. */
 	size_t cold = align_up(capacity * sizeof(struct timer));
 	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
 	size_t filings = intervals + align_up(capacity * sizeof(atomic_u64));
@@ -466,7 +466,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* The take count and the depth of one stack belong together. Sums of stacks are hints. */
+	/* One stack's take count and depth are of one moment. Sums of stacks are hints. */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

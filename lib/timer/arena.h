@@ -24,7 +24,7 @@ struct arena {
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
 	uint32_t shard_mask;          /* number of shards, a power of two, minus one */
 	uint32_t shard_slots;         /* slots of each shard; the last shard may have fewer */
-	uint32_t capacity;            /* number of slots */
+	uint32_t capacity;            /* number of slots in the arena */
 	struct memory memory;         /* the mapping that holds all arrays */
 };
 
@@ -61,9 +61,9 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
-	uint64_t taken;      /* slots taken so far */
-	uint64_t in_use;     /* slots in use now */
-	uint64_t in_use_max; /* most slots in use at once */
+	uint64_t taken;      /* number of slots taken so far */
+	uint64_t in_use;     /* number of slots in use now */
+	uint64_t in_use_max; /* largest number of slots in use at once */
 };
 
 /* Returns the sums over all shards. The counts are exact while no thread takes or puts. */

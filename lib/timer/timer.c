@@ -57,7 +57,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* The handle is in a register. If `ret_handle` is NULL, one `or` makes the handle. */
+	/* The probe's handle is in a register, or one `or` makes it if `ret_handle` is NULL. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
@@ -100,7 +100,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 /*
  * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
  * timer's instant, which becomes the deadline of the free pair. The owner finds the slot free at
- * that time, or before it sleeps until that time.
+ * the scheduled time, or before it sleeps until then.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -140,7 +140,7 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	/* Relaxed: the state is only a guess, which orders no other load. The CAS acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
-	timer_fetch_record(timers, slot); /* arena_put() will write it */
+	timer_fetch_record(timers, slot); /* arena_put() will write the record */
 	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
@@ -256,7 +256,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* The next period is due too. The delivery will schedule the timer. */
+			/* The next period is due too. The delivering thread will push the slot. */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:

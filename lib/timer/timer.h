@@ -99,9 +99,9 @@ static inline struct pair timer_guess(const struct timer *timer)
 }
 
 /*
- * Returns the pair to a reader that will not change it. The loop ends when the state is the same
- * before and after the load of the deadline. The timer then had the loaded deadline with the loaded
- * state.
+ * Returns the slot's pair, for a reader that will not change the pair. The loop ends when the state
+ * is the same before and after the load of the deadline. The timer then had the loaded deadline
+ * with the loaded state.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -313,8 +313,8 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 /*
  * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
  * schedule entry. The result is never earlier than `filed_ns`, because a slot whose timer was moved
- * to an earlier time is in the inbox, or another thread is about to push it. With UINT64_MAX the
- * slot needs no entry, and its next timer comes through the inbox.
+ * to an earlier time is in the inbox, or another thread is about to push it. If the result is
+ * UINT64_MAX, the slot needs no entry, and its next timer comes through the inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
