@@ -6,8 +6,8 @@
  *
  * No decision of the hub depends on the board, so the board may be in shared memory. Decisions
  * depend on the free stacks and the inbox, which are private. Threads copy their numbers to the
- * board (notes). Any word may be read at any time. Two words may be of different moments, so sums
- * are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
+ * board (notes). Words may be read at any time. Two words may be of different moments, so sums of
+ * words are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
@@ -17,7 +17,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 
-#define BOARD_NAME "timerhub" /* the name of the memfd */
+#define BOARD_NAME "timerhub" /* the name of the board's memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
 #define BOARD_VERSION 4u
 #define BOARD_SHARDS_MAX 64
@@ -50,7 +50,7 @@ struct board_header {
 
 /* The counters that only the owner writes. */
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* schedule entries moved to a later time */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* number of entries moved to later times */
 	atomic_u64 expired;
 	atomic_u64 inbox_max; /* largest number of inbox entries found in one pass */
 	atomic_u64 wakeups;   /* number of times that the owner slept and woke */
@@ -83,7 +83,7 @@ struct board_shard {
 /* Notes of one lane of the inbox, which may be old. tail - head entries wait in the lane. */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells; callers write */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner writes */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position that the owner takes next */
 };
 
 /*
@@ -118,7 +118,7 @@ struct board {
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Show readers of the board whether the hub is open. Must not run in a forked child. */
+/* Show readers of the board whether the hub is open. A forked child must not call. */
 void board_announce(struct board *board, bool open);
 
 /* Close the board. `board` may be NULL if `fd` is -1. */

@@ -23,7 +23,7 @@ uint64_t clock_now_ns(const struct clock *clock);
 /* Returns whether a suspend or a set wall clock can make a relative sleep miss a time. */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/* Move a manual clock, one thread at a time. Returns false if `now_ns` would move it back. */
+/* Move a manual clock, one thread at a time. Returns false if the clock would move back. */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

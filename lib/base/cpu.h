@@ -29,7 +29,7 @@ static inline unsigned cpu_current(void)
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	int cpu = (int)rseq->cpu_id; /* the kernel writes it; negative: not registered */
+	int cpu = (int)rseq->cpu_id; /* the kernel writes the CPU; negative: not registered */
 
 	if (cpu >= 0)
 		return (unsigned)cpu;

@@ -196,7 +196,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* cannot fail */
+		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* checked above */
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
 	return (int)count;

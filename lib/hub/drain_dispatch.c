@@ -159,7 +159,7 @@ static void queue_leave(struct timerhub_queue *queue)
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* one handle or more is left */
+		left = 1; /* the outbox has at least one handle */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }

@@ -29,7 +29,7 @@ struct timerhub {
 	struct inbox inbox;
 	struct clock clock;
 	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
-	struct hub_living *living;  /* the kernel zeroes it in a forked child */
+	struct hub_living *living;  /* the kernel zeroes *living in a forked child */
 	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
 	struct board *board;        /* the page with the hub's counters */
 	struct memory living_memory;

@@ -37,7 +37,7 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
 		void *none = NULL;
 
-		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* only a hint */
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* the load is only a hint */
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];

@@ -95,8 +95,8 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 }
 
 /*
- * Most turns correct nothing. If loop_correct_first() were inline, every turn would save its
- * registers.
+ * Most turns correct no schedule entry. If loop_correct_first() were inline, every turn would save
+ * its registers.
  */
 static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
 {

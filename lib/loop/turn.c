@@ -15,8 +15,8 @@
 #include "loop/fresh.h"
 #include "loop/scheduling.h"
 
-#define TURN_CALLBACKS_MAX 256 /* most callbacks in one turn */
-#define TURN_EVENTS_MAX 128    /* most callbacks of the queue in one turn */
+#define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
+#define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
 /* number of takes from the schedule by which turn_fetch() prefetches in advance */
 #define TURN_AHEAD 12
 

@@ -17,8 +17,8 @@ struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* the lane's cells; fixed at open */
 	struct board_lane *notes; /* notes on the board; NULL: the hub is not observable */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position where producers start */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; the owner writes */
-	uint64_t end;                               /* end of the present drain; only the owner's */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position that the owner takes */
+	uint64_t end;                               /* end of the owner's present drain */
 };
 
 struct inbox {

@@ -160,7 +160,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Expire a slot whose scheduled time has come. The slot's schedule entry was taken out. */
+/* Expire a slot whose scheduled time has come. Its schedule entry was taken out already. */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;

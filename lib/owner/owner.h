@@ -46,14 +46,14 @@ struct owner {
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* ends sleeps too, if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
-	struct timerhub_config config;  /* the hub's; thread_name is valid only in owner_start() */
-	unsigned sleep_failures;        /* sleeps in a row that failed in io_uring */
+	struct timerhub_config config;  /* of the hub; thread_name is valid only in owner_start() */
+	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
 	pthread_t thread;
 	bool running;       /* true: there is a thread to join */
 	int tid;            /* gettid(2) of the thread; valid when `started` is 1 */
 	atomic_u32 started; /* futex: 1 when start_result and tid are written */
 	int start_result;   /* 0, or the negative errno with which the start failed */
-	atomic_u32 stop;    /* 1: the thread must end */
+	atomic_u32 stop;    /* 1: the owner's thread must end */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
 	atomic_u32 pass_waiters; /* number of threads in owner_wait_pass() */

@@ -161,7 +161,7 @@ static int owner_begin_thread(struct owner *owner)
 	int result = 0;
 
 	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0,
-	            0); /* at most 15 bytes of the name */
+	            0); /* the kernel permits a name of at most 15 bytes */
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
 	if (result < 0)

@@ -41,7 +41,7 @@ struct sleeper {
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */
-	unsigned interruptions; /* sleeps in a row that ended with EINTR */
+	unsigned interruptions; /* number of sleeps in a row that ended with EINTR */
 };
 
 /* Open the io_uring sleeper. Returns 0, or a negative errno. */

@@ -62,12 +62,12 @@ static void outbox_restart(struct outbox *outbox)
 		return;
 	outbox->put = begin;
 	outbox->head_seen = begin;
-	u64_store_relaxed(&outbox->tail, begin); /* relaxed: publishes no handle */
+	u64_store_relaxed(&outbox->tail, begin); /* relaxed: the store publishes no handle */
 }
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	uint64_t used = outbox->put - outbox->head_seen; /* the number of handles, or more */
+	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;

@@ -18,10 +18,10 @@ struct outbox {
 	atomic_u64 *cells;                          /* the handles; the owner writes */
 	uint64_t mask;                              /* number of cells, minus one */
 	struct memory memory;                       /* the mapping that holds the cells */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position to take; consumers move it */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position to take next; consumers write */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u64 tail; /* end of the published positions, and a flag; the owner writes */
-	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position to fill; only the owner's */
+	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
 	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
 };
 

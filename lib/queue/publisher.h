@@ -21,8 +21,8 @@ struct publisher {
 	struct board_owner *counts;
 	/* List of queues with unpublished events, in order of their first event, and its end. */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_taken; /* slots taken since the first unpublished event */
-	uint64_t told;         /* events published so far */
+	unsigned untold_taken; /* number of slots taken since the first unpublished event */
+	uint64_t told;         /* number of events published so far */
 };
 
 void publisher_init(struct publisher *publisher, const struct clock *clock,

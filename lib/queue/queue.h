@@ -29,7 +29,7 @@ struct timerhub_queue {
 
 	/* Only the owner uses the next three fields. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue
-		*next_unpublished; /* in the publisher's list */
+		*next_unpublished; /* the next queue in the publisher's list */
 	unsigned unpublished;      /* events put since the last publish; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 

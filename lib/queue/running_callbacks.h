@@ -14,7 +14,7 @@ struct callback {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread writes,
 	                                              and a canceller sets a flag */
 	atomic_ptr thread;                         /* the thread that has the cell; NULL: free */
-	atomic_u32 ended; /* futex: ended callbacks for which a canceller waited */
+	atomic_u32 ended; /* futex: number of ended callbacks with a waiting canceller */
 };
 
 struct callbacks {

@@ -289,7 +289,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* for a periodic timer, its next period */
+		return filed_ns; /* for a periodic timer, the entry of its next period */
 	}
 }
 

@@ -205,7 +205,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 
 /* The values of a timer, read from the pair and the record. */
 struct timer_view {
-	struct pair pair;  /* a guess until timer_change() succeeds */
+	struct pair pair;  /* the pair is a guess until timer_change() succeeds */
 	struct pair after; /* the pair after a delivery that leaves work */
 	uint64_t handle;
 	uint64_t interval_ns; /* period; 0: the timer is not periodic */
