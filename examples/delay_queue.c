@@ -183,8 +183,8 @@ static void join(pthread_t thread)
 
 /*
  * Runs all threads, and ends each worker by an event. Events come in order of deadline, so an event
- * with a later deadline than all orders comes after all orders. A worker ends when it gets such an
- * event, without a flag or a counter.
+ * with a later deadline than all orders comes after all orders. To see that no order is left, a
+ * worker needs no flag and no counter.
  */
 static void run_market(void)
 {

@@ -72,7 +72,7 @@ static struct {
 	struct timerhub_journal *journal;
 	int book;           /* descriptor of the book */
 	atomic_uint next;   /* number of the next order to put */
-	unsigned end;       /* number after the last order of this run */
+	unsigned end;       /* number of the last order of this run, plus 1 */
 	atomic_bool closed; /* true: all shops have put their orders */
 } market;
 

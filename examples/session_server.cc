@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub.hpp in a server on epoll (C++17). A session is an object, and its idle timeout is
- * a member that each message moves. If a session is silent for too long, the timeout's callback
- * destroys the session and its timeout.
+ * Shows timerhub.hpp in a server on epoll (C++17). A session is an object, and the session's idle
+ * timeout is a member that each message moves. If a session is silent for too long, the timeout's
+ * callback destroys the session and its timeout.
  *
  * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
  * its counters.

@@ -2,8 +2,8 @@
 /*
  * Shows a manual hub, which has no thread, in an io_uring loop. The loop calls timerhub_advance()
  * with the present time, gets the time of the next call, and sleeps in its ring until that time. If
- * another thread arms an earlier timer, the hub's wake fd wakes the loop. Any other arm makes no
- * system call.
+ * another thread arms an earlier timer, the hub's wake fd wakes the loop. An arm of a later timer
+ * makes no system call.
  *
  * Each FILE has lines "MS TEXT". The program prints TEXT MS milliseconds after it has read the
  * line. Without a FILE the program reads standard input. A FILE may be a fifo. The loop itself

@@ -103,9 +103,9 @@ inline std::error_code error(int result) noexcept
 
 /*
  * The type of a hub's clock. A hub chooses its clock at run time (timerhub_config.clock, or a
- * manual clock), so now() is a method of the hub, not of this type. The conversions copy the number
- * of time units. Use from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and
- * to_system() with TIMERHUB_CLOCK_REALTIME.
+ * manual clock), so now() is a method of the hub, not of struct clock. The conversions copy the
+ * number of time units. Use from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC,
+ * from_system() and to_system() with TIMERHUB_CLOCK_REALTIME.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -208,7 +208,7 @@ constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 
 } // namespace detail
 
-/* A delay, an interval or a timeout. Any std::chrono::duration converts to it. */
+/* A delay, an interval or a timeout. Any std::chrono::duration converts to a delay. */
 class delay
 {
       public:
@@ -230,7 +230,7 @@ class delay
 	std::uint64_t ns_ = 0;
 };
 
-/* A point in time on a hub's clock. Any time_point of timerhub::clock converts to it. */
+/* A point in time on a hub's clock. Any time_point of timerhub::clock converts to a deadline. */
 class deadline
 {
       public:
@@ -929,7 +929,7 @@ class timer
 	}
 
 	/*
-	 * Handle of the timer. If it is 0, the timer is not armed and the other members are
+	 * Handle of the timer. If `handle_` is 0, the timer is not armed and the other members are
 	 * invalid.
 	 */
 	timerhub_timer handle_ = 0;

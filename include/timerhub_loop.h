@@ -9,11 +9,11 @@
  * stops all timeouts of a loop, and calls their callbacks. A call that sets, moves or stops a
  * timeout stores a number in the timeout. After each turn of the loop, every timeout that is set is
  * scheduled no later than its deadline. At the scheduled time, the loop reads the deadline. If the
- * deadline has moved, the loop schedules the timeout again. The TCP code of the Linux kernel uses
- * this method for its retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are rounded down
- * to a grid of about an eighth of the remaining time, as in the kernel's timer wheel
- * (kernel/time/timer.c). Timeouts of one length therefore share scheduled times, and the loop reads
- * these timeouts together.
+ * deadline has moved, the loop schedules the timeout again. The TCP code of the Linux kernel also
+ * reads the deadline of its retransmission timer only at the scheduled time (net/ipv4/tcp_timer.c).
+ * Scheduled times are rounded down to a grid of about an eighth of the remaining time, as in the
+ * kernel's timer wheel (kernel/time/timer.c). Timeouts of one length therefore share scheduled
+ * times, and the loop reads these timeouts together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. Until the loop reads its clock
@@ -34,8 +34,8 @@
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). The timeout's address must not
  * change until timerhub_timeout_remove() or timerhub_loop_close(). After a remove or close the
- * library holds no pointer to the timeout. The program may then free the timeout's memory, even
- * inside the timeout's own callback.
+ * library holds no pointer to the timeout. After a remove or close the program may free the
+ * timeout's memory, even inside the timeout's own callback.
  *
  * Fork. In a child process timerhub_loop_open() with the parent's hub, timerhub_loop_turn() and
  * timerhub_loop_fd() return -EOWNERDEAD. In a child process timerhub_loop_close() is safe. The
@@ -142,8 +142,8 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
  * callbacks were called. An event of the queue without a callback counts too.
  *
  * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more callbacks are
- * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The two
- * limits let the program serve its sockets between two turns. If a callback sets a timeout, the
+ * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The limits
+ * of a turn let the program serve its sockets between two turns. If a callback sets a timeout, the
  * timeout expires in a later turn, even with a delay of 0. Errors: -EINVAL for NULL, -EPERM,
  * -EOWNERDEAD, and -EBUSY inside a callback of the turn.
  */
@@ -224,13 +224,13 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
- * The first member of a loop, for the inline calls. The members belong to the library and are part
- * of the ABI.
+ * The first member of a loop, which the inline calls use. The members belong to the library and are
+ * part of the ABI.
  */
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
-	/* Number of entries in `fresh`. If it is 64, the next set by delay reads the clock. */
+	/* Number of entries in `fresh`. At 64 entries, the next set by delay reads the clock. */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
 	/* The timeouts set by delay since base_ns was read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements running_callbacks.h. Dispatching threads write cells that timerhub_cancel_sync() reads.
+ * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
  * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
  * CAS carries the thread's earlier stores, and each later change of the pair is a
