@@ -359,7 +359,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
-/* Model of a wait while the queue is closed: tests/models/close.pml. */
+/* Model of a wait while the queue is closed: tests/models/queue_close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

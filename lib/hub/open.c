@@ -176,7 +176,7 @@ void timerhub_close(struct timerhub *hub)
 
 /*
  * Begin to advance a manual hub. Returns false if another thread advances the hub. Model:
- * tests/models/close.pml.
+ * tests/models/queue_close.pml.
  */
 static bool hub_try_enter(struct timerhub *hub)
 {

@@ -119,7 +119,7 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 		publisher_publish(&owner->publisher, queue, kept);
 }
 
-/* Models: tests/models/notifier.pml, tests/models/close.pml. */
+/* Models: tests/models/notifier.pml, tests/models/queue_close.pml. */
 static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle,
                       uint64_t deadline_ns)
 {

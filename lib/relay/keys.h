@@ -6,7 +6,7 @@
 #ifndef RELAY_KEYS_H
 #define RELAY_KEYS_H
 
-#include "relay/bytes.h"
+#include "relay/command_buffer.h"
 
 #define KEYS_QUEUE_MAX 64
 #define KEYS_NAME_BYTES 192

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "relay/address.h"
-#include "relay/bytes.h"
+#include "relay/command_buffer.h"
 
 struct wire;
 struct reply; /* a reply of a server; reply_free() also frees its elements */

@@ -20,7 +20,7 @@
  *         record of the timer, the end of the slot's timer before, and which thread delivered it.
  *
  * Models: tests/models/timer.pml, tests/models/inbox.pml; for a queue that closes,
- * tests/models/close.pml.
+ * tests/models/queue_close.pml.
  */
 #include "timer/timer.h"
 

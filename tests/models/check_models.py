@@ -32,7 +32,7 @@ LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"),
          ("timer.pml", "true -DTO_NEVER -DNO_REARM"), ("inbox.pml", "true -DONE_SLOT"),
          ("inbox.pml", "bug -DLOOK_UNCOUNTED -DONE_SLOT"),
          ("inbox.pml", "bug -DCONFIRMED_ANYWAY -DONE_SLOT"),
-         ("close.pml", "true -DLATE")}
+         ("queue_close.pml", "true -DLATE")}
 
 HEADER = re.compile(r"\A/\* SPDX-License-Identifier: MIT \*/\n(/\*\n.*? \*/\n)", re.DOTALL)
 FILE = re.compile(r" \*   (lib/[\w/]+\.(?:[ch]|lua)) +(\S.*)")

@@ -37,7 +37,7 @@
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
  *                     timer_confirm_push() timer_look() timer_unschedule() timer_true_ns()
  *   lib/timer/timer.h timer_submit() timer_look_by_ns()
- *   lib/hub/hub.c     hub_submit() hub_push()
+ *   lib/hub/push_and_wake.c hub_submit() hub_push()
  *   lib/owner/inbox.c lane_push() lane_advance_tail() inbox_begin() lane_take() inbox_empty()
  *   lib/owner/owner.c owner_empty_inbox() owner_look_at() owner_refile() owner_pass()
  *   lib/timer/pair.h  states_share_look() pair_covers() pair_armed() pair_rearmed() pair_claimed()

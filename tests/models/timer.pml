@@ -24,7 +24,7 @@
  * - Wakes of the owner are left out, and promise.pml models them. In timer.pml the owner may rest
  *   whenever another thread works.
  * - The outbox's cells and the notifier are left out, and notifier.pml models them.
- * - A timer whose queue is closed is left out, and close.pml models it.
+ * - A timer whose queue is closed is left out, and queue_close.pml models it.
  * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
  * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery

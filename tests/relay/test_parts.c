@@ -11,7 +11,7 @@
 #include <harness.h>
 
 #include <relay/address.h>
-#include <relay/bytes.h>
+#include <relay/command_buffer.h>
 #include <relay/error_reply.h>
 #include <relay/keys.h>
 #include <relay/link.h>

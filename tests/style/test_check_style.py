@@ -59,7 +59,7 @@ GOOD = {
     "lib/relay/timerhub_relay.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
     "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "journal/lock.h"\n',
-    "lib/relay/shared.c": SPDX + '#include "relay/shared.h"\n',
+    "lib/relay/wake_takers.c": SPDX + '#include "relay/shared.h"\n',
     "lib/relay/look_timing.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
     "examples/meson.build": "# SPDX-License-Identifier: MIT\n"

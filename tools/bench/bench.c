@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clocks.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 
 #define CAN_BEAT (CAN_EXPIRE | CAN_CROSS | CAN_COUNT_WAKES)
 

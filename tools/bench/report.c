@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "machine.h"
+#include "machine_speedup.h"
 
 /* Print a number with about four digits, such as "12.3", "1234" and "1.2e9". */
 static void print_number(double value, int width)

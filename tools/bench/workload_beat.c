@@ -19,7 +19,7 @@
 #include "clocks.h"
 #include "lateness_timers.h"
 #include "randoms.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define BEAT_FROM_MS 500

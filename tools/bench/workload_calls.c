@@ -27,7 +27,7 @@
 #include "callers.h"
 #include "clocks.h"
 #include "embedding_objects.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)

@@ -7,7 +7,7 @@
 #include "clocks.h"
 #include "randoms.h"
 #include "thread_team.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define DELAY_FROM_NS NS_PER_SECOND

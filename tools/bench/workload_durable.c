@@ -11,7 +11,7 @@
  */
 #include "clocks.h"
 #include "thread_team.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)

@@ -12,7 +12,7 @@
 #include "clocks.h"
 #include "embedding_objects.h"
 #include "randoms.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 /*

@@ -17,7 +17,7 @@
 
 #include "clocks.h"
 #include "process.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define DELAY_FROM_NS (60 * NS_PER_SECOND)

@@ -7,7 +7,7 @@
 
 #include "clocks.h"
 #include "lateness_timers.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define START_NS (100 * NS_PER_MS)

@@ -10,7 +10,7 @@
  */
 #include "clocks.h"
 #include "process.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 #include "workload_steps.h"
 
 #define OPEN_TIMES 20

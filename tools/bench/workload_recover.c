@@ -12,7 +12,7 @@
 #include "clocks.h"
 #include "disk_folder.h"
 #include "process.h"
-#include "workload_list.h"
+#include "workload_functions.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
 #define TOGETHER 256

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Declares the functions that measure workloads. bench.c lists the workloads. */
-#ifndef BENCH_WORKLOAD_LIST_H
-#define BENCH_WORKLOAD_LIST_H
+#ifndef BENCH_WORKLOAD_FUNCTIONS_H
+#define BENCH_WORKLOAD_FUNCTIONS_H
 
 #include "bench.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. If an allocation
- * fails, the functions of bytes.h set `failed` in the buffer. Only the sender of a buffer checks
- * `failed`, so a function that encodes a command need not check for errors. A buffer whose `failed`
- * is set must not be sent.
+ * fails, the functions of command_buffer.h set `failed` in the buffer. Only the sender of a buffer
+ * checks `failed`, so a function that encodes a command need not check for errors. A buffer whose
+ * `failed` is set must not be sent.
  */
-#ifndef RELAY_BYTES_H
-#define RELAY_BYTES_H
+#ifndef RELAY_COMMAND_BUFFER_H
+#define RELAY_COMMAND_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Builds the packages of tools/fedora and tools/alpine, as far as that goes on Debian.
 
-Usage: test_distributions.py fedora|alpine SOURCE-ROOT
+Usage: test_fedora_alpine.py fedora|alpine SOURCE-ROOT
 
 fedora  rpmlint finds no error in the spec file; rpmbuild makes the packages from an archive of the
         tree, with the macros of Fedora's meson and systemd in place of its packages. rpmbuild

@@ -64,7 +64,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	return result;
 }
 
-/* Model: tests/models/close.pml. */
+/* Model: tests/models/queue_close.pml. */
 void hub_wait_pass(struct timerhub *hub)
 {
 	uint32_t advancing;

@@ -34,7 +34,7 @@
  *   lib/owner/owner.c        owner_begin_pass() owner_expire_slot() owner_deliver() owner_drop()
  *                            owner_put()
  *   lib/queue/publisher.c    publisher_publish() publisher_tell()
- *   lib/hub/hub.c            hub_wait_pass() hub_cancel()
+ *   lib/hub/push_and_wake.c hub_wait_pass() hub_cancel()
  *   lib/timer/timer.c        timer_cancel() timer_rearm() timer_arm() timer_expire() timer_drop()
  *   lib/hub/drain_dispatch.c timerhub_wait() queue_wait() queue_block() queue_verdict()
  *                            deliver()

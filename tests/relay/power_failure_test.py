@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Tests a server that has lost the end of its file. The queue must be as after one of the calls.
 
-Usage: torn_test.py VICTIM [CUTS]
+Usage: power_failure_test.py VICTIM [CUTS]
 
 A server with appendfsync always gets random calls. After each reply the test records the size of
 the server's file and a digest of all keys. Then the file is cut at a random byte, CUTS times, as a

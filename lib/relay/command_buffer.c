@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the buffer of Redis commands (bytes.h), which tests/relay/test_parts.c tests. */
-#include "relay/bytes.h"
+/*
+ * Implements the buffer of Redis commands (command_buffer.h), which tests/relay/test_parts.c tests.
+ */
+#include "relay/command_buffer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the machine. See machine.h. The numbers of CPUs and cores come from the kernel. The
- * kernel of a virtual machine may not know that two CPUs are threads of one core, or that the host
- * runs other programs on them. Shared cores lower the measured speed of all threads.
+ * Measures the machine. See machine_speedup.h. The numbers of CPUs and cores come from the kernel.
+ * The kernel of a virtual machine may not know that two CPUs are threads of one core, or that the
+ * host runs other programs on them. Shared cores lower the measured speed of all threads.
  */
-#include "machine.h"
+#include "machine_speedup.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements shared.h: wakes takers and calls the watcher, a callback of the daemon. The test
- * tests/relay/test_calls.c tests the functions of shared.c.
+ * tests/relay/test_calls.c tests the functions of wake_takers.c.
  */
 #include "relay/shared.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures how much of the gain of several threads is due to the machine. */
-#ifndef BENCH_MACHINE_H
-#define BENCH_MACHINE_H
+#ifndef BENCH_MACHINE_SPEEDUP_H
+#define BENCH_MACHINE_SPEEDUP_H
 
 struct machine {
 	unsigned cpus, cores; /* numbers of CPUs and cores on which the team runs */
