@@ -33,8 +33,8 @@ struct backup {
 };
 
 /*
- * Note an error of the disk of the copy. Returns `result`, the result of a call on the disk of the
- * copy.
+ * Set `by_copy` if `result`, the result of a call on the disk of the copy, is an error. Returns
+ * `result`.
  */
 static int backup_of_copy(struct backup *backup, int result)
 {

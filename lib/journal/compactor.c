@@ -36,11 +36,11 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether a round of compaction must begin. A round begins if the files are larger than the
- * live tasks' bytes times `halves` / 2, plus a segment, and the round would free a quarter of a
- * segment. A round over N segments writes the live records again, a record for each dropped
- * segment, and at most 2N+1 headers. If a round could free less than a quarter of a segment,
- * compaction would never end on a disk that reserved room fills instead of records.
+ * Returns whether a round of compaction must begin. A round begins only if the files are larger
+ * than a limit: the live tasks' bytes times `halves` / 2, plus a segment. The round must also free
+ * at least a quarter of a segment. A round over N segments writes the live records again, a record
+ * for each dropped segment, and at most 2N+1 headers. If a round could free less than a quarter of
+ * a segment, compaction would never end on a disk that reserved room fills instead of records.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compacts the log: copies the live tasks of the first segment to the end of the log, and drops the
- * first segment. After the drop, the next segment is the first segment. Only the leader compacts.
+ * first segment. After the drop, the second segment has become the first. Only the leader compacts.
  *
  * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than 1.5L+S
  * (1.5 times the live bytes and a segment), compaction does one step with every batch. If the files

@@ -58,8 +58,8 @@ bool completions_must_ring(struct completions *completions)
 void completions_ring(const struct completions *completions)
 {
 	/*
-	 * The write to the eventfd fails only if its count is 2^64 - 2. If the count is 2^64 - 2,
-	 * the eventfd is readable already.
+	 * The write to the eventfd fails only if the eventfd's count is 2^64 - 2. If the count is
+	 * 2^64 - 2, the eventfd is readable already.
 	 */
 	(void)eventfd_write(completions->fd, 1);
 }

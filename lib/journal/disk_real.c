@@ -167,8 +167,8 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 }
 
 /*
- * Remove a pending SIGXFSZ, which a write beyond RLIMIT_FSIZE raises. The signal was not delivered,
- * because the thread that writes blocks all signals.
+ * Remove a pending SIGXFSZ, which a write beyond RLIMIT_FSIZE raises. The SIGXFSZ is pending and
+ * not delivered, because the thread that writes blocks all signals.
  */
 static void disk_real_swallow_signal(void)
 {

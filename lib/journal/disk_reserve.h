@@ -22,7 +22,7 @@ int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk);
 void disk_reserve_close(struct disk_reserve *reserve);
 
 /*
- * Grow the spare to `more` bytes. If the disk refuses `more` bytes, grow the spare to `bytes`.
+ * Grow the spare to `more` bytes. If the disk refuses `more` bytes, grow the spare only to `bytes`.
  * Returns 0, or an error of the disk, after which the spare's size is unchanged.
  */
 int disk_reserve_grow(struct disk_reserve *reserve, uint64_t bytes, uint64_t more);

@@ -27,8 +27,8 @@
  */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
 /*
- * The size of a batch. If the largest record is larger than BATCH_BYTES, a batch has the size of
- * the record. If a segment is smaller, a batch fits into the segment.
+ * Size of a batch in bytes. If the largest record is larger than BATCH_BYTES, a batch has the size
+ * of the largest record. A batch is never larger than the room for records in a segment.
  */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*

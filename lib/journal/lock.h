@@ -16,7 +16,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes, init cannot fail */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes, the call cannot fail */
 }
 
 static inline void lock_fini(struct lock *lock)

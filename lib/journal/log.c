@@ -138,9 +138,9 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 
 /*
  * Write zeros ahead, for `bytes` of records and some more records. The sync of the `bytes` of
- * records also makes the zeros stable. No caller waits for zeros only. If the disk refuses the
- * zeros, the log cuts them off, and writes zeros again after some more records. If the disk has no
- * room for the records, the later write of the records fails.
+ * records also makes the zeros stable. No caller waits for a write or sync of zeros only. If the
+ * disk refuses the zeros, the log cuts them off, and writes zeros again after some more records. If
+ * the disk has no room for the records, the later write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -407,7 +407,10 @@ int log_sync(struct log *log)
 	return log->stable == log->sequence ? 0 : log_sync_now(log);
 }
 
-/* Write and sync the watermark. If the sync fails, an older watermark remains valid. */
+/*
+ * Write and sync the watermark. If the write or the sync of the watermark fails, an older watermark
+ * remains valid.
+ */
 static void log_sync_watermark(struct log *log)
 {
 	if (log->watermark >= 0 && watermark_write(log->disk, log->watermark, log->stable) == 0)

@@ -44,8 +44,8 @@ struct log {
 	uint64_t bytes;    /* bytes of all segments, including the zeros written ahead */
 	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
 	/*
-	 * Size of the last segment up to which no zeros are written, because the disk refused
-	 * zeros.
+	 * Until the last segment has this size, the log writes no zeros ahead, because the disk has
+	 * refused zeros.
 	 */
 	uint64_t plain_to;
 	uint64_t syncs; /* number of appends that ended with a sync */
@@ -110,8 +110,8 @@ int log_sync(struct log *log);
 int log_trim(struct log *log);
 
 /*
- * Remove the first segment of the log. The log must have another segment. Returns 0, -EIO if the
- * log has failed, or an error of the disk.
+ * Remove the first segment of the log. The log must have a second segment, which becomes the first.
+ * Returns 0, -EIO if the log has failed, or an error of the disk.
  */
 int log_drop_first(struct log *log);
 

@@ -13,8 +13,8 @@
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 /*
- * Assumed size of a disk's sector. If the disk's sectors are larger, salvage loses more records
- * with a bad sector.
+ * Assumed size of a disk's sector. If the disk's sectors are larger than SECTOR_BYTES, salvage
+ * loses more records around a bad sector.
  */
 #define SECTOR_BYTES 512u
 

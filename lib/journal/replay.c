@@ -270,8 +270,8 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 	result = 1;
 	if (last) {
 		/*
-		 * Go one step back, so that the search also finds a good record at the bad place
-		 * that has a later sequence than expected.
+		 * Begin the search one step before the bad place, so that it also finds a good
+		 * record at the bad place whose sequence is later than expected.
 		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);

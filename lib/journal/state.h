@@ -67,7 +67,7 @@ struct timerhub_journal {
 	/* A thread is the leader, which owns log, compactor and the closed batch. */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
-	bool flush;             /* write the open batch although no caller waits */
+	bool flush;             /* the open batch must be written, even if no caller waits */
 	bool compacts;          /* compaction is due, so the keeper must become the leader */
 	bool called;            /* the keeper is awake, or about to be */
 	struct eventcount work; /* eventcount on which the keeper sleeps */
@@ -88,7 +88,7 @@ struct timerhub_journal {
 	bool shut;
 	uint32_t waiting; /* number of threads that sleep on `takers` */
 	uint32_t inside;  /* number of threads inside timerhub_journal_take() */
-	int failed;       /* copy of log.failed */
+	int failed;       /* copy of log.failed: 0, or -EIO if the log has failed */
 	struct timerhub_journal_stats stats;
 };
 
@@ -103,9 +103,9 @@ static inline unsigned state_bucket(uint64_t ns)
 
 /*
  * If a taker sleeps on the timer or a caller polls the fd, set the timer to the due time of the
- * first task. For a polling caller, set the timer to the end of the first lease if the lease ends
- * earlier. After timerhub_journal_stop(), the timer expires at once. The caller holds the journal's
- * lock.
+ * first task. If a caller polls the fd, and the first lease ends before the first task is due, set
+ * the timer to the end of the lease. After timerhub_journal_stop(), the timer expires at once. The
+ * caller holds the journal's lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

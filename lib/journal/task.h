@@ -21,7 +21,7 @@ enum task_state {
 	TASK_ENDED,
 };
 
-#define TASK_NOWHERE UINT32_MAX /* agenda_index of a task in no agenda */
+#define TASK_NOWHERE UINT32_MAX /* value of agenda_index if the task is in no agenda */
 
 struct task {
 	uint64_t id;

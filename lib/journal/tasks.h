@@ -53,8 +53,8 @@ struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
 /*
- * Remove a task, which must be in no agenda, from the tables. If the task has no delivery, free the
- * task. A task with deliveries is freed with its last delivery, by tasks_free().
+ * Remove a task, which must be in no agenda, from the tables. If the task has no delivery in
+ * progress, free the task. Otherwise tasks_free() frees the task when its last delivery ends.
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 

@@ -38,7 +38,7 @@ static uint64_t wall_timer_real_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	(void)clock_gettime(clock, &now); /* cannot fail, because every Linux has both clocks */
+	(void)clock_gettime(clock, &now); /* cannot fail: every Linux has the clock */
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 

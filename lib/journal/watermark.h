@@ -7,8 +7,8 @@
  * and of the journal. If a log ends before the watermark, acknowledged records are lost.
  *
  * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
- * watermark's file and no segment has lost all segments. Version 1 of the file format left the file
- * empty.
+ * watermark's file and no segment has lost all segments. In version 1 of the file format, the
+ * watermark's file is always empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H

@@ -14,8 +14,8 @@
 #include "journal/task.h"
 
 /*
- * A change of one task. If the change is a put, `task` is the new task. Any other change names its
- * task by a delivery, a key, or an id.
+ * A change of one task. If the change is a put, `task` is the new task. A change other than a put
+ * names its task by a delivery, a key, or an id.
  */
 struct change {
 	enum record_type type;

@@ -159,7 +159,7 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 	/*
 	 * The next batch reuses the eventcount of an earlier batch. If callers of the earlier batch
 	 * still waited on the eventcount, a wake-up for one batch could go to a caller of the other
-	 * batch. So wake all callers of the earlier batch first.
+	 * batch. Therefore wake all callers of the earlier batch before the new batch begins.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
