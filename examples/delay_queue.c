@@ -52,8 +52,8 @@ static void must(const char *what, int r)
 }
 
 /*
- * Returns a random number, uniform in [low, high). The generator is a xorshift. Each shop has a
- * seed, and so its own sequence of numbers.
+ * Returns a random number, uniform in [low, high). The random generator is a xorshift. Each shop
+ * has a seed, and therefore its own sequence of numbers.
  */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
@@ -128,8 +128,8 @@ static void *cashier(void *argument)
 		if (r != -ENOENT)
 			must("cancel", r);
 		/*
-		 * If the result is 0, no worker gets the order. If the result is -ENOENT, a worker
-		 * gets the order.
+		 * If timerhub_cancel() has returned 0, no worker gets the order. If it has returned
+		 * -ENOENT, a worker gets the order.
 		 */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}
@@ -209,7 +209,8 @@ int main(int argc, char **argv)
 {
 	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
 	/*
-	 * An order may have two timers. Each worker and the cashier need one more timer at the end.
+	 * An order may have two timers, its own and its payment's. Each worker and the cashier need
+	 * one more timer at the end.
 	 */
 	const struct timerhub_config config = { .size = sizeof(config),
 		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };

@@ -3,7 +3,7 @@
  * Implements heartbeat_process.h: options, signals, listener and epoll of the heartbeat server. The
  * server has one thread.
  */
-#define _GNU_SOURCE 1 /* for accept4() */
+#define _GNU_SOURCE 1 /* makes sys/socket.h declare accept4() */
 
 #include "heartbeat_process.h"
 

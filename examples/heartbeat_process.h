@@ -24,8 +24,8 @@ struct figures {
 	/* number of connections that the peer closed or that ended by an error */
 	uint64_t closed_peer;
 	uint64_t wakes;        /* number of times that the loop's descriptor was readable */
-	uint64_t turns_ns;     /* time inside timerhub_loop_turn(), including callbacks */
-	uint64_t callbacks_ns; /* time inside the timeout callbacks of connections */
+	uint64_t turns_ns;     /* time spent in timerhub_loop_turn(), with its callbacks */
+	uint64_t callbacks_ns; /* time spent in the timeout callbacks of connections */
 };
 
 struct process {
@@ -48,9 +48,9 @@ void process_close(struct process *process);
 int process_watch(const struct process *process, int op, int fd, uint32_t events);
 
 /*
- * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. -EMFILE: no
- * descriptor is left. Without a free descriptor the listener would stay readable, and the loop
- * would spin. To prevent the spin, process_accept() stops watching the listener until
+ * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. Returns -EMFILE
+ * if no descriptor is left. Without a free descriptor the listener would stay readable, and the
+ * loop would spin. To prevent the spin, process_accept() stops watching the listener until
  * process_listen() watches the listener again.
  */
 int process_accept(const struct process *process);

@@ -77,8 +77,8 @@ static void connection_farewell(int fd)
 	const uint64_t deadline_ns = server.connections[fd].heard_ns + server.options.idle_ns;
 
 	/*
-	 * The send may fail, because the peer may not read. The server closes the connection
-	 * anyway.
+	 * If the peer does not read, the send may fail. The server closes the connection even if
+	 * the send fails.
 	 */
 	dprintf(fd, "idle %" PRIu64 " %" PRIu64 "\n", deadline_ns, process_now_ns());
 	connection_close(fd, &server.figures.closed_idle);
@@ -153,7 +153,8 @@ static int handle(const struct epoll_event *events, int count)
 			accept_all();
 		else if (fd == timerhub_loop_fd(server.loop))
 			/*
-			 * if the event is of the loop's fd, the next turn does the work
+			 * an event of the timerhub loop's fd only wakes epoll; the next turn does
+			 * the work
 			 */
 			server.figures.wakes++;
 		else if (connection_read(fd) < 0)
@@ -169,7 +170,7 @@ static int run(void)
 
 	while (!stop) {
 		const uint64_t begin_ns = process_now_ns();
-		/* timerhub_loop_turn() must come just before epoll_wait() blocks. */
+		/* A program must call timerhub_loop_turn() just before epoll_wait() blocks. */
 		const int r = timerhub_loop_turn(server.loop);
 		if (r < 0)
 			return process_failed("turn", r);

@@ -55,7 +55,7 @@ enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED
 struct entry {
 	uint32_t event;
 	uint32_t order;
-	/* PUTTING: the time by which the order must be paid; DROPPED: the present time */
+	/* with PUTTING: time by which the order must be paid; with DROPPED: time of the drop */
 	uint64_t time_ns;
 	uint64_t unused[2];
 };
@@ -97,8 +97,8 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * Returns a random number, uniform in [low, high). The generator is a xorshift. Each shop has a
- * seed, and so its own sequence of numbers.
+ * Returns a random number, uniform in [low, high). The random generator is a xorshift. Each shop
+ * has a seed, and therefore its own sequence of numbers.
  */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
@@ -183,8 +183,8 @@ static bool all_done(void)
 }
 
 /*
- * Drops the order, and then acknowledges the task. If the process is killed between the two steps,
- * the next run gets the order again.
+ * Drops the order, and then acknowledges the task. If the process is killed after the drop and
+ * before the acknowledgement, the next run gets the order again.
  */
 static void drop(const struct timerhub_task *task)
 {

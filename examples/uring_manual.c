@@ -198,8 +198,8 @@ static void file_open(struct file *file, const char *path, bool by_thread)
 /* ---- the loop ---- */
 
 /*
- * Polls the wake fd. The multishot poll stays in the ring until a completion says that the poll has
- * ended.
+ * Polls the hub's wake fd. The multishot poll stays in the ring until a completion says that the
+ * poll has ended.
  */
 static void wake_poll(void)
 {
@@ -256,8 +256,8 @@ static void loop_run(void)
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
-		 * If the batch was full, more timers may be due. Before the next advance the loop
-		 * handles other completions.
+		 * If the dispatch handled BATCH events, more timers may be due. Before the next
+		 * advance the loop handles other completions.
 		 */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
 			next_ns = 0;

@@ -118,9 +118,9 @@ static void connection_send(struct connection *connection)
 static void connection_close(struct connection *connection)
 {
 	/*
-	 * If the result is 0, the timer will not expire. If the result is -ENOENT, the timer has
-	 * expired. The program handles all drained events before the next completion, so no event
-	 * with the address of this connection is left.
+	 * If timerhub_cancel() returns 0, the timer will not expire. If it returns -ENOENT, the
+	 * timer has expired. The program handles all drained events before the next completion, so
+	 * no event with the address of this connection is left.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->previous->next = connection->next;
@@ -225,8 +225,8 @@ static void timer_due(const struct timerhub_event *event)
 }
 
 /*
- * Handles the expired timers after a completion of the poll. If the drain stops at BATCH and leaves
- * events, the poll completes again.
+ * Handles the expired timers after a completion of the poll. If more than BATCH events are ready,
+ * the poll completes again for the rest.
  */
 static void timers_due(void)
 {

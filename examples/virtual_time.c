@@ -63,7 +63,7 @@ static int run_until(struct timerhub_queue *queue, uint64_t until_ns)
 		if (r < 0)
 			return r;
 		if (r > 0)
-			next_ns = timerhub_now(hub); /* callbacks may have armed timers */
+			next_ns = timerhub_now(hub); /* the callbacks may have armed timers */
 	} while (next_ns <= until_ns);
 	return timerhub_advance(hub, until_ns, NULL);
 }

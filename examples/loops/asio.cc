@@ -85,7 +85,8 @@ class reminders
 	struct reader {
 		std::string path;
 		/*
-		 * number of lines read; the loop reads it only after `over`
+		 * number of lines read from the file; the loop reads `given` after the timer `over`
+		 * has expired
 		 */
 		std::int64_t given = 0;
 		std::thread thread;
@@ -220,7 +221,7 @@ int main(int argc, char **argv)
 	watch watch(context, job.loop());
 
 	for (;;) {
-		must("turn", job.loop().turn()); /* the turn comes just before run_one() */
+		must("turn", job.loop().turn()); /* turn() must come just before run_one() */
 		if (!job.left())
 			return 0;
 		context.run_one();

@@ -29,8 +29,8 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		/*
-		 * A real server handles the sockets of the batch at this point. For an event of the
-		 * loop's fd, the next turn does the work.
+		 * A real server handles the sockets of the batch at this point. An event of the
+		 * timerhub loop's fd only wakes epoll; the next turn does the work.
 		 */
 	}
 }

@@ -17,9 +17,12 @@
 struct reader {
 	pthread_t thread;
 	const char *path;
-	/* armed for NEVER; the reader re-arms `over` when its file has ended */
+	/* a timer armed for NEVER; the reader re-arms the timer when its file has ended */
 	timerhub_timer over;
-	/* lines given to the loop; written by the reader, read by the loop after `over` */
+	/*
+	 * number of lines given to the loop; the loop reads `given` after the timer `over` has
+	 * expired
+	 */
 	int64_t given;
 };
 
@@ -146,7 +149,10 @@ int reminders_close(void)
 {
 	if (reminders_left()) /* the loop ended early, and a reader may block for ever */
 		return 1;
-	/* All `over` timers have expired, but a reader may still be inside timerhub_rearm(). */
+	/*
+	 * Every reader's timer `over` has expired, but the reader may still be inside
+	 * timerhub_rearm().
+	 */
 	for (int i = 0; i < job.reader_count; i++)
 		pthread_join(job.readers[i].thread, NULL);
 	timerhub_loop_close(job.loop);

@@ -51,8 +51,8 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 /* ---- from Redis ---- */
 
 /*
- * Returns whether timerhub.lua has written the entry, which then has the fields id, due, n and
- * data.
+ * Returns whether timerhub.lua has written the entry, which then has the fields `id`, `due`, `n`
+ * and `data`.
  */
 static bool is_ours(const struct reply *entry)
 {

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Version of the library of Redis functions. If a server has an older version, a relay replaces it
- * by functions_text.
+ * Version of the library of Redis functions. If a server has an older version of the library, a
+ * relay loads functions_text into the server.
  */
 extern const uint64_t functions_version;
 extern const char functions_text[];

@@ -92,8 +92,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 		timing->rank = bell->rank;
 	/*
 	 * A put sends a bell message on the common channel only if none of the relays with the
-	 * first ranks is subscribed. So a relay that gets a common bell message does not wait for
-	 * its failover delay.
+	 * first ranks is subscribed. Therefore a relay that gets a common bell message does not
+	 * wait for its failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

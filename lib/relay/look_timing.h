@@ -4,7 +4,7 @@
  * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
  * by which a put asks for an earlier look. Each relay has a "rank": the relay of rank 0 looks
  * first, and a relay of a higher rank looks only if the lower ranks are late. timerhub.lua assigns
- * the ranks. Replies and bells come on two connections, in any order, and each reply or bell may
+ * the ranks. Replies and bell messages come on two connections, in any order, and each of them may
  * change the time of the next look. All functions of look_timing.h are pure, and none fails.
  *
  * The anchor is a pair of times of the last answered look: the local time at which the look was

@@ -13,7 +13,7 @@
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
 #define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
-/* Timeout of the reply to a request that the thread makes for itself. */
+/* Timeout of the reply to a request that the shard's thread makes for itself. */
 #define OWN_NS (UINT64_C(2000) * NS_PER_MS)
 /*
  * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25

@@ -38,8 +38,8 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	/*
-	 * Deliveries may be lost. The thread must ask for lost deliveries before it reads other
-	 * deliveries.
+	 * Deliveries may have been lost with a connection. The thread must ask for lost deliveries
+	 * before it reads other deliveries.
 	 */
 	bool must_recover;
 	struct request wait;

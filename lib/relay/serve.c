@@ -21,8 +21,8 @@
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
 /*
- * Relays that reconnect at the same time call timerhub_look one after another. The delay of a
- * relay's call is SPREAD_NS times the relay's rank.
+ * After a reconnect, a relay delays its call of timerhub_look by SPREAD_NS times its rank.
+ * Therefore relays that reconnect at the same time make the call one after another.
  */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS ANSWER_NS
@@ -160,8 +160,8 @@ void serve_lost(struct serve *serve, int why, uint64_t now_ns)
 		look_timing_put_off(&serve->timing, now_ns);
 	serve->looking = false;
 	/*
-	 * The server may have become a replica. A replica still delivers bell messages, but the new
-	 * master does not count this relay as a subscriber.
+	 * Close the connection, because the server may have become a replica. A replica still
+	 * delivers bell messages, but the new master does not count this relay as a subscriber.
 	 */
 	if (serve->bells.wire)
 		serve_lose_bells(serve, why, now_ns);
@@ -251,8 +251,8 @@ static void confirm(struct serve *serve, uint64_t now_ns)
 }
 
 /*
- * Handle a message of the bells' connection. Returns false if the message is not one that Redis
- * sends to a subscriber.
+ * Handle a message of the bells' connection. Returns false if Redis sends no messages of this form
+ * to subscribers.
  */
 static bool read_message(struct serve *serve, const struct reply *reply, uint64_t now_ns)
 {

@@ -95,7 +95,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 
 /*
  * Handle overdue replies, calls whose timeout has ended, and prefetched deliveries whose lease has
- * ended. Returns the next deadline of a reply or a call.
+ * ended. Returns the next deadline of a reply or of a caller's request.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {

@@ -31,7 +31,7 @@ struct watcher {
 
 struct shared {
 	/* relay_open() writes the fields down to `ready_fd` before it starts threads. */
-	struct watcher watcher; /* callback of the daemon; `tell` may be NULL */
+	struct watcher watcher; /* the daemon's callback for errors; `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
 	bool serves;
 	uint64_t timeout_ns;
@@ -49,7 +49,7 @@ struct shared {
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
 	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
-	/* Lease of the queue, read from the server that was connected last. */
+	/* Length of the queue's leases, as the last connected server returned it. */
 	uint64_t lease_ns;
 	uint32_t waiting;       /* number of waiting takers */
 	uint64_t wait_until_ns; /* latest deadline of the waiting takers */

@@ -19,8 +19,8 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 /*
- * Longest time for which a timeout is set. If `until_ns` is further away, the thread sleeps without
- * a timeout.
+ * Longest time for which the sleeper sets a timeout. If `until_ns` is further away than REACH_NS,
+ * the thread sleeps without a timeout.
  */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
@@ -29,7 +29,7 @@ struct sleeper {
 	struct timerhub_loop *loop;
 	struct timerhub_timeout timeout;
 	bool rung;   /* the timeout has expired in the current sleep */
-	int loop_fd; /* descriptor of the loop */
+	int loop_fd; /* descriptor of `loop` */
 	int wake_fd;
 };
 

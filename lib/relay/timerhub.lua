@@ -80,8 +80,8 @@ local function is_id(id)
 end
 
 -- Returns the fields of a task's record: stage (w: waiting, r: in the stream), attempts, put time,
--- and rest. The field rest is the data of a waiting task, or the id of the entry of a task in the
--- stream. The fields attempts and put time are text. If the record is damaged, returns nil.
+-- and `rest`. The field `rest` is the data of a waiting task, or the id of the entry of a task in
+-- the stream. The values of attempts and put time are text. If the record is damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -113,9 +113,9 @@ local function settings(state)
     return found
 end
 
--- Returns the due time for the argument `when`. With the flag a, `when` is a time. Without the flag
--- a, `when` is a delay. Returns nil if `when` is not a number, and false if the due time is out of
--- range.
+-- Returns the due time for the argument `when`. With the flag `a`, `when` is a time. Without the
+-- flag `a`, `when` is a delay. Returns nil if `when` is not a number, and false if the due time is
+-- out of range.
 local function due_of(when, flags, now)
     if when == 'never' then
         return math.huge
@@ -142,7 +142,7 @@ end
 -- time. The promised time is look_by. If look_by is absent, no relay has promised a call. If the
 -- task was due in the past, the returned time is now, because a promise of a past time counts as
 -- broken. If the promised time is long past, the relays that promised it are dead, and the returned
--- time is now. find_seats() reads all keys of ring(), so that ring() cannot fail.
+-- time is now. find_seats() reads all keys of ring(), so that the later call of ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -164,7 +164,7 @@ end
 
 -- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
 -- that are subscribed. Remove a relay that is not subscribed from the key `seats`, because the
--- relay's connection is closed. Returns the number of relays that received the bell.
+-- relay's connection is closed. Returns the number of relays that received the bell message.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -233,7 +233,7 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- Returns the fields id, due (as text), n and data of an entry. Returns nil if the entry is
+-- Returns the fields `id`, `due` (as text), `n` and `data` of an entry. Returns nil if the entry is
 -- missing, or if another program has written it.
 local function entry_fields(entry)
     local fields = entry and entry[2]
@@ -261,8 +261,8 @@ local function bury(dead, most, id, due, attempts, why, data)
 end
 
 -- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
--- put, further puts of the id are refused. If a client repeats a put in doubt, the repeated put
--- therefore changes nothing.
+-- put, further puts of the task's id are refused. Therefore, if a client repeats a put in doubt,
+-- the repeated put changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -275,7 +275,7 @@ local function past_us_of(state)
     return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
 end
 
--- Returns 0, and the stage, put time and rest of a task's record, or an error. The argument
+-- Returns 0, and the stage, put time and `rest` of a task's record, or an error. The argument
 -- `delivery` is nil, or the id of the entry that must be the task's latest delivery.
 local function find_task(task, id, delivery)
     if not is_id(id) then
@@ -293,8 +293,8 @@ end
 
 -- ---- functions of producers ----
 
--- Insert a task, or replace a waiting task if the flags have r. insert() takes the keys due, task,
--- state and seats.
+-- Insert a task, or replace a waiting task if the argument `flags` has an `r`. insert() takes the
+-- keys `due`, `task`, `state` and `seats`.
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
@@ -354,8 +354,8 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Puts a task. timerhub_put takes the keys due, task, state, seats and past, and the arguments id,
--- when, flags, data and optionally until.
+-- Puts a task. timerhub_put takes the keys `due`, `task`, `state`, `seats` and `past`, and the
+-- arguments `id`, `when`, `flags`, `data` and optionally `until`.
 local function put(keys, args)
     local id, flags, data = args[1], args[3], args[4]
     local now = now_us()
@@ -376,9 +376,10 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- Makes several puts, which share reads and writes. timerhub_puts takes the keys due, task, state,
--- seats and past, and for each of at most PUTS tasks the arguments id, when, flags, data and until.
--- Replies 0, the time now, and the result code and due time of each put.
+-- Makes several puts, which share reads and writes. timerhub_puts takes the keys `due`, `task`,
+-- `state`, `seats` and `past`, and for each of at most PUTS tasks the arguments `id`, `when`,
+-- `flags`, `data` and `until`. Replies 0, the time now, and the result code and due time of each
+-- put.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -418,7 +419,7 @@ local function puts(keys, args)
     if size > 0 then
         local found = find_seats(look_by, keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
-        -- fail, because its key was read before ZADD.
+        -- fail, because the earlier HMGET has read the key of HSET.
         redis.call('ZADD', keys[1], unpack(scores))
         redis.call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
@@ -426,8 +427,8 @@ local function puts(keys, args)
     return reply
 end
 
--- Cancels a task that no consumer has taken. timerhub_cancel takes the keys due, task, ready, state
--- and past, and the argument id.
+-- Cancels a task that no consumer has taken. timerhub_cancel takes the keys `due`, `task`, `ready`,
+-- `state` and `past`, and the argument `id`.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -465,8 +466,8 @@ local function find_undelivered(ready, entry)
     return 0, attempts, data
 end
 
--- Changes a task's due time. timerhub_move takes the keys due, task, ready, state, past and seats,
--- and the arguments id, when and flags.
+-- Changes a task's due time. timerhub_move takes the keys `due`, `task`, `ready`, `state`, `past`
+-- and `seats`, and the arguments `id`, `when` and `flags`.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -506,8 +507,8 @@ local function acknowledge(ready, entry)
     redis.call('XDEL', ready, entry)
 end
 
--- Ends a task that is done. timerhub_done takes the keys due, task, ready, state and past, and the
--- arguments id and optionally entry.
+-- Ends a task that is done. timerhub_done takes the keys `due`, `task`, `ready`, `state` and
+-- `past`, and the arguments `id` and optionally `entry`.
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -526,8 +527,8 @@ local function done(keys, args)
     return {0}
 end
 
--- Returns a taken task to the queue. timerhub_retry takes the keys due, task, ready, state, past,
--- seats and dead, and the arguments id, delay and optionally entry.
+-- Returns a taken task to the queue. timerhub_retry takes the keys `due`, `task`, `ready`, `state`,
+-- `past`, `seats` and `dead`, and the arguments `id`, `delay` and optionally `entry`.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -568,7 +569,8 @@ end
 
 -- ---- timerhub_look: moves due tasks and ends leases ----
 
--- Returns a table of the keys due task ready dead past state seats seen, by name.
+-- Returns a table of the keys `due`, `task`, `ready`, `dead`, `past`, `state`, `seats` and `seen`,
+-- by name.
 local function names(keys)
     return {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7], seen = keys[8]}
@@ -718,7 +720,7 @@ local function end_lease(q, conf, now, sum, entry)
         useless = give_again(q, conf, now, sum, entry, id, due, attempts, data)
     elseif found then
         -- Another program has written the entry. Add the entry to the key `dead`, so that the
-        -- program's author can find it.
+        -- author of the other program can find the entry.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
         redis.call('HINCRBY', q.state, 'orphans', 1)
@@ -911,7 +913,7 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
 end
 
 -- Moves due tasks into the stream and ends leases. timerhub_look takes all keys of the queue, and
--- the arguments relay, batch, horizon, grace and info.
+-- the arguments `relay`, `batch`, `horizon`, `grace` and `info`.
 local function look(keys, args)
     local q, relay = names(keys), args[1]
     local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
@@ -950,8 +952,8 @@ local function look(keys, args)
     return reply
 end
 
--- Removes the registration of a relay. timerhub_leave takes the keys seats, seen and state, and the
--- argument relay.
+-- Removes the registration of a relay. timerhub_leave takes the keys `seats`, `seen` and `state`,
+-- and the argument `relay`.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
     local rank = relay and redis.call('ZRANK', seats, relay)
@@ -1041,9 +1043,9 @@ local function stat(keys)
     return reply
 end
 
--- timerhub_list takes the keys due and task, and the arguments from and count. Replies five values
--- for each of `count` waiting tasks: id, due time (-1: never), attempts, time of the put, bytes of
--- data.
+-- timerhub_list takes the keys `due` and `task`, and the arguments `from` and `count`. Replies five
+-- values for each of `count` waiting tasks: id, due time (-1: never), attempts, time of the put,
+-- bytes of data.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1064,8 +1066,8 @@ local function list(keys, args)
     return reply
 end
 
--- timerhub_peek takes the keys due, task and ready, and the argument id. Replies a task's stage,
--- due time, attempts, time of the put, data and entry.
+-- timerhub_peek takes the keys `due`, `task` and `ready`, and the argument `id`. Replies a task's
+-- stage, due time, attempts, time of the put, data and entry.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1083,8 +1085,8 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a task of `dead` into the queue again. timerhub_revive takes the keys dead, due, task,
--- state, seats and past, and the argument entry.
+-- Puts a task of `dead` into the queue again. timerhub_revive takes the keys `dead`, `due`, `task`,
+-- `state`, `seats` and `past`, and the argument `entry`.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1173,9 +1175,10 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Repairs some records and entries, beginning at the cursor. timerhub_repair takes the keys due,
--- task, ready, dead, past, state and seats, and the arguments stage and cursor. Replies 0, the
--- stage and cursor for the next call, and the numbers of tasks that were put back and removed.
+-- Repairs some records and entries, beginning at the cursor. timerhub_repair takes the keys `due`,
+-- `task`, `ready`, `dead`, `past`, `state` and `seats`, and the arguments `stage` and `cursor`.
+-- Replies 0, the stage and cursor for the next call, and the numbers of tasks that were put back
+-- and removed.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1244,9 +1247,9 @@ local function wanted_settings(args)
 end
 
 -- Creates the queue if it does not exist, and changes the named settings. timerhub_create takes the
--- keys ready and state, and as arguments pairs of a setting's name and value. The settings `shards`
--- and `shard` never change. If an argument gives another value for `shards` or `shard`, replies
--- -EEXIST.
+-- keys `ready` and `state`, and as arguments pairs of a setting's name and value. The settings
+-- `shards` and `shard` never change. Replies -EEXIST if an argument gives another value for
+-- `shards` or `shard`.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, refusal = wanted_settings(args)

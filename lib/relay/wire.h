@@ -26,7 +26,7 @@ enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY
  * -ECONNREFUSED if the unix socket does not exist, or another error of the kernel.
  */
 int wire_open(struct wire **ret_wire, const struct address *address);
-void wire_close(struct wire *wire); /* the wire may be NULL */
+void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
@@ -61,7 +61,7 @@ int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 /* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
 uint64_t wire_now_ns(void);
 
-void reply_free(struct reply *reply); /* the reply may be NULL */
+void reply_free(struct reply *reply); /* the argument `reply` may be NULL */
 enum reply_type reply_type(const struct reply *reply);
 /* Returns the text of an error reply or a text reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);
