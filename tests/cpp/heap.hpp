@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces the operator new of a test program by an operator that counts allocations and can refuse
- * them. Only programs with one thread may use this operator.
+ * them. Only programs with one thread may use the counting operator.
  */
 #ifndef TESTS_CPP_HEAP_HPP
 #define TESTS_CPP_HEAP_HPP

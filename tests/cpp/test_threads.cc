@@ -317,8 +317,8 @@ void leave_by_exception([[maybe_unused]] bool really)
 }
 
 /*
- * The session has no owner, so it deletes itself in its callback. After the deletion the callback
- * may throw.
+ * No other object owns the session, so the session deletes itself in its callback. After the
+ * deletion the callback may throw.
  */
 void begin_alone(crew &crew, random &dice)
 {

@@ -65,8 +65,8 @@ struct rig {
 	}
 
 	/*
-	 * Turns the loop, moves the clock, and turns the loop again. The first of these turns
-	 * schedules the timeouts that were set since the last turn.
+	 * Turns the loop, moves the clock, and turns the loop again. The turn before the move of
+	 * the clock schedules the timeouts that were set since the last turn.
 	 */
 	unsigned go(timerhub::delay to)
 	{
@@ -444,7 +444,7 @@ void timeout_is_added_again_in_its_own_callback()
 		expect(all.large.add(loop, [] {}) == errc::file_exists);
 		expect(!all.large.remove());
 		expect(!all.large.add(loop, counted(&second, &living)));
-		/* the timeout has one living copy, and the stack has the other */
+		/* the timeout has one living callable, and the stack has the other callable */
 		expect(!all.large.set(1s) && living == 2);
 	}));
 	expect(!all.small.add(loop, [&again] { again(); }));

@@ -182,7 +182,7 @@ void periodic_timer_counts_and_keeps_its_phase()
 	                        [&last](timerhub::expiry expiry) { last = expiry; }));
 	expect(rig.go(10ms) == 1 && last.count == 1 && last.due == rig.at(10ms));
 	expect(rig.go(45ms) == 1 && last.count == 3 && last.due == rig.at(20ms));
-	expect(!timer.expires_at(rig.at(64ms))); /* 64 ms is a multiple of 64 ns */
+	expect(!timer.expires_at(rig.at(64ms)));
 	expect(rig.go(63ms) == 0);
 	expect(rig.go(84ms) == 1 && last.count == 3 && last.due == rig.at(64ms));
 	expect(!timer.expires_never());
@@ -405,7 +405,7 @@ void timer_is_destroyed_in_its_own_callback()
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* one copy is called, and one is on the heap */
+		expect(*seen.living == 2); /* a called copy, and the callable on the heap */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -450,7 +450,7 @@ void timer_is_destroyed_in_a_nested_callback()
 			return;
 		}
 		expect(!one->timer.expires_after(1s));
-		expect(rig.go(3s) == 1); /* this call of go() calls the same callable again */
+		expect(rig.go(3s) == 1); /* calls the timer's callable inside its own call */
 		expect(calls == 2 && living == 1);
 	}));
 	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);
@@ -465,7 +465,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* the timer has one copy, and the stack has the other */
+		expect(living == 2); /* the timer has one callable, and the stack the other */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);
@@ -654,7 +654,7 @@ static_assert(timerhub::delay(picoseconds(1)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1000)).ns() == 1);
 static_assert(timerhub::delay(picoseconds(1001)).ns() == 2);
 static_assert(timerhub::delay(rarely(3)).ns() == 100100000);
-static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* 33,366,666.67 ns are rounded up */
+static_assert(timerhub::delay(rarely(1)).ns() == 33366667); /* rounded up from 33,366,666.67 */
 static_assert(timerhub::delay(real(0.1)).ns() == 100000000);
 static_assert(timerhub::delay(real(1.5e-9)).ns() == 2);
 static_assert(timerhub::delay(real(-1)).ns() == 0);

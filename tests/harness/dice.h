@@ -39,7 +39,7 @@ static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 }
 
 /*
- * Returns a random number from 0 to `bound` - 1. `bound` is at least 1. The function multiplies,
+ * Returns a random number from 0 to `bound` - 1. `bound` is at least 1. dice_below() multiplies,
  * because a division is slower.
  */
 static inline uint64_t dice_below(struct dice *dice, uint64_t bound)

@@ -62,8 +62,8 @@ static void context_print(void)
 }
 
 /*
- * Ends the calling test after a failed check. In a program of libcheck, the test fails. In a
- * fuzzer, the process ends with a failure.
+ * Ends the calling test after a failed check. A program of libcheck reports a failed test, and the
+ * process of a fuzzer ends with a failure.
  */
 static _Noreturn void test_failed(const char *message)
 {

@@ -98,8 +98,8 @@ int tests_run(void);
 _Noreturn void test_skips(const char *what, int error);
 
 /*
- * Returns `count` multiplied by the requested length, and divided by the slowdown of a sanitizer.
- * The result is at least 1.
+ * Returns `count` multiplied by the requested length, and divided by the slowdown of a sanitizer,
+ * but at least 1.
  */
 unsigned scaled(unsigned count);
 bool sanitized(void);
@@ -113,8 +113,8 @@ bool is_enough(uint64_t begin_ns);
 /* Returns dice for the seed of the program. Dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
 /*
- * Returns a power of two, the beginning of a bucket on a level of the wheel, or a number next to
- * one of these. The returned number is below 2^62.
+ * Returns a power of two, the beginning of a bucket on a level of the wheel, or a number next to a
+ * power of two or to such a beginning. The returned number is below 2^62.
  */
 uint64_t dice_boundary(struct dice *dice);
 

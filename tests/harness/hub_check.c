@@ -204,7 +204,7 @@ static bool stack_holds(const struct arena *arena, const struct arena_shard *sha
 	return link >> 32 == 0;
 }
 
-/* No slot is on two free stacks, or twice on one. */
+/* No slot is on two free stacks, or twice on one free stack. */
 static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 {
 	set_clear(&on_stack, hub->arena.capacity);

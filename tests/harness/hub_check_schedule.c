@@ -97,8 +97,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * Each part of the schedule has as many entries as slots that are filed in it, so every entry
- * belongs to a filed slot.
+ * In each part of the schedule, the number of entries equals the number of filed slots, so every
+ * entry belongs to a filed slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -184,8 +184,9 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * Returns whether the instant belongs into this bucket. The bucket's level must be the level of the
- * highest digit in which the instant differs from the wheel's base, and `digit` must be this digit.
+ * Returns whether the instant `at_ns` belongs into the bucket `digit`. The bucket's level must be
+ * the level of the highest digit in which the instant differs from the wheel's base, and `digit`
+ * must be this digit.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {

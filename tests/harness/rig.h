@@ -55,7 +55,7 @@ uint64_t advance(struct timerhub *hub, uint64_t now_ns);
  * timers have expired.
  */
 void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
-/* Takes one event of the queue, which must come within ARRIVES. */
+/* Takes one event of the queue, which must come within the time ARRIVES. */
 struct timerhub_event take_one(struct timerhub_queue *queue);
 /* Drains at most `max` events, 64 or fewer. Returns the result of timerhub_drain(). */
 int take_up_to(struct timerhub_queue *queue, unsigned max);
@@ -72,8 +72,8 @@ int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *con
 
 struct timerhub_stats stats_of(struct timerhub *hub);
 /*
- * Waits until the owner has no work left and sleeps. If the process has several owners, every owner
- * must sleep, except owners with other names.
+ * Waits until the owner has no work left and sleeps. If the process has several owner threads, all
+ * that have the default name must sleep.
  */
 void owner_settles(struct timerhub *hub);
 /*

@@ -16,7 +16,7 @@
 #define RING_ENTRIES 8 /* number of entries of a ring, as in the library's rings */
 #define FEATURES (IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP)
 
-/* Opens an io_uring (a ring). Returns its descriptor, or a negative errno. */
+/* Opens an io_uring (a ring). Returns the ring's descriptor, or a negative errno. */
 static int ring_open(void)
 {
 	struct io_uring_params params;

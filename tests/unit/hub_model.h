@@ -26,7 +26,7 @@ struct model_timer {
 	enum model_state state;
 	timerhub_timer handle;
 	uint64_t data, interval_ns, slack_ns;
-	uint64_t deadline_ns; /* MODEL_NEVER, or a value up to MODEL_LAST_NS */
+	uint64_t deadline_ns; /* the deadline: MODEL_NEVER, or at most MODEL_LAST_NS */
 	unsigned queue;
 	/* if MODEL_PENDING: number of the advance at which the timer expired */
 	uint64_t expired_by;
@@ -85,14 +85,14 @@ void model_rearm_many(struct model *model, const timerhub_timer *handles, unsign
 void model_cancel(struct model *model, timerhub_timer handle);
 void model_cancel_many(struct model *model, const timerhub_timer *handles, unsigned count);
 
-/* Stops a queue. No wait on the queue blocks until the queue is opened again. */
+/* Stops a queue. Until the queue is opened again, no wait on the queue blocks. */
 void model_stop_queue(struct model *model, unsigned queue);
 /* Closes a queue, and opens another queue with its number. */
 void model_reopen_queue(struct model *model, unsigned queue);
 
 /*
  * Advances the hub. The hub must refuse a time in the past. If `to_ns` is beyond MODEL_NOW_MAX_NS,
- * the function does nothing.
+ * model_advance() does nothing.
  */
 void model_advance(struct model *model, uint64_t to_ns);
 /*

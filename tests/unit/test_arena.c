@@ -98,8 +98,9 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots on several CPUs, and puts all slots back on one CPU. After these puts,
- * each CPU must find its share of the slots without touching the free stacks of other CPUs.
+ * One thread takes all slots on several CPUs, and puts all slots back on one CPU. When all slots
+ * are back, each CPU must find its share of the slots without touching the free stacks of other
+ * CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {

@@ -9,8 +9,8 @@
 #define SLOTS 300
 
 /*
- * The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all
- * others.
+ * The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all other
+ * slots.
  */
 struct bench {
 	struct heap heap;

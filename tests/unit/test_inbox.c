@@ -195,8 +195,8 @@ static struct inbox hand_inbox(uint64_t place)
 }
 
 /*
- * The lap number of a cell has 37 bits. When the number wraps around to 0, a lane works as before,
- * also when it is full.
+ * The lap number of a cell has 37 bits. When the lap number wraps around to 0, a lane works as
+ * before, even if the lane is full.
  */
 START_TEST(laps_that_come_round_are_laps_like_others)
 {
@@ -223,7 +223,7 @@ END_TEST
 /*
  * Law 6: the test delays a producer before it reads its cell, while other producers push. At the
  * end of its cache line, the delayed producer reads the current tail of the lane. The delayed
- * producer does not read all cells that were filled during its delay.
+ * producer reads only a few of the cells that were filled during its delay.
  */
 static struct {
 	struct inbox inbox;

@@ -106,8 +106,8 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
 		/*
-		 * The delay of a timeout counts from the next reading of the clock: before each
-		 * 65th timeout that is set, or in the turn.
+		 * The delay of a timeout counts from the loop's next reading of the clock. The loop
+		 * reads the clock in the turn, and before each 65th timeout that is set.
 		 */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
@@ -523,7 +523,7 @@ START_TEST(no_allocation_after_open)
 	struct item *items = items_new(COUNT);
 	unsigned before = allocations;
 
-	expect_lt(0, before); /* 0 would mean that the allocations are not counted */
+	expect_lt(0, before); /* if `before` were 0, the allocations would not be counted */
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < COUNT; i++) {
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, i * round), 0);

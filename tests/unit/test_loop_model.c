@@ -29,7 +29,7 @@ struct entry {
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
-	/* NEVER if the timeout is not set; NEVER - 1 until the clock is next read */
+	/* deadline; NEVER: the timeout is not set; NEVER - 1: the clock was not yet read */
 	uint64_t deadline_ns;
 	uint64_t called_ns; /* clock value at the call that set the timeout */
 	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
@@ -69,7 +69,7 @@ static void model_read_clock(void)
 		entry->deadline_ns = bench->now_ns + entry->delay_ns;
 		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
 			entry->deadline_ns = NEVER - 1;
-		/* Law 1: a deadline is never early, and late by at most the length of the turn. */
+		/* Law 1: the deadline is from least_ns to a turn's length after least_ns. */
 		expect_le(entry->least_ns, entry->deadline_ns);
 		expect_le(entry->deadline_ns - entry->least_ns,
 		          bench->now_ns - bench->turn_began_ns);

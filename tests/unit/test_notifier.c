@@ -111,7 +111,7 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier); /* timerhub_drain() does this after a partial drain */
+	notifier_signal_again(&notifier); /* as timerhub_drain() calls it after a partial drain */
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -294,8 +294,8 @@ static bool is_taken(uint64_t item)
 }
 
 /*
- * Publishes each item after the item before was taken. If the wake-up of an item is lost, the
- * thread stops publishing.
+ * Publishes the items one by one, each after a consumer has taken the previous item. If the wake-up
+ * of an item is lost, the thread stops publishing.
  */
 static void *owner_main(void *arg)
 {

@@ -263,7 +263,7 @@ static bool keep_in(void *context, uint64_t handle, uint64_t old_place, uint64_t
 }
 
 /*
- * Puts all handles as fast as it can, and withdraws some of them, so that compactions make room.
+ * Puts all handles without a pause, and withdraws some of them, so that compactions make room.
  * Returns the number of handles that consumers must get.
  */
 static uint64_t owner_puts(uint64_t begin_ns)

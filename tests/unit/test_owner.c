@@ -108,8 +108,8 @@ END_TEST
 
 /*
  * Lets `count` timers expire in the millisecond after `begin_ns`, and advances to `look_ns`.
- * `count` timers are a burst if they are CROWD or more. Returns whether the owner delays the
- * deadline that follows.
+ * `count` timers are a burst if they are CROWD or more. Returns whether the owner delays the next
+ * deadline, which is soon after `look_ns`.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -175,8 +175,8 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 END_TEST
 
 /*
- * Law 8: a re-arm to a later deadline changes only the deadline. A re-arm to a later deadline does
- * not put the timer's slot into the inbox. See timerhub_rearm().
+ * Law 8: a re-arm to a later deadline changes only the deadline. The re-arm does not put the
+ * timer's slot into the inbox.
  */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
@@ -278,7 +278,7 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest_advance(&rig, 2, rest_moving_hook);
 	/*
 	 * The owner reads the timer's pair once at the old deadline and once at the new deadline.
-	 * After the second reading, the owner promises the deadline that it has read.
+	 * After it has read the pair twice, the owner promises the deadline that it read last.
 	 */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
@@ -373,9 +373,8 @@ static void push_hook(enum test_point point)
 
 /*
  * The owner has promised to look at the inbox at 5 s. A caller claims the push of an idle timer and
- * is stopped before or after the push. Another caller moves the timer, and the owner makes a pass
- * (one round). After the pass, the first caller continues. Returns whether a caller has woken the
- * owner.
+ * is stopped before or after the push. Another caller moves the timer, and the owner makes a pass.
+ * After the pass, the first caller continues. Returns whether a caller has woken the owner.
  */
 static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
 {
@@ -419,8 +418,8 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 END_TEST
 
 /*
- * Law 8: callers wake the owner only once before its next pass. If many entries wait in the inbox
- * and none is due soon, callers wake the owner only once too.
+ * Law 8: callers wake the owner only once before its next pass. Even if many entries wait in the
+ * inbox and none is due soon, callers wake the owner only once.
  */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
@@ -623,7 +622,8 @@ END_TEST
 
 /*
  * The lateness of an event is measured when the owner signals the event's queue, and not when the
- * pass begins or the event is put into the queue. In this test each signal takes a millisecond.
+ * pass begins or the event is put into the queue. In the test, each signal to a queue takes a
+ * millisecond.
  */
 START_TEST(lateness_is_from_the_deadline_to_the_telling)
 {

@@ -309,8 +309,8 @@ static uint64_t some_deadline_ns(struct dice *dice)
 }
 
 /*
- * Returns the instant (the deadline, delayed within the slack). The function searches the largest
- * power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ * Returns the instant (the deadline, delayed within the slack). The function searches for the
+ * largest power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
  */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -351,9 +351,7 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 }
 END_TEST
 
-/*
- * The owner relies on the fact that a later deadline never gives an earlier instant.
- */
+/* The owner relies on the fact that a later deadline never gives an earlier instant. */
 START_TEST(slack_is_monotone_in_the_deadline)
 {
 	struct dice dice = dice_new(8);

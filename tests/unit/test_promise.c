@@ -123,7 +123,7 @@ END_TEST
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	/* progress of the caller and of the owner: twice the round, plus 1 when it ends */
+	/* the caller's and the owner's progress: twice the round's number, plus 1 at its end */
 	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
 	bool woken; /* true if the caller has woken the owner in this round; the caller writes it */

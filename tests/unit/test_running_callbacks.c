@@ -49,8 +49,8 @@ static void waiter_start(struct waiter *waiter, uint64_t of)
 }
 
 /*
- * Expects that another thread returns from callbacks_wait() without waiting. If the thread waits,
- * the test does not end.
+ * Expects that another thread returns from callbacks_wait() without waiting. If the other thread
+ * waits, the test does not end.
  */
 static void expect_no_wait(bool running)
 {

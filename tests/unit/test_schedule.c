@@ -265,8 +265,9 @@ static unsigned truth_rest(struct truth *truth)
 }
 
 /*
- * After the correction, schedule_next_ns() must be the earliest true instant. If the test swept a
- * long bucket before, schedule_next_ns() may be earlier than the earliest true instant.
+ * After stale entries have been corrected, schedule_next_ns() must be the earliest true instant. If
+ * the test swept a long bucket before, schedule_next_ns() may be earlier than the earliest true
+ * instant.
  */
 static void truth_check(struct truth *truth)
 {
@@ -462,7 +463,8 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	expect_eq(bench_take_cheaply(bench, SEC + 2), 1);
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_DEAR);
 	/*
-	 * Without a sort, the schedule must know that the next inserted slot is the first.
+	 * Even without a sort of the bucket, the schedule must know that the next inserted slot is
+	 * the first.
 	 */
 	schedule_insert(&bench->schedule, 1, SEC - 2);
 	expect_eq(bench_take_cheaply(bench, SEC - 2), 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the owner's two sleepers, io_uring and poll. A sleep lasts for its time, unless the eventfd
- * that wakes the owner (the bell) or the timerfd is readable before or during the sleep. A sleep
- * may also end early without a reason, so the tests repeat a sleep. If the kernel refuses io_uring,
- * the program prints the refusal.
+ * Tests the owner's two sleepers, io_uring and poll. A sleep lasts for the requested time, unless
+ * the eventfd that wakes the owner (the bell) or the timerfd is readable before or during the
+ * sleep. A sleep may also end early without a reason, so the tests repeat a sleep. If the kernel
+ * refuses io_uring, the program prints the refusal.
  */
 #include "harness.h"
 #include "uring_allowed.h"
@@ -102,7 +102,7 @@ static void check_bell_rung_before(struct rig *rig)
 	for (unsigned i = 0; i < 100; i++) {
 		bell_ring(rig->bell);
 		(void)rig_sleep(rig, UINT64_MAX);
-		/* One signal of the bell may end one sleep only. */
+		/* One signal of the bell may end only one sleep. */
 		while (rig_sleep(rig, 100 * US) < 100 * US) {
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the statistics as OpenMetrics text. The tests compare the whole text, look for every number
- * in the text, cut the text at any length, compare the buckets with a count, and pass labels.
+ * in it, and cut it at any length. Other tests compare the buckets with a count, and pass labels.
  * tests/tools/test_top.py reads an OpenMetrics text with a parser of the format.
  */
 #include "harness.h"

@@ -774,7 +774,7 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 }
 
 /*
- * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, the function
+ * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, do_deliver()
  * acts as on a clock that can go back.
  */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
@@ -818,8 +818,8 @@ static const struct act {
 	{ "rest", do_rest, 2, true },
 	{ "drop", do_drop, 0, true },
 	/*
-	 * Each of the following two acts makes two decisions. The test makes no other decision
-	 * between these two decisions.
+	 * Each act "reuse" makes two decisions. The test makes no other decision between the two
+	 * decisions of one act.
 	 */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },
@@ -1005,7 +1005,8 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .slack = 1) },
 		{ true, PARTS(ARMED, 7, .periodic = 1), PARTS(ARMED, 7) },
 		/*
-		 * Only the owner's look ends a claim or its push, and a look changes nothing else.
+		 * Only the owner's look ends a claim or a confirmed push, and a look changes
+		 * nothing else.
 		 */
 		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 8) },
 		{ true, PARTS(ARMED, 7, .claimed = 1, .pushed = 1), PARTS(ARMED, 8, .claimed = 1) },
@@ -1021,7 +1022,7 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 }
 END_TEST
 
-/* A cache line holds four pairs. With fewer pairs in a line, the library would be slower. */
+/* A cache line holds four pairs. With fewer pairs in a cache line, the library would be slower. */
 START_TEST(records_are_as_small_as_promised)
 {
 	expect_eq(sizeof(struct timer), 16);

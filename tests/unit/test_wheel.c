@@ -279,8 +279,8 @@ static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, 
 }
 
 /*
- * Inserts again, or removes, each slot that wheel_doubt() gives out. Returns the number of these
- * slots.
+ * Inserts again, or removes, each slot that wheel_doubt() gives out. Returns the number of slots
+ * that wheel_doubt() gave out.
  */
 static unsigned bench_doubt(struct bench *bench, struct dice *dice, uint64_t before_ns,
                             uint32_t *slots, unsigned stay)
