@@ -85,7 +85,8 @@ void owner_rests(struct timerhub *hub)
 {
 	/*
 	 * The owner may still have schedule entries of cancelled timers, and would wake once for
-	 * these entries. timerhub_queue_close() makes the owner look at these entries now.
+	 * these entries. timerhub_queue_close() makes the owner check the entries of cancelled
+	 * timers now.
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

@@ -38,8 +38,8 @@ static atomic_bool over;
 static pthread_t watcher;
 
 /*
- * The address ranges of the code whose system calls are counted and refused. The ranges leave out
- * the runtime of a sanitizer, because a sanitizer ends the process if a call is refused.
+ * The address ranges of the code whose system calls are counted and refused. The address ranges
+ * leave out the runtime of a sanitizer, because a sanitizer ends the process if a call is refused.
  */
 static struct {
 	uintptr_t begin;
@@ -99,9 +99,10 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Answers a system call. Returns false if its caller no longer waits for the answer. If a signal
- * interrupts the call, its caller makes the call again, and the first decision about the call does
- * not count. When the kernel frees the io_uring of a thread, it also interrupts the thread's call.
+ * Answers a system call. Returns false if the caller of the system call no longer waits for the
+ * answer. If a signal interrupts the call, the caller makes the call again, and the first decision
+ * about the call does not count. When the kernel frees the io_uring of a thread, it also interrupts
+ * the thread's call.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)

@@ -135,8 +135,8 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 END_TEST
 
 /*
- * If the owner has signalled the queue after a stranger filled the eventfd, the next drain of an
- * event also clears the stranger's count.
+ * If the owner signals the queue after the test has filled the eventfd, the next drain of an event
+ * also clears the test's count.
  */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
@@ -272,9 +272,9 @@ static void *call_meanwhile(void *arg)
 }
 
 /*
- * Main function of the late producer. The queue closes while the thread arms timers on it, which
- * the contract forbids. The contract does not say what happens to the timers. The library must end
- * the timers, and the hub must keep working.
+ * Main function of the late producer, a thread that arms timers on a queue during the close of the
+ * queue. The contract forbids this use of a queue. The contract does not say what happens to the
+ * late timers. The library must end the timers, and the hub must keep working.
  */
 static void *arm_too_long(void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In these tests a time namespace shifts the clock, or the CPU is busy when a timer is due. The
- * only permitted effect is that events are late.
+ * only permitted effect of these faults is that events are late.
  */
 #include "checked_load.h"
 #include "faults.h"

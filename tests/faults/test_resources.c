@@ -2,10 +2,9 @@
 /*
  * In these tests the process runs out of resources. In one test the kernel refuses the k-th system
  * call of each kind during timerhub_open(), for every k. In other tests, no memory can be locked,
- * or all descriptors are taken while the hub runs. timerhub_open() fails cleanly or works without
- * the resource. If timerhub_open() fails, it must leave no resource behind. While resources are
- * missing, live timers must continue. tests/service/test_denied.c limits the number of descriptors
- * before the open.
+ * or all descriptors are taken while the hub runs. timerhub_open() must either work without the
+ * missing resource, or fail and leave no resource behind. While resources are missing, live timers
+ * must continue. tests/service/test_denied.c limits the number of descriptors before the open.
  */
 #include "checked_load.h"
 #include "faults.h"
@@ -107,7 +106,7 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
 	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* mprotect() protects a new stack or the heap */
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
-	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* thread name and timer slack are optional */
+	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* for the optional thread name and timer slack */
 	{ SCMP_SYS(brk), ENOMEM, false, 0 },
 	/* The following calls make the board, which timerhub-top maps. */
 	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
@@ -177,7 +176,7 @@ static void *do_nothing(void *arg)
 }
 
 /*
- * Measures libc_keeps_kib with threads that do not use the library. The function starts several
+ * Measures libc_keeps_kib with threads that do not use the library. measure_libc() starts several
  * threads, because the first refused threads may use up stacks that the C library has cached.
  */
 static void measure_libc(const struct shortage *shortage)
@@ -233,7 +232,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	(void)timeout;
 }
 
-/* The system calls that timerhub_loop_open() makes. A loop with a hub also opens a queue. */
+/* The system calls of timerhub_loop_open(), which also opens a queue if the loop has a hub. */
 static const struct shortage loop_shortages[] = {
 	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
 	{ SCMP_SYS(madvise), ENOMEM, true, 0 },

@@ -41,8 +41,8 @@ static bool watch_sleeping_calls(void)
 }
 
 /*
- * If io_uring is refused, the owner must sleep by ppoll(). If ppoll() is refused too, the owner can
- * only pause for a moment and make another round.
+ * If io_uring is refused, the owner must sleep by ppoll(). If io_uring and ppoll() are refused, the
+ * owner can only pause for a moment and make another round.
  */
 static void owner_copes(struct timerhub *hub)
 {
@@ -136,7 +136,7 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 		while (refused() == 0) {
 			/*
 			 * If all timers of the load are late on a busy machine, the owner does not
-			 * sleep. The loop therefore repeats the load until a call was refused.
+			 * sleep, so the load is repeated until a call was refused.
 			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);

@@ -28,9 +28,7 @@ static void *const untouched = (void *)&untouched;
 /* The faults for which the library or the kernel may refuse a struct. */
 struct faults {
 	bool invalid, too_big, out_of_range;
-	/*
-	 * the config names a processor on which the thread may not run; the kernel finds this last
-	 */
+	/* the config names a processor that the thread may not use; the kernel checks this last */
 	bool no_processor;
 };
 

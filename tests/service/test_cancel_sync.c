@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_cancel_sync() cancels a timer, and returns when no callback of the timer runs. The
- * callbacks of the tests run until the test lets them end, so a test always sees that
+ * callbacks of the tests run until the test lets them end, so a test always notices if
  * timerhub_cancel_sync() returns too early.
  */
 #include "rig.h"
@@ -260,7 +260,7 @@ static void cancel_oneself(const struct timerhub_event *event)
 /*
  * The callback of the first event calls timerhub_dispatch(), which calls the callback of the second
  * event. The second callback cancels the first timer. The library must find that the first callback
- * runs on the same thread, and must not wait.
+ * runs on the thread of the second callback, and must not wait.
  */
 static void dispatch_more(const struct timerhub_event *event)
 {

@@ -95,7 +95,7 @@ static void call_timers(struct rig *rig)
 }
 
 /*
- * The hubs of the test have each clock, and some are observable, so that the thread opens every
+ * The test opens a hub on each clock, and some hubs are observable, so that the thread opens every
  * resource that a hub can have.
  */
 static void call_hub(uint32_t flags, uint32_t clock)

@@ -261,8 +261,8 @@ END_TEST
 
 /*
  * The kernel begins to refuse timerfd_settime() while the owner sleeps on the timerfd. The timerfd
- * expires, and the owner cannot set it again. After this failure, the owner must sleep, and wake
- * only now and then to read the clock.
+ * expires, and the owner cannot set it again. After a refused timerfd_settime(), the owner must
+ * sleep, and wake only now and then to read the clock.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {

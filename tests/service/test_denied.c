@@ -176,9 +176,10 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 END_TEST
 
 /*
- * The parent process may have left unused numbers below the highest descriptor. The function opens
- * descriptors until all numbers below the highest one are used. If no number below the highest
- * descriptor is unused, a limit that is n higher allows exactly n more descriptors.
+ * The parent process may have left unused numbers below the highest descriptor.
+ * fill_descriptor_gaps() opens descriptors until all numbers below the highest descriptor are used.
+ * If no number below the highest descriptor is unused, a limit that is n higher allows exactly n
+ * more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {
@@ -215,8 +216,9 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 			/*
 			 * In the round before, timerhub_open() could use one descriptor more. If
 			 * timerhub_open() failed in the round before, it must fail in this round
-			 * too. With AUTO, one open may fail and the next succeed, because the next
-			 * open uses the other sleeper, which needs fewer descriptors.
+			 * too. With AUTO, timerhub_open() may fail in one round and succeed in the
+			 * next round, because it then uses the other sleeper, which needs fewer
+			 * descriptors.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

@@ -11,7 +11,7 @@
 #define SHOWN_MAX 16
 
 struct shown {
-	struct timerhub_event timers[SHOWN_MAX]; /* indexed by the timer's data */
+	struct timerhub_event timers[SHOWN_MAX]; /* events shown; the index is the timer's data */
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
@@ -127,7 +127,7 @@ END_TEST
 static atomic_bool each_over;
 static struct rig each_rig;
 
-/* Returns a spec whose values all follow from one number. */
+/* Returns a spec whose values are all computed from one number. */
 static struct timerhub_spec spec_of(uint64_t number)
 {
 	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,

@@ -122,10 +122,7 @@ void the_rest_goes_on()
 	expect(rig.stats().live == 0);
 }
 
-/*
- * After the exception, neither this thread nor another thread may find this thread inside a
- * callback.
- */
+/* After a callback has thrown, no thread may find the throwing thread inside a callback. */
 void nobody_is_inside()
 {
 	rig rig;

@@ -61,8 +61,8 @@ static double latest_ms(struct timerhub *hub)
 }
 
 /*
- * Returns the number of queues that the limit of descriptors allows. The function leaves some
- * descriptors for other uses.
+ * Returns the number of queues that the limit of descriptors allows. Some of the descriptors are
+ * left for other uses.
  */
 static unsigned queues_allowed(unsigned wanted)
 {
@@ -75,8 +75,7 @@ static unsigned queues_allowed(unsigned wanted)
 }
 
 /*
- * One event of a queue is due. A microsecond later, `each` timers are due in each of `queues` other
- * queues.
+ * One event of a queue is due a microsecond before `each` timers in each of `queues` other queues.
  */
 static void one_event_before(unsigned queues, unsigned each)
 {

@@ -231,8 +231,8 @@ START_TEST(fork_in_the_middle_of_others_calls)
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
 			/*
-			 * If another thread holds a lock of the sanitizer at the fork, the lock is
-			 * never released in the child. A sanitized child therefore opens no hub.
+			 * In a sanitized build the child opens no hub, because a sanitizer's lock
+			 * that another thread held at the fork is never released in the child.
 			 */
 			if (i % 4 == 0 && !sanitized())
 				live_a_little();

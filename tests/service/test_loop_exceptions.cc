@@ -84,8 +84,8 @@ void on_throwing(timerhub_loop *of, timerhub_timeout *timeout)
 }
 
 /*
- * The callback of the first timeout throws. The next turn calls the callback of the second timeout,
- * and later turns call the remaining callbacks when their timeouts are due.
+ * The callback of the first timeout throws. The next turn calls the callback of the second timeout.
+ * Later turns call the remaining callbacks when their timeouts are due.
  */
 void timeouts_may_throw()
 {
@@ -164,7 +164,7 @@ void loop_may_be_closed_and_left()
 		advance(1);
 		/*
 		 * The two deadlines are equal, so the loop may call the second callback before the
-		 * first one throws.
+		 * first callback throws.
 		 */
 		turn_throws();
 		expect(calls <= 2);

@@ -108,7 +108,8 @@ END_TEST
 
 /*
  * The board of an observable hub is a file, so the limit of a file's size applies to the board. If
- * the limit is too low, timerhub_open() must fail, and the process must get no signal.
+ * the limit of the file's size is too low, timerhub_open() must fail, and the process must get no
+ * signal.
  */
 START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 {
@@ -282,7 +283,7 @@ static void *before_an_abyss(size_t bytes)
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
 	struct rig rig = rig_manual(4);
-	/* AddressSanitizer reports a read beyond these 4 bytes */
+	/* AddressSanitizer reports a read beyond the 4 bytes of `small` */
 	uint32_t *small = malloc(sizeof(*small));
 	struct timerhub_spec *pair = before_an_abyss(2 * sizeof(*pair));
 	timerhub_timer timer = UNTOUCHED;
@@ -422,7 +423,7 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
-		/* the hub's clock is at 1000 ns, so the sum is beyond the largest deadline */
+		/* clock (1000 ns) plus delay would be 1 ns beyond the largest deadline */
 		{ { .size = sizeof(struct timerhub_spec),
 		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
 		  -ERANGE },

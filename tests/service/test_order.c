@@ -136,7 +136,7 @@ START_TEST(in_order_by_dispatch)
 END_TEST
 
 /* Several threads arm timers while the owner expires earlier timers. */
-/* by timer: time after the return of the call that armed the timer */
+/* for each timer, the time at which the call that armed it had returned */
 static uint64_t armed_by_ns[TIMERS_MAX];
 static struct timerhub_event came[TIMERS_MAX];
 

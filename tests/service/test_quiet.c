@@ -116,7 +116,7 @@ END_TEST
  * Each of many connections receives data at random intervals of 0.5 to 1.5 s, and has an idle
  * timeout of 3 s. The test's loop turns once in each millisecond of virtual time.
  */
-#define BEAT_TURNS 2048 /* more turns than the longest interval without data has */
+#define BEAT_TURNS 2048 /* more than the turns between two receptions of data */
 #define BEAT_IDLE_NS (3 * SEC)
 
 struct beat {
@@ -327,9 +327,7 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	/*
-	 * The hub has the default size, so its inbox asks for no wake for 1,000 entries.
-	 */
+	/* The hub has the default size, so its inbox asks for no wake for 1,000 entries. */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];

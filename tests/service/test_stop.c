@@ -101,7 +101,7 @@ START_TEST(stop_ends_the_waits_in_progress)
 	for (unsigned i = 0; i < COUNT_OF(workers); i++) {
 		while (atomic_load(&workers[i].tid) == 0)
 			sleep_ns(100 * US);
-		if (_i == 0) /* in round 1, the workers are at random points at the stop */
+		if (_i == 0) /* in round 1, the stop finds workers at random points */
 			thread_blocks(atomic_load(&workers[i].tid));
 	}
 	timerhub_queue_stop(rig.queue);

@@ -2,8 +2,8 @@
 /*
  * A callback does not return, because its thread ends inside the callback, by pthread_exit() or by
  * cancellation. The callback's event counts as delivered, and the library keeps nothing of the
- * ended thread. A thread that waits for the callback's end continues. test_exceptions.cc tests
- * exceptions.
+ * ended thread. If another thread waits for the end of the callback, its wait ends.
+ * test_exceptions.cc tests exceptions.
  */
 #include "rig.h"
 

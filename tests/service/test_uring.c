@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9 for a program with an io_uring (a ring): by the calls of timerhub_uring.h, the program's
- * ring polls the eventfd of a queue. If the poll ends, or if the ring or the queue is closed, no
- * event is lost. The tests on manual hubs count completions of the poll. On hubs with an owner
- * thread, a lost completion would hang the test. Every test runs on a plain ring and on a ring with
- * IORING_SETUP_DEFER_TASKRUN (a deferred ring).
+ * Tests law 9 for a program with an io_uring (a ring). By the calls of timerhub_uring.h, the
+ * program's ring polls the eventfd of a queue. If the poll ends, or if the ring or the queue is
+ * closed, no event is lost. The tests on manual hubs count completions of the poll. On hubs with an
+ * owner thread, a lost completion would hang the test. Every test runs on a plain ring and on a
+ * ring with IORING_SETUP_DEFER_TASKRUN (a deferred ring).
  */
 #include "rig.h"
 

@@ -21,8 +21,8 @@ struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* session of the connection's other socket, if events are drained */
-	struct session *next; /* next session to free after the batch, if events are drained */
+	struct session *peer; /* if events are drained: session of the connection's other socket */
+	struct session *next; /* if events are drained: next session to free after the batch */
 	bool closed;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests closing queues and hubs while their timers expire and threads wait for their events. Every
- * wait must end with -ESHUTDOWN. Every other queue must work. Every slot must become free.
+ * wait must end with -ESHUTDOWN. The queues that stay open must keep working. Every slot must
+ * become free.
  */
 #include "rig.h"
 

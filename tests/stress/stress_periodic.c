@@ -16,8 +16,8 @@
 /* Of RESTS_EVERY timers, one is cancelled only when no consumer holds an event of the timer. */
 #define RESTS_EVERY 8
 /*
- * Number of periods of each timer that are recorded. A timer reaches more periods only if the
- * machine stalls.
+ * Number of periods of each timer that are recorded. A timer reaches more than PERIODS_MAX periods
+ * only if the machine stalls.
  */
 #define PERIODS_MAX 512
 

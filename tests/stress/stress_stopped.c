@@ -7,8 +7,9 @@
  * on the call's path. In each call ptrace (tracer.h) stops the victim before one of these
  * instructions. While the victim is stopped, other threads arm, re-arm, cancel and receive events.
  * If another thread waited for the victim, that thread would hang. When the other threads have
- * finished, the victim continues, and its call must end with the same result. If ptrace is not
- * available, only tests/service/test_submission.c stops threads, at random instants by a signal.
+ * finished, the victim continues, and its call must return a result that the contract allows. If
+ * ptrace is not available, only tests/service/test_submission.c stops threads, at random instants
+ * by a signal.
  */
 #include "rig.h"
 #include "tracer.h"
@@ -57,8 +58,8 @@ static void play(const struct scene *scene)
 
 /*
  * The shortest and the longest recorded path of the victim's call. The path of the first call is
- * not used, because the first call resolves symbols and has page faults. Paths differ because the
- * owner's state and the number of free slots of the CPU differ.
+ * not used, because the first call resolves symbols and has page faults. The paths of two calls
+ * differ if the owner's state or the CPU's number of free slots differs.
  */
 static struct tracer_way shortest;
 static struct tracer_way longest;
@@ -107,9 +108,10 @@ static bool stops_are_dear(void)
 }
 
 /*
- * Stops the victim at each instruction of the shortest path. If stops take long, stops at a random
- * choice of instructions. If the recorded path was rare, for instance because another program used
- * the processor, fewer than half of the stops succeed, and the function returns false.
+ * Stops the victim at each instruction of the shortest path. If stops take long, stop_along() stops
+ * the victim only at a random choice of instructions. If the recorded path was rare, for instance
+ * because another program used the processor, fewer than half of the stops succeed, and
+ * stop_along() returns false.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -251,8 +253,8 @@ static void others_are_served(void)
 }
 
 /*
- * Expects that the victim's timer is live, and is due in more than after_ns and at most until_ns,
- * and cancels the timer.
+ * Expects that the victim's timer is live, and that its remaining time is more than `after_ns` and
+ * at most `until_ns`. Cancels the timer.
  */
 static void conclude_live(uint64_t after_ns, uint64_t until_ns)
 {
@@ -479,7 +481,7 @@ static void others_are_told(void)
 }
 
 /*
- * After the victim's call: no event may be lost or doubled, and the queue's descriptor must not be
+ * After the victim's call, no event may be lost or doubled, and the queue's descriptor must not be
  * readable.
  */
 static void conclude_taken(void)

@@ -2,8 +2,8 @@
 /*
  * Implements the tracer of tracer.h with two processes. The test program has the victim and the
  * other threads. The tracer's process is forked before there are threads, and gets its orders
- * through a socket. Both processes share the memory with the recorded path. The victim executes
- * int3, a mark, before and after each call.
+ * through a socket. Both processes share the memory with the recorded path. The victim executes the
+ * instruction int3 (a mark) before and after each call.
  */
 #include "tracer.h"
 
@@ -250,8 +250,8 @@ static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
 /*
- * Number of calls that the victim has ended. The victim's increment releases the writes of the
- * call.
+ * Number of calls that the victim has ended. When the victim increments calls_ended, the increment
+ * releases the writes of the call.
  */
 static atomic_uint calls_ended;
 
@@ -316,7 +316,7 @@ static void start_tracer(void)
 	}
 	close(sockets[1]);
 	tracer_socket = sockets[0];
-	/* some systems refuse this call, and need no permission */
+	/* some systems refuse this prctl(), but let the tracer attach without it */
 	(void)prctl(PR_SET_PTRACER, tracer);
 }
 

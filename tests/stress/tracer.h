@@ -27,13 +27,13 @@ struct tracer_way {
  * returns false.
  */
 bool tracer_open(void);
-/* Ends the tracer's process and the victim. The victim must not be inside a call. */
+/* Ends the tracer's process and the victim, which must not be inside a call. */
 void tracer_close(void);
 
 /*
- * Returns whether the machine's debug registers never fire. Call this function after the first
- * tracer_learn(). Without debug registers, a stop needs a single step for each earlier instruction,
- * which takes about a hundred times as long.
+ * Returns whether the machine's debug registers never fire. tracer_learn() must have returned once
+ * before tracer_only_steps() is called. Without debug registers, a stop needs a single step for
+ * each earlier instruction, which takes about a hundred times as long.
  */
 bool tracer_only_steps(void);
 
@@ -53,7 +53,7 @@ const struct tracer_way *tracer_learn(void);
  */
 bool tracer_stop_at(const struct tracer_way *way, unsigned instruction);
 
-/* Runs the rest of the call of a stopped victim, and records the rest, as tracer_learn() does. */
+/* Runs a stopped victim's call to its end, and records the rest of the path. */
 const struct tracer_way *tracer_learn_rest(void);
 
 /* Lets the stopped victim run its call to the end. */

@@ -5,7 +5,7 @@
 #define NOWHERE (-1)
 #define POLL_NS (20 * US)
 
-/* The stopped_thread that the calling thread runs. NULL in a thread that the tests do not stop. */
+/* The stopped_thread that the calling thread runs, or NULL if the tests do not stop this thread. */
 static _Thread_local struct stopped_thread *self;
 /*
  * The owner thread of the test's hub. Only the owner thread, and a stopped thread that advances a

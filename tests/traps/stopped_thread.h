@@ -19,7 +19,7 @@
 
 /*
  * A delay longer than any test. If the owner overlooks a timer, the timer's event comes only after
- * this delay, and the test fails.
+ * the delay FAR, and the test fails.
  */
 #define FAR HOUR
 
@@ -72,7 +72,7 @@ void owner_stop_at_nothing(void);
 void stopped_threads_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
-/* Returns the next event of the queue, which must come within ARRIVES and have this data. */
+/* Returns the queue's next event, which must come within the time ARRIVES and have this data. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*

@@ -103,9 +103,9 @@ END_TEST
 
 /*
  * Trap 2: thread A has claimed the push of its timer, and is stopped before the push. Thread B
- * moves the same timer to an earlier deadline, finds the push claimed, and does not push. When A
+ * moves A's timer to an earlier deadline, finds the push claimed, and does not push. When A
  * continues, A must decide by B's deadline whether to wake the owner. A's own deadline is later
- * than the promise, and would wake no owner.
+ * than the promise, so by A's deadline no wake would be needed.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -268,7 +268,7 @@ END_TEST
 
 /*
  * Thread A is stopped after its push. The owner looks at the slot, and this look ends A's claim of
- * the push. Thread B claims a push of the slot, for the same timer or another, and is stopped
+ * the push. Thread B claims a push of the slot, for A's timer or for another timer, and is stopped
  * before its push. If A confirmed B's claim when it continues, the next timer in the slot would
  * need no push, and would wait for B.
  */
@@ -309,8 +309,8 @@ END_TEST
 /*
  * Thread A has pushed its slot, and is stopped before it confirms the push. Thread B arms another
  * timer in the same slot. No thread has confirmed a push, so B pushes the slot again, and is
- * stopped too. Thread A continues, and confirms its push for B's claim. After A's confirmation, the
- * next timer in the slot needs no push, and the owner must find the next timer.
+ * stopped too. Thread A continues, and its confirmation counts for B's claim. After A's
+ * confirmation, the next timer in the slot needs no push, and the owner must find the next timer.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {

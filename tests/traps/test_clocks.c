@@ -323,8 +323,8 @@ END_TEST
 
 /*
  * The clock was set back, so a consumer changes the phase of an expired timer to ARMED. Another
- * consumer is about to deliver the same timer. The timer's periods must follow moved_ns, the
- * deadline of the last re-arm.
+ * consumer is about to deliver the timer whose phase changes. The timer's periods must follow
+ * moved_ns, the deadline of the last re-arm.
  */
 START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 {
