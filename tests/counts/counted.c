@@ -272,7 +272,7 @@ static void stop_each_inline(void)
 		must(inline_stop(&timeouts[i]), 1, "stop");
 }
 
-/* Sets each timeout for the first time, so that the loop files each timeout in its next turn. */
+/* Sets each timeout for the first time, so that the loop schedules all of them in its next turn. */
 static void set_and_file(void)
 {
 	for (unsigned i = 0; i < TIMERS; i++)

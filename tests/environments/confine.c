@@ -99,7 +99,7 @@ static const int container_refuses[] = {
  * the current personality.
  */
 #define PERSONALITIES UINT32_C(0x20008)
-/* bit that only the argument of the query has, of all permitted arguments */
+/* bit that the query's argument has, and no other permitted argument of personality(2) has */
 #define PERSONALITY_ASKED UINT32_C(0x80000000)
 
 #define NEW_NAMESPACES                                                                             \
@@ -162,8 +162,8 @@ static bool has_capability(unsigned capability)
 }
 
 /*
- * Drop a capability from all sets. The bounding set counts too, because exec gives the superuser
- * every capability of the bounding set.
+ * Drop a capability from all sets. The bounding set is one of the sets, because exec gives the
+ * superuser every capability of the bounding set.
  */
 static void drop_capability(unsigned capability)
 {

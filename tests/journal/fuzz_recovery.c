@@ -33,7 +33,8 @@ static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 }
 
 /*
- * Make a record from the bytes, whose type, lengths and flags are in the bounds of record_encode().
+ * Make a record from the fuzzer's bytes. The record's type, lengths and flags are in the bounds of
+ * record_encode().
  */
 static struct record tame(const uint8_t *at)
 {

@@ -275,7 +275,7 @@ def try_threads(victim, call, k):
         raise Wrong(f"threads, {call} {k}: lost {said['+'] - said['?'] - found}")
     if found & said["-"]:
         raise Wrong(f"threads, {call} {k}: back again {found & said['-']}")
-    # Each thread may leave at most one task whose put it has not printed, the task of its last put.
+    # The last put of each thread may be in the journal although the thread has not printed it.
     if len(found - said["+"]) > THREADS:
         raise Wrong(f"threads, {call} {k}: made up {found - said['+']}")
 

@@ -2,7 +2,8 @@
 /*
  * The program ("victim") that kill_test.py kills. The program makes fixed sequences of calls on a
  * journal in a real directory. Before each call the program prints the intended state of each task,
- * and after the call the result. Therefore kill_test.py need not know the calls:
+ * and after the call the result. Therefore kill_test.py need not know which calls the program
+ * makes:
  *
  *   ? CALL ID:STATE:DUE:REASON ...   the call begins; STATE is pending, parked or gone
  *   = CALL RESULT                    the call has ended, or the completion of a submit has come
@@ -37,7 +38,7 @@ static struct timerhub_journal *journal;
 #define REASON 70
 #define FLIGHTS 12 /* largest number of submits in flight */
 #define SUBMITS 48
-#define HELD 16 /* number of due tasks that submits park */
+#define HELD 16 /* number of due tasks that submitted commits park */
 
 static const char bytes[400];
 
@@ -54,8 +55,8 @@ static void write_line(void)
 }
 
 /*
- * Begin the line about a call. Returns the call's number. The caller then calls say_task() for each
- * task, and write_line().
+ * Begin the output line about a call. Returns the call's number. The caller then calls say_task()
+ * for each task, and write_line().
  */
 static uint64_t say_call(void)
 {
@@ -142,8 +143,8 @@ static void run(void)
 /* ---- parking, by one thread ---- */
 
 /*
- * Take a due task. If the last put was refused, the taken task may be an earlier one, or no task is
- * due.
+ * Take a due task. If the last put was refused, the taken task may be an earlier task, or no task
+ * is due.
  */
 static bool take(struct timerhub_task *ret_task)
 {

@@ -141,7 +141,7 @@ void model_data(const struct fact *fact, uint8_t *data)
 		data[i] = (uint8_t)dice_roll(&dice);
 }
 
-/* Choose a random fact, in most cases the fact of a live task. */
+/* Choose a random task, in most cases a live task. Returns the model's fact about the task. */
 static struct fact *any_fact(struct model *model)
 {
 	unsigned start, count = model->count;
@@ -170,7 +170,10 @@ static struct fact *find_key(struct model *model, unsigned key)
 	return NULL;
 }
 
-/* Record the outcome of a change in the fact. After -EIO the change may have happened or not. */
+/*
+ * Record the outcome of a task's change in the task's fact. After -EIO the change may have happened
+ * or not.
+ */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
                  uint64_t due_ns, bool parked)
 {
@@ -200,8 +203,8 @@ static bool is_clean(int result)
 }
 
 /*
- * Make the fact of a new task. The task's id is 1 more than the id of the previous put, even if the
- * disk refused that put.
+ * Make the model's fact about a new task. The task's id is 1 more than the id of the previous put,
+ * even if the disk refused that put.
  */
 static struct fact *new_fact(struct model *model)
 {
@@ -410,7 +413,8 @@ static void step_revive(struct model *model)
 }
 
 /*
- * Choose a fact whose latest delivery is not acknowledged. Returns NULL if there is no such fact.
+ * Choose a task whose latest delivery is not acknowledged. Returns the task's fact, or NULL if
+ * there is no such task.
  */
 static struct fact *held_fact(struct model *model)
 {
@@ -648,7 +652,7 @@ void model_step(struct model *model)
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
 		else if (dice_one_in(&model->dice, 3))
-			step_retry(model); /* makes parked tasks, which compaction must copy too */
+			step_retry(model); /* retries park tasks, which compaction must copy */
 		else
 			step_cancel(model);
 		return;
@@ -727,8 +731,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
 	/*
-	 * The journal writes attempts after the delivery. Therefore the recovered number of
-	 * attempts may be too small, but never too large.
+	 * The journal writes a task's attempts only after the delivery. Therefore the recovered
+	 * number of attempts may be too small, but never too large.
 	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;
@@ -772,8 +776,8 @@ void model_verify(struct model *model)
 
 		verify_key(model, fact);
 		/*
-		 * If a commit put one task and ended another task, both changes or none must be
-		 * there.
+		 * If a commit put one task and ended another task, recovery must find both
+		 * changes or none.
 		 */
 		if (fact->pair != 0)
 			expect_eq(fact->live, !model->facts[fact->pair - 1].live);

@@ -19,7 +19,7 @@ struct test_timer {
 	struct wall_timer timer;
 	uint64_t wall_ns;
 	uint64_t monotonic_ns;
-	uint64_t set_ns; /* time for which the timer is set */
+	uint64_t set_ns; /* time at which the timer expires */
 };
 
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
@@ -43,8 +43,8 @@ struct fact {
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
 	/*
-	 * If `unsure` is set and the commit also changes another fact: the index of this fact plus
-	 * 1; otherwise 0.
+	 * If `unsure` is set and the commit in doubt also changes another task: the index of that
+	 * task's fact plus 1; otherwise 0.
 	 */
 	unsigned pair;
 	bool held, has_stale;
@@ -64,7 +64,7 @@ struct model {
 	unsigned count;
 	bool churns;               /* the run keeps few tasks live */
 	bool failed;               /* the journal had failed before the present call */
-	uint64_t delivered_due_ns; /* due time of the last taken task since the last put */
+	uint64_t delivered_due_ns; /* due time of the task taken last; 0: any task may follow */
 };
 
 /* Initialize a model whose journal has segments of 4 KiB and tasks of up to 1000 bytes. */

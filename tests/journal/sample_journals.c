@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes two journals ("scribe"). format_page_test.py reads the journals by the manual page. The
- * first journal has records of every type that calls write. The second journal has copies by
- * compaction, and is not closed. The program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON
- * INTERVAL KEY MORE" for each record of both journals, and for each copy.
+ * The program "scribe" makes two journals. format_page_test.py reads the journals by the manual
+ * page. The first journal has records of every type that calls write. The second journal has copies
+ * that compaction made, and is not closed. The program prints a line "NAME ID DUE ATTEMPTS LENGTH
+ * REASON INTERVAL KEY MORE" for each record of both journals, and for each copy.
  *
  *   scribe DIR OTHER-DIR
  */

@@ -106,7 +106,7 @@ static int sim_list(struct disk *disk, int (*found)(void *context, const char *n
 		if (sim->names[i].name[0] != '\0') {
 			char name[DISK_NAME_MAX];
 
-			/* The callback may unlink the name, so it gets a copy. */
+			/* The callback gets a copy of the name, because it may unlink the file. */
 			(void)strcpy(name, sim->names[i].name);
 			result = found(context, name);
 		}

@@ -62,11 +62,11 @@ struct sim_disk {
 	uint64_t space; /* largest allowed sum of the sizes of all files */
 	uint64_t peak;  /* largest sum of the sizes of all files so far */
 	/*
-	 * Before the open number zero_opens, the bytes from zero_from to zero_to read as zeros in
-	 * every file.
+	 * While zero_opens is not 0, the bytes from zero_from to zero_to read as zeros in every
+	 * file.
 	 */
 	uint64_t zero_from, zero_to;
-	unsigned zero_opens;             /* decremented by each open of a file */
+	unsigned zero_opens;             /* each open of a file decrements it, down to 0 */
 	uint64_t bad_from, bad_to;       /* bytes whose read fails with EIO */
 	const struct sim_file *bad_file; /* file with the bad bytes; NULL: every file */
 	bool dead;

@@ -675,8 +675,8 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 		}
 	}
 	/*
-	 * A call finds the list of completions empty at most once for each time that the list was
-	 * emptied.
+	 * The fd of completions may be readable in vain, but at most once for each time that calls
+	 * have emptied the list of completions.
 	 */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
@@ -1201,8 +1201,8 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 END_TEST
 
 /*
- * Open the journal with a config. The directory is in use. Therefore open returns -EBUSY if it has
- * accepted the config.
+ * Open the journal with a config. The directory is in use. Therefore timerhub_journal_open()
+ * returns -EBUSY if it has accepted the config.
  */
 static int open_with(uint64_t segment_bytes, uint32_t data_max)
 {

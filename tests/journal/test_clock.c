@@ -216,8 +216,8 @@ START_TEST(set_back_while_a_lease_lasts)
 END_TEST
 
 /*
- * If set() of the timer learns of a jump of the clock, the fd must become readable. The caller of
- * set() may have computed the time from the old clock, and must check again.
+ * If set() of the timer finds that the wall clock has jumped, the fd must become readable. The
+ * caller of set() may have computed the time from the old clock, and must check again.
  */
 START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {

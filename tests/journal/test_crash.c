@@ -344,7 +344,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * Copy the files as cp does, in the order of the names at the beginning. The watermark's file
+ * Copy the files that exist at the beginning, as cp does, sorted by name. The watermark's file
  * "begun" comes after the segments. Tasks are put during the copy. Returns the id of the last task
  * that was put.
  */

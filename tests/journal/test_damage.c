@@ -527,7 +527,7 @@ END_TEST
 
 /*
  * Returns whether all bytes of [from, to) in the unreadable sector are zeros. Salvage reads an
- * unreadable sector as zeros, so it reads bytes that are zeros right. For example, the last byte of
+ * unreadable sector as zeros, so bytes that are zeros are not lost. For example, the last byte of
  * a record's checksum may be a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
@@ -657,7 +657,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* the next cut_opens opens of the segment report more bytes than a read finds */
+/* number of next opens of the segment that report more bytes than a read finds */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -733,8 +733,8 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 END_TEST
 
 /*
- * If the last possible id and the last sequence but one are used, a put must be refused, so that no
- * id or sequence is used twice.
+ * If the last possible id and the last sequence number but one are used, a put must be refused, so
+ * that no id or sequence number is used twice.
  */
 START_TEST(ids_that_are_used_up_are_refused)
 {

@@ -816,7 +816,7 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
 		file->now[SEGMENT_HEADER_BYTES] ^=
-			2; /* damages another bit, as the line above may undo its own damage */
+			2; /* flips bit 1, as two flips of bit 0 would cancel out */
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
 

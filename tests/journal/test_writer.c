@@ -219,7 +219,7 @@ static void another_leads_next(unsigned count)
 
 	begin(0);
 	hold_leader(&leader, &first);
-	/* A change of the leader's task would have to wait for the leader's batch. */
+	/* A further change of the leader's task would have to wait for the leader's batch. */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);

@@ -101,7 +101,7 @@
 #define CALLS 2
 #endif
 #define CELLS (SLOTS + 1) /* one cell more than slots, for the entry of a delayed claimant */
-#define BEGIN (CELLS - 1) /* the first place; the next lap begins one place later */
+#define BEGIN (CELLS - 1) /* the first place; the next place begins a new lap */
 #define SOON 0
 #define LATER 1
 #define NEVER 3
@@ -164,13 +164,13 @@ byte look_by = LATER;
 bool bell;
 bool asleep;
 byte filed[SLOTS];
-/* for each caller: 1 + the slot that its call is about; or PAST; 0: no call in progress */
+/* for each caller: 1 + the slot of its call in progress, or PAST; 0: no call in progress */
 byte work[CALLERS];
 bool apart[SLOTS];  /* with -DFLAG_OUTSIDE_PAIR: the slot is in the inbox */
 
 /*
- * For each slot: its entries in the inbox plus the claimants that will push, without the claimants
- * that an armer has ignored.
+ * For each slot: number of its entries in the inbox plus number of claimants that will push. A
+ * claimant that an armer has ignored does not count.
  */
 short inside[SLOTS];
 
@@ -178,7 +178,7 @@ bool never_late = true;
 bool always_room = true;
 bool once_inside = true;
 
-#define PAST 15 /* the slot has a later timer than the timer of the caller's call */
+#define PAST 15 /* value of work[]: the slot has a later timer than the caller's call */
 #define AT_WORK(slot) (work[0] == 1 + (slot) || work[1] == 1 + (slot))
 /*
  * Whether a slot has an armed timer that is due before look_by. While the owner sleeps, look_by is

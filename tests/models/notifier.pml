@@ -29,8 +29,8 @@
  * Laws:
  *   not_lost     at rest with events left, the eventfd is readable and no consumer is blocked
  *   fd_tells     a call that finds the queue empty leaves the eventfd unreadable (law 9)
- *                The eventfd may be readable if another thread is about to write it, or has written
- *                it since.
+ *                The eventfd may be readable if another thread has written it since the consumer
+ *                began to clear it, or was about to write it at that time.
  *   fd_quiet     at rest, another call that finds no event makes the eventfd unreadable
  *   home         at rest, no consumer is blocked on a stopped queue
  *   handed_out   a wait that ends because of a stop leaves no event from before the stop
@@ -69,13 +69,14 @@
  *                                        A waiter that is about to block does not compare the
  *                                        eventcount.
  *   bug WAITER_NO_BARRIER   not_lost     -DSECOND=WAIT early look
- *                                        A waiter looks before its count is visible.
+ *                                        A waiter looks at the outbox before its increment of
+ *                                        `waiters` is visible.
  *   bug STOP_NO_TICKET      home         -DFIRST=WAIT -DSECOND=WAIT -DSTOP stop wakes no waiter
  *   bug STOP_UNSEEN         home         -DFIRST=WAIT -DSECOND=WAIT -DSTOP no check
  *                                        A waiter that is about to block does not check for a stop.
  *   bug STOP_NO_LOOK        handed_out   -DFIRST=WAIT -DSECOND=WAIT -DSTOP one look
  *                                        A waiter that sees the stop after it found the queue empty
- *                                        does not look again.
+ *                                        does not look at the outbox again.
  *   bug COMPACTING_UNSEEN   handed_out   -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT at once
  *                                        A waiter takes an empty outbox for an exhausted one,
  *                                        although the owner is compacting it.
@@ -130,7 +131,7 @@ bool blocked[2];
 byte ringing;
 /*
  * For each consumer: whether a thread has written the eventfd since the consumer began to clear it,
- * or was about to write it at that begin.
+ * or was about to write it when the consumer began.
  */
 bool told[2] = true;
 
@@ -201,8 +202,8 @@ inline ring()
 }
 
 /*
- * Models futex_wake() after a change of the ticket. Wakes at most `count` of the consumers that
- * sleep on the futex.
+ * Models futex_wake() after a change of the eventcount `ticket`. Wakes at most `count` of the
+ * consumers that sleep on the futex.
  */
 inline wake(count)
 {

@@ -34,8 +34,8 @@
  *   true -DGATHERS
  *   bug CALLER_NO_BARRIER     never_late   caller reads the promise before its push is visible
  *   bug OWNER_NO_BARRIER      never_late   early second look
- *                                          The owner looks again before the raised promise is
- *                                          visible.
+ *                                          The owner looks at the inbox again before the raised
+ *                                          promise is visible.
  *   bug PASS_NO_BARRIER       never_late   early look
  *                                          The owner looks at the inbox before the new pass number
  *                                          is visible.

@@ -70,8 +70,9 @@
  *                                       The closer of an earlier version of lib/ did not set
  *                                       "gone" before it waited for the pass.
  *   bug LATE_LEFT         none_kept     -DLATE late expiries stay in the outbox
- *                                       In an earlier version of lib/, expiries since the walk
- *                                       over the slots stayed in the outbox.
+ *                                       In an earlier version of lib/, events that the owner put
+ *                                       after the closer's walk over the slots stayed in the
+ *                                       outbox.
  *   bug GONE_NO_BARRIER   untouched     -DLATE closer reads the pass before "gone" is visible
  *   bug GONE_AFTER_PASS   untouched     -DLATE closer sets "gone" after the wait
  *   bug LATE_BEFORE_PASS  none_kept     -DLATE late expiries dropped too soon
@@ -125,7 +126,7 @@ bool waiter_blocked;
 byte passes_begun;
 byte pass_waiters;
 bool closer_blocked;
-bool advancing; /* true if a thread is inside timerhub_advance(); with -DMANUAL */
+bool advancing; /* with -DMANUAL: true if a thread is inside timerhub_advance() */
 bool bell;
 bool worker_out, closer_out;
 
@@ -295,8 +296,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The phase to which the closer changes a pair, which is stored as FREE. The name DROPPED lets
- * faults be planted in the closer's changes only.
+ * The closer changes a pair to the phase DROPPED, which is stored as FREE. With the name DROPPED,
+ * faults can be planted in the closer's changes only.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE

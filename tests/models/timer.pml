@@ -28,8 +28,8 @@
  * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
  * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery
- * of a periodic timer needs this counter, because its consumer may load the state of one pair and
- * the deadline of a later pair, and read the clock before the later pair is due. If the owner has
+ * of a periodic timer needs this counter. Its consumer may load the state of one pair and the
+ * deadline of a later pair, and may read the clock before the later pair is due. If the owner has
  * looked at the slot between the two pairs, the counters differ and the consumer's change fails. If
  * the owner has not looked, a push is still claimed, so the owner will look.
  *
@@ -54,7 +54,7 @@
  *   own_data       a delivery or a walk returns the data that the timer's armer gave
  *   honest         a call returns -ENOENT only for a timer that has ended (law 3)
  *   idle_told      a re-arm returns whether the kept timer was idle
- *                  When all threads have come to rest, only idle timers have the phase IDLE.
+ *                  When no thread has a step left, only idle timers have the phase IDLE.
  *   scheduled      while no push is claimed, an armed slot is scheduled no later than its instant
  *                  A free slot without a claim is scheduled no later than its deadline.
  *   not_lost       when all threads have come to rest, no live timer is due
@@ -120,8 +120,8 @@
  *   bug OVERDUE_UNCLAIMED   scheduled      -DINTERVAL=2 no claim for overdue
  *                                          The delivery of an overdue timer claims no push.
  *   bug OVERDUE_BY_STORE    not_lost       -DINTERVAL=2 overdue by a store
- *                                          The owner decides that a timer is overdue, then stores
- *                                          the pair.
+ *                                          The owner makes a timer overdue by a store, without a
+ *                                          comparison of the pair.
  *   bug OVERDUE_DROPPED     not_lost       -DINTERVAL=2 overdue skipped
  *                                          A consumer skips the handle of an overdue timer.
  *   bug BACK_UNTOLD         scheduled      -DINTERVAL=1 -DNO_ARMER -DBACK no claim
@@ -135,8 +135,8 @@
  *   bug IDLE_UNCLAIMED      scheduled      -DKEPT=3 re-arm of an idle timer claims no push
  *   bug IDLE_ARMED          idle_told      -DKEPT=3 a delivered kept timer is ARMED with NEVER
  *   bug LOOKED_ONCE         own_data       -DLOOKER -DNO_REARM -DNO_CHANGER no confirm
- *                                          The walk shows a timer without a check that its pair is
- *                                          unchanged.
+ *                                          timerhub_each() shows a timer without a check that its
+ *                                          pair is unchanged.
  */
 #define NEVER 15
 #define IDLED 14 /* value of asked[] for a kept timer that must be idle */

@@ -32,7 +32,7 @@ WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhu
           "libtimerhub-relay0", "libtimerhub-relay-dev", "timerhub-relay", "timerhub-tools"}
 USERS = ["gcc", "libc6-dev", "pkg-config"]
 DPKG = pathlib.Path("/var/lib/dpkg")
-# Files of packages that are not copied into the root.
+# Files of packages that the test does not copy into its root directory.
 UNWANTED = re.compile(r"/usr/share/(doc|info|locale|man|lintian)/")
 
 
@@ -160,7 +160,8 @@ def make_root(root, installed, names):
             shutil.copy(path, database / "triggers")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n", encoding="utf-8")
     (root / "etc/group").write_text("root:x:0:\n", encoding="utf-8")
-    # The packages' configuration scripts do not run in this root, so the test runs their commands.
+    # In this root directory the packages' configuration scripts do not run, so the test runs their
+    # commands.
     in_new_root(root, "ldconfig && "
                 "update-alternatives --quiet --install /usr/bin/cc cc /usr/bin/gcc 20")
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Uses a queue over a connection to Redis that fails once ("victim"). The later deliveries must
- * agree with the results of the calls. If a call returns -ETIMEDOUT, the program repeats the call.
+ * The program "victim" uses a queue over a connection to Redis that fails once. The later
+ * deliveries must agree with the results of the calls. If a call returns -ETIMEDOUT, the program
+ * repeats the call.
  *
  * usage: relay_victim QUEUE
  *        relay_victim --serve QUEUE: serve the queue, with a horizon of HORIZON_MS, until killed
@@ -129,7 +130,7 @@ int main(int argc, char **argv)
 		config.horizon_ns = strtoull(horizon_ms, NULL, 10) * MS;
 	do
 		result = timerhub_relay_open(&relay, argv[argc - 1], &config);
-	while (result == -EHOSTUNREACH); /* the connection may be silent */
+	while (result == -EHOSTUNREACH); /* this error is right if the connection is silent */
 	expect(result == 0, "open", "", result);
 	while (strcmp(argv[1], "--serve") == 0)
 		(void)pause();

@@ -10,7 +10,7 @@ exceed every bound.
 import hashlib
 import math
 
-# The bounds of one look in the tests, as name -> value of a constant in timerhub.lua.
+# The bounds of one call of timerhub_look in the tests: name of a constant in timerhub.lua -> value.
 SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
 NEVER = math.inf
 LAST_US = 2**53 - 1

@@ -146,8 +146,8 @@ def check_cut(victim, seconds):
             for relay in scene.relays:
                 if relay is not first:
                     relay.process.kill()
-            # While Redis keeps the connections of the killed relays open, a put wakes these relays
-            # and not the first relay.
+            # While Redis keeps the connections of the killed relays open, a put wakes the killed
+            # relays and not the first relay.
             scene.wait_until(lambda: scene.listeners() == [first], "only the first one listens")
             scene.put_and_take("after", 50_000)
         finally:

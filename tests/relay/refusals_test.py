@@ -175,8 +175,8 @@ def check_exhausted_stream(redis):
         expect("exhausted" in str(error), error)
     expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel")
-    # The stream has room for two more ids. Therefore two of twenty tasks move, and the next look
-    # moves no task.
+    # The stream has room for two more ids. Therefore two of twenty tasks move, and the next call
+    # of timerhub_look moves no task.
     bring_about(redis, "none")
     redis("ZREM", QUEUE + "seats", "other")
     for number in range(20):
@@ -448,8 +448,8 @@ def check_consumers(redis, path):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
     expect(names == [b"c"], "consumers left:", names)
-    # The next look within the hour must not forget consumers, because each sweep reads the list of
-    # all consumers.
+    # The next call of timerhub_look within the hour must not forget consumers, because each sweep
+    # reads the list of all consumers.
     redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
     look(redis)
     expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")

@@ -169,7 +169,7 @@ def check_lost_shard(driver, servers, clients):
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
     client = servers[1].client()
     expect(client("HGET", KEY + "state", "shard") == b"1", "shard of the second")
-    # After FLUSHALL a look makes the queue again, with the index that the shard had before.
+    # After FLUSHALL timerhub_look makes the queue again, with the index that the shard had before.
     client("FLUSHALL")
     expect(driver("put", names[1], 0, "x") == 0, "put on what was wiped")
     expect(take_all(driver, 1) == [names[1]], "another task came")

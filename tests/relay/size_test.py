@@ -32,7 +32,7 @@ RELAYS = 16
 TAKERS = 4
 FRESH = 500  # number of tasks that become due during a backlog
 INSTANTS, INSTANT_US = 200, 50_000
-CALLS_MAX = 3.7  # calls for a task: its put, its done, and its share of the looks
+CALLS_MAX = 3.7  # calls for a task: its put, its done, and its share of the polls
 SERVERS = 4
 PIPELINE = 500
 
@@ -157,7 +157,7 @@ def check_instants(victim):
             queue.call("done", str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
-        # Only test_look_timing.c checks the number of looks, because its virtual time does not
+        # Only test_look_timing.c checks the number of polls, because its virtual time does not
         # depend on the machine's speed.
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 

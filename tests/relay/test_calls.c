@@ -157,7 +157,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 
 	begin();
 	timerhub_relay_close(relay);
-	relay = open_relay(0); /* does not serve, so no task moves before all tasks are put */
+	relay = open_relay(0); /* this relay does not serve, so no task moves before all are put */
 	begin_ns = wall_ns();
 	for (unsigned i = 0; i < COUNT_OF(puts); i++)
 		expect_eq(timerhub_relay_put(
@@ -508,7 +508,7 @@ START_TEST(open_without_descriptors_says_so)
 	int first, result;
 
 	begin();
-	timerhub_relay_close(relay); /* the relay's thread would also open descriptors */
+	timerhub_relay_close(relay); /* the open relay's thread would use descriptors too */
 	config = config_of(0);
 	config.timeout_ns = 10 * MS;
 	first = dup(0); /* number of the lowest free descriptor */
@@ -752,7 +752,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(put_results[9], -EMSGSIZE);
 	expect_eq(put_results[6] + put_results[7], -EEXIST);
 	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
-	          3); /* commands: the first put, 64 puts, 35 puts */
+	          3); /* one command with the first put, one with 64 puts, one with 35 puts */
 	expect_eq(stats().due - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
 	end();
@@ -867,7 +867,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* 1, as the stopped relay has sent no XREADGROUP */
+	expect_eq(task.attempts, 1); /* 1, as the stopped relay sent no XREADGROUP */
 	end();
 }
 END_TEST
@@ -900,7 +900,7 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	expect_eq(timerhub_relay_take(relay, &task, 0), -ESHUTDOWN);
 	timerhub_relay_close(relay);
 	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take(); /* comes at once, not at the end of a lease */
+	task = take(); /* the released task comes at once, not at the end of a lease */
 	expect(strcmp(task.id, "late") == 0);
 	end();
 }

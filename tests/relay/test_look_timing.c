@@ -4,7 +4,8 @@
  * virtual time, with up to a thousand relays and a model of Redis in memory. The model assigns
  * ranks and sends wake-up messages (bells) as sit(), promise() and ring() of timerhub.lua do.
  * functions_test.py tests these rules on timerhub.lua. Each relay has a network delay of its own.
- * Messages are late, bells and replies cross, relays are killed, and the clock of Redis is set.
+ * Messages are late, wake-up messages and replies cross, relays are killed, and the clock of Redis
+ * is set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,11 @@ struct message {
 
 struct actor {
 	struct look_timing timing;
-	double order; /* score in the queue's seats, which gives the relay's rank */
+	double order; /* score in the key `seats`, which gives the relay's rank */
 	bool seated, alive;
 	uint64_t way_ns;             /* time that a message from the relay to Redis takes */
-	uint64_t arrives_ns;         /* time at which the look arrives; NONE: no look in flight */
-	struct message answer, bell; /* messages to the relay; if at_ns is NONE: not in flight */
+	uint64_t arrives_ns;         /* time at which a poll arrives; NONE: no poll in flight */
+	struct message answer, bell; /* messages to the relay; in flight unless at_ns is NONE */
 };
 
 static struct actor actors[RELAYS_MAX];
@@ -90,8 +91,8 @@ static struct actor *at_rank(unsigned rank)
 static void send_bell(struct actor *actor, const struct look_timing_bell *bell)
 {
 	/*
-	 * If a second bell is sent before the first bell has arrived, the relay gets the earlier
-	 * due time.
+	 * If a second wake-up message is sent before the first has arrived, the relay gets the
+	 * earlier due time.
 	 */
 	if (actor->bell.at_ns == NONE || bell->due_us < actor->bell.bell.due_us)
 		actor->bell = (struct message){
@@ -212,7 +213,7 @@ static void act(struct actor *actor)
 	}
 }
 
-/* Process all messages and looks up to the time until_ns. */
+/* Process all messages and polls up to the time until_ns. */
 static void run_until(uint64_t until_ns)
 {
 	for (;;) {
@@ -269,12 +270,12 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * Relays look at the due time, and once in each horizon. A put that is due before look_by
-	 * sends a bell, but causes no additional look.
+	 * Relays poll at the due time, and once in each horizon. A put that is due before look_by
+	 * sends a wake-up message, but causes no additional poll.
 	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
 	/*
-	 * If a task is due while the reply to a look is in flight, the task is as late as the
+	 * If a task is due while the reply to a poll is in flight, the task is as late as the
 	 * reply.
 	 */
 	expect_cmp(latest_us, <=, 10100);
@@ -293,7 +294,8 @@ START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * Rank 0 looks for each task. All other relays together look at most twice in each grace.
+	 * The relay of rank 0 polls once for each task. All other relays together poll at most
+	 * twice in each grace.
 	 */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
@@ -309,8 +311,9 @@ START_TEST(idle_relays_look_about_once_a_second_however_many)
 		looks = 0;
 		run_until(now_ns + 100 * SEC);
 		/*
-		 * Rank 0 looks 0.1 times a second, and each other rank once in its failover delay.
-		 * All relays together look at most 1.5 times a second.
+		 * The relay of rank 0 polls 0.1 times a second, and each other relay once in its
+		 * failover delay.
+		 * All relays together poll at most 1.5 times a second.
 		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150);
 		expect_cmp(looks, >=, 10);
@@ -330,7 +333,7 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * A task may be late by the margin or by the time that a bell is in flight, but never by a
+	 * A task may be late by the margin or by the flight of a wake-up message, but never by a
 	 * grace.
 	 */
 	expect_cmp(latest_us, <, 15000);
@@ -359,8 +362,8 @@ START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
 	for (unsigned i = 0; i < 20; i++) {
 		run_until(now_ns + 30 * SEC);
 		/*
-		 * Kill the relays with the first ranks. The seat of a killed relay stays until a
-		 * bell to it has no receiver.
+		 * Kill the relays with the first ranks. A killed relay stays registered until a
+		 * wake-up message to it has no receiver.
 		 */
 		for (unsigned rank = 0; rank < 20; rank++)
 			at_rank(rank)->alive = false;
@@ -397,7 +400,7 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 			put(there_us() + dice_roll(&dice) % 3000000);
 			run_until(now_ns + 3 * SEC);
 		}
-		/* If a put finds only seats of killed relays, it removes eight of them. */
+		/* If a put finds only killed relays registered, it removes eight registrations. */
 		run_until(now_ns + 3600 * SEC);
 		expect_eq(task_count, 0);
 		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);
@@ -419,7 +422,8 @@ START_TEST(the_clock_of_redis_may_be_set)
 		expect_eq(task_count, 0);
 		/*
 		 * After the clock of Redis was set back, a put finds look_by far in the future. The
-		 * put's task is due before look_by, so the put lowers look_by and sends a bell.
+		 * put's task is due before look_by, so the put lowers look_by and sends a wake-up
+		 * message.
 		 */
 		latest_us = 0;
 		for (unsigned j = 0; j < 20; j++) {
@@ -444,9 +448,9 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 12 * SEC + LOOK_TIMING_MARGIN_NS);
 	/*
-	 * The bell arrives while a look is in flight. The look may have run before the put that
-	 * sent the bell. Therefore the reply to the look must not raise the time of the next look
-	 * above the bell's time.
+	 * The wake-up message arrives while a poll is in flight. The poll may have run before the
+	 * put that sent the message. Therefore the reply to the poll must not raise the time of the
+	 * next poll above the message's time.
 	 */
 	look_timing_sent(&timing, 8 * SEC);
 	look_timing_rung(&timing, &bell, 8 * SEC);
@@ -454,14 +458,14 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 7 * SEC + 500 * MS + LOOK_TIMING_MARGIN_NS);
 	/*
-	 * The bell arrived before the look was sent. The look ran after the put that sent the bell.
-	 * Therefore the reply to the look alone sets the time of the next look.
+	 * The wake-up message arrived before the poll was sent. The poll ran after the put that
+	 * sent the message. Therefore only the reply to the poll sets the time of the next poll.
 	 */
 	look_timing_rung(&timing, &bell, 8 * SEC);
 	look_timing_sent(&timing, 9 * SEC);
 	look_timing_answered(&timing, &answer);
 	expect_eq(look_timing_due_ns(&timing), 14 * SEC + LOOK_TIMING_MARGIN_NS);
-	/* If a bell gives the relay rank 1, the relay looks one grace after the due time. */
+	/* If a wake-up message gives the relay rank 1, it polls one grace after the due time. */
 	bell.rank = 1;
 	look_timing_rung(&timing, &bell, 9 * SEC);
 	expect_eq(look_timing_due_ns(&timing),

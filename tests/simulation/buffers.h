@@ -18,7 +18,7 @@ void buffer_drain(unsigned thread);
 /* In a random part of the calls, write the oldest buffered store of a random thread to memory. */
 void buffers_drain_some(void);
 
-/* Store to the current actor's buffer, and load a word as the current actor sees it. */
+/* Store to the current actor's buffer, and load a word as this actor sees it. */
 void buffer_store(volatile void *word, unsigned bytes, uint64_t value);
 uint64_t buffer_load(const volatile void *word, unsigned bytes);
 

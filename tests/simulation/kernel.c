@@ -42,9 +42,9 @@
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
-/* view of the lock that the kernel holds while it changes mappings */
+/* vector clock of the lock that the kernel holds while it changes mappings */
 static struct memory_view mappings_view;
-/* for each actor: the view of the actor that woke it last from a futex */
+/* for each actor: vector clock of the actor that woke it last from a futex */
 static struct memory_view woken_views[ACTORS_MAX];
 
 /*

@@ -13,12 +13,12 @@
 #include "memory_models.h"
 #include "scheduler.h"
 
-/* A simulated eventfd: the owner's, or that of a queue. */
+/* A simulated eventfd, of the owner or of a queue. */
 struct bell {
 	bool open;
 	uint64_t count;
 	uint64_t edges; /* number of writes, for edge-triggered pollers */
-	/* view that the eventfd's lock carries from a thread to the next */
+	/* vector clock that the eventfd's lock carries from a thread to the next */
 	struct memory_view view;
 };
 

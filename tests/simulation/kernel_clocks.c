@@ -2,7 +2,7 @@
 /*
  * The simulated kernel's clocks and its only timerfd. CLOCK_MONOTONIC is virtual time. The hub's
  * clock is virtual time plus kernel.ahead_ns, which kernel_set_clock() changes. If the wall clock
- * is set, a timerfd that asked for this is signalled.
+ * is set, a timerfd with TFD_TIMER_CANCEL_ON_SET is signalled.
  */
 #include <sys/timerfd.h>
 

@@ -38,7 +38,7 @@ enum kind {
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
-	unsigned other;  /* of a PAIR: index of the event that is the other half */
+	unsigned other;  /* if PAIR: index of the event that is the other half */
 	unsigned thread; /* number of the event's thread; 0: the event is an initial value */
 	int order;
 };
@@ -186,7 +186,7 @@ static struct execution {
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
 	/* writes to each place in modification order, the initial value first */
 	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES];
-	struct relation sb, rf, co, fr; /* co: modification order */
+	struct relation sb, rf, co, fr; /* relations between events; co: modification order */
 } run;
 
 static bool event_is_sc(unsigned i)

@@ -26,8 +26,8 @@
 #define FORK_ONE_IN 16384
 /*
  * Largest number of queues that one run closes. The hub frees a closed queue after 64 later closes
- * or refused opens. A run closes fewer queues than that, because a late call may use a closed queue
- * at any time.
+ * or refused opens. A run closes fewer than 64 queues, because a late call may use a closed
+ * queue at any time.
  */
 #define CLOSES_MAX 24
 /* data of each timer that was armed on a closing queue, and that the oracle does not know */
@@ -41,8 +41,9 @@
 /* ---- choices ---- */
 
 /*
- * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`, or a nanosecond
- * before or after it. The powers from 2^16 on are the widths of the wheel's buckets.
+ * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`, or a time one
+ * nanosecond before or after such a multiple. The powers from 2^16 on are the widths of the wheel's
+ * buckets.
  */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 {
@@ -183,7 +184,7 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 	return spec;
 }
 
-/* Returns the deadline that the spec has if the library reads the clock now. */
+/* Returns the timer's deadline by the spec, if the library reads the clock now. */
 static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 {
 	if ((spec->flags & TIMERHUB_ABSOLUTE) != 0 || spec->expires_ns == NEVER)
@@ -342,7 +343,7 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
-	/* let time pass, so that the owner puts a handle back into the outbox */
+	/* let time pass, in which the owner puts a handle back into the outbox */
 	if (world.plan->focus == FOCUS_STOP)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }

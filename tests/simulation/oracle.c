@@ -127,7 +127,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* A consumer may still hold a period of the removed write. */
+		/* A consumer may still hold a period of the removed write (deadline). */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
@@ -336,9 +336,9 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * A re-arm that began at `begin` has returned. Close the writes that ended before `begin`, since
- * their deadlines must no longer be delivered. If `withdrawn` is false, a consumer in progress may
- * still hold the deadline of a closed write.
+ * A re-arm that began at `begin` has returned. Close the timer's writes that ended before `begin`,
+ * since their deadlines must no longer be delivered. If `withdrawn` is false, a consumer in
+ * progress may still hold the deadline of a closed write.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -418,7 +418,7 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/* Remove the closed writes, when no consumer can hold their expiries. */
+/* Remove the timer's closed writes. Called when no consumer can hold their expiries. */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -784,7 +784,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	bool rules = write && write->closed == STAMP_NONE;
 	/*
 	 * If the calls of two consumers overlap, the period may also belong to an earlier write,
-	 * while the other consumer holds the period before it.
+	 * while the other consumer holds the period before the delivered period.
 	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));

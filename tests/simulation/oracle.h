@@ -34,7 +34,7 @@ enum life_state {
 	LIFE_REFUSED
 };
 
-/* A deadline that one call, an arm or a re-arm, gave to a timer. */
+/* A write: the deadline that one call, an arm or a re-arm, gave to a timer. */
 struct write {
 	/*
 	 * The deadline is in the range from first_ns to last_ns. The oracle does not know exactly
@@ -89,7 +89,7 @@ struct life {
 	 * cases the timer's event may come at its older position in the queue.
 	 */
 	bool loose;
-	/* stamp at which the timer may have been due by a clock later set back; or 0 */
+	/* stamp at which the timer may have been due, before the clock was set back; or 0 */
 	uint64_t was_due;
 	bool silent;                 /* true if no callback of the timer may run any more */
 	uint64_t settled_ns;         /* time when the last call on the timer returned */
@@ -240,8 +240,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
  */
 void oracle_shut_down(const struct taking *taking);
 /*
- * Informs the oracle that a call that takes events returns. If `empty`, the call found no more
- * events in the queue.
+ * Informs the oracle that a call that takes events returns. If `empty` is true, the call found
+ * no more events in the queue.
  */
 void oracle_take_end(struct taking *taking, bool empty);
 /* Returns whether the actor that expires timers (the mover) sleeps because no work is left. */

@@ -28,8 +28,8 @@
 #define PC_TEXT_BYTES 128
 
 /*
- * Bits of the place of an access. The place is the address after the instruction that made the
- * access, minus __executable_start.
+ * Number of bits in the place of an access. The place is the address after the instruction that
+ * made the access, minus __executable_start.
  */
 #define PC_BITS 28
 

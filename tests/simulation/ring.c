@@ -26,7 +26,7 @@ static struct {
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
 	int polled_fds[POLLS]; /* descriptor that the ring polls for each user data; -1: none */
-	/* view that the ring's lock carries from a thread to the next */
+	/* vector clock that the ring's lock carries from a thread to the next */
 	struct memory_view view;
 } ring;
 

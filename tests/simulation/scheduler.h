@@ -47,7 +47,7 @@ struct scheduler {
 	unsigned count;
 	struct actor *current;
 	unsigned self;     /* number of the current actor */
-	uint32_t runnable; /* a bit for each actor that is not blocked, stalled or over */
+	uint32_t runnable; /* a bit for each actor that is not blocked, stalled or ended */
 	/* a bit for each actor that runs only if no actor without a bit can run */
 	uint32_t unlucky;
 	uint64_t now_ns;   /* virtual time */

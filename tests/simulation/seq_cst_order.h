@@ -44,8 +44,8 @@ void sc_access(const void *word);
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 
 /*
- * Record a seq_cst access of the word. If `store`, the access made store `number`, else it loaded
- * store `number`.
+ * Record a seq_cst access of the word. If `store` is true, the access made store `number`, else it
+ * loaded store `number`.
  */
 void sc_made(struct sc_word *word, uint32_t number, bool store);
 

@@ -232,8 +232,8 @@ static void world_spawn(struct dice *dice)
 
 /*
  * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as
- * such a consumer, since the callback may wait in timerhub_cancel_sync() for a stalled dispatcher,
- * and the worker signals the descriptor when it leaves. A worker that sleeps until a callback cell
+ * a consumer. The callback may wait in timerhub_cancel_sync() for a stalled dispatcher, and the
+ * worker signals the descriptor only when it leaves. A worker that sleeps until a callback cell
  * is free counts as a consumer too.
  */
 static bool world_taking(unsigned index)

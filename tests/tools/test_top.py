@@ -126,8 +126,8 @@ class Json(unittest.TestCase):
             self.check(watched, live=300, inbox=0, outbox=[180, 0])
             watched.ok(f"advance 0 {HOUR}")
             self.check(watched, live=300, inbox=0, outbox=[250, 50])
-            # The first queue has 180 events from the first advance and 70 events from the second
-            # advance.
+            # The first queue has 180 events from the first timerhub_advance() and 70 events from
+            # the second.
             self.assertEqual(watched.do("drain 0 0 1000"), "250")
             self.assertEqual(watched.do("drain 0 1 1000"), "50")
             self.check(watched, live=0, inbox=0, outbox=[0, 0])
