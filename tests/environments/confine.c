@@ -162,8 +162,8 @@ static bool has_capability(unsigned capability)
 }
 
 /*
- * Drop a capability from all sets. The bounding set is one of the sets, because exec gives the
- * superuser every capability of the bounding set.
+ * Drop a capability from all sets. The bounding set is included, because exec gives the superuser
+ * every capability of the bounding set.
  */
 static void drop_capability(unsigned capability)
 {

@@ -1948,10 +1948,10 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread must not be cancelled inside take. One taker sleeps on the timer for all takers, and
- * wakes the next taker when it returns. If this taker were cancelled in its sleep, it would wake no
- * taker. If a thread with a pending cancellation is in take, take returns first, and then the
- * thread ends.
+ * A thread must not be cancelled inside timerhub_journal_take(). One taker sleeps on the timer for
+ * all takers, and wakes the next taker when it returns. If this taker were cancelled in its sleep,
+ * it would wake no taker. If a thread with a pending cancellation is in take, take returns first,
+ * and then the thread ends.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

@@ -565,7 +565,7 @@ END_TEST
 
 /*
  * If another process writes the journal during the check, its unfinished write looks like damage.
- * The second reading of the check finds no damage.
+ * The second reading of timerhub_journal_check() finds no damage.
  */
 START_TEST(journal_in_use_is_looked_at_again)
 {

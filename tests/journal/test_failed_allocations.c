@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests failed allocations. One sequence of calls, from open to close on a simulated disk, runs
- * again and again. In each run another allocation of the library fails. A call without memory must
- * return an error and change nothing. A call that is repeated after a failed allocation must
+ * again and again. In each run a different allocation of the library fails. A call without memory
+ * must return an error and change nothing. A call that is repeated after a failed allocation must
  * succeed. At the end the journal must have the tasks of a run without failures, and all memory
  * must be freed. The linker redirects the journal's allocations to this file.
  */

@@ -79,8 +79,8 @@ static void check_crash(struct scene *scene, struct dice *dice)
 }
 
 /*
- * Make runs, and in each run let another call of the disk fail once with `error`. If the failure
- * lost no data, the journal must work on as before.
+ * Make runs, and in each run let a different call of the disk fail once with `error`. If the
+ * failure lost no data, the journal must work on as before.
  */
 static void fail_everywhere(uint64_t seed, int error)
 {

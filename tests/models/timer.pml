@@ -28,10 +28,10 @@
  * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
  * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery
- * of a periodic timer needs this counter. Its consumer may load the state of one pair and the
- * deadline of a later pair, and may read the clock before the later pair is due. If the owner has
- * looked at the slot between the two pairs, the counters differ and the consumer's change fails. If
- * the owner has not looked, a push is still claimed, so the owner will look.
+ * of a periodic timer needs this counter. The timer's consumer may load the state of one pair and
+ * the deadline of a later pair, and may read the clock before the later pair is due. If the owner
+ * has looked at the slot between the two pairs, the counters differ and the consumer's change
+ * fails. If the owner has not looked, a push is still claimed, so the owner will look.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()

@@ -276,8 +276,8 @@ def follow_master(url, master, replica, sentinel):
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
-    # The config asks for one replica. After the failover the master has no replica, so changes are
-    # in doubt.
+    # The relay's config asks for one replica. After the failover the master has no replica, so
+    # changes are in doubt.
     expect(driver.open(1, 5000, 1) == 0, "open by Sentinels")
     expect(driver("put", "before", 3600_000, "x") == 0, "put")
     master.kill()

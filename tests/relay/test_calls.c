@@ -223,7 +223,7 @@ START_TEST(cancel_is_final_until_a_taker_has_the_task)
 	put("due", 0);
 	while (stats().ready == 0)
 		;
-	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* the task was in the stream */
+	expect_eq(timerhub_relay_cancel(relay, "due"), 0); /* this task was in the stream */
 	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
 	put("taken", 0);
 	task = take();
@@ -421,7 +421,10 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_eq(report.relays, 1);
 	expect(!report.fault);
 	expect_cmp(report.overdue_ns, <, 5 * SEC);
-	/* If a relay has set look_by but moves no due task, check must report an overdue task. */
+	/*
+	 * If a relay has set look_by but moves no due task, timerhub_relay_check() must report an
+	 * overdue task.
+	 */
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
 	report = report_with(NULL, NULL);
 	expect(report.fault && strstr(report.fault, "overdue"));

@@ -55,7 +55,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
-		/* the owner must see all calls that returned before its reading */
+		/* the owner must see all calls that returned before it read the clock */
 		memory_call();
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;

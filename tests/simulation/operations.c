@@ -125,8 +125,8 @@ static struct life *random_life(struct dice *dice)
 	if (oracle.lives_count == 0)
 		return NULL;
 	/*
-	 * With FOCUS_STOP, choose mostly the newest timer. The run then re-arms one timer again and
-	 * again, while the expiries of other timers stay in the outbox.
+	 * With FOCUS_STOP, choose mostly the newest timer. With FOCUS_STOP a run re-arms one timer
+	 * again and again, while the expiries of other timers stay in the outbox.
 	 */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
 		return &oracle.lives[oracle.lives_count - 1];

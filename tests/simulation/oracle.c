@@ -472,9 +472,9 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 		     life_number(life));
 	life->ahead_count = 0;
 	/*
-	 * A consumer may have found the timer's expiry too early, because the clock was set back. A
-	 * consumer that is about to inform the owner of the early expiry does not know about the
-	 * re-arm.
+	 * A consumer may have found that the timer expired too early, because the clock was set
+	 * back. A consumer that is about to inform the owner of the early expiry does not know
+	 * about the re-arm.
 	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
@@ -733,8 +733,8 @@ static void life_catch_up(struct life *life, struct write *write)
 }
 
 /*
- * Returns whether a second write may also explain the deadline `expires_ns`. If so, the oracle does
- * not know which of the two writes was delivered.
+ * Returns whether a second write may also explain the deadline `expires_ns`. If a second write
+ * may explain it, the oracle does not know which of the two writes was delivered.
  */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)

@@ -102,7 +102,7 @@ struct life {
 	struct ahead ahead[AHEAD_MAX];
 	unsigned ahead_count;
 	bool ahead_lost;         /* true if the next deadline to be delivered is not known */
-	uint64_t taken;          /* of a periodic or kept timer: stamp of the last delivery */
+	uint64_t taken;          /* periodic or kept timer: stamp of the last delivery */
 	struct plain data;       /* the timer's data points at this member */
 	struct memory_view view; /* view of the lock that guards the handle in a program */
 	/* the actor that armed the timer; it has the handle before the arm returns */

@@ -35,10 +35,11 @@ static inline int weaken_order(int order)
 }
 
 /*
- * Returns n. One of n loads that may return an old store does so. A weakened order is noticed only
- * if a later load returns an old store. In half of the runs with a weakened access, n is therefore
- * 2 for two kinds of loads. The first kind are loads of a word that the weakened access stored. The
- * second kind are the next loads of a thread that made the weakened access or loaded its store.
+ * Returns the number n, where one of n loads that may return an old store does so. A weakened order
+ * is noticed only if a later load returns an old store. In half of the runs with a weakened access,
+ * n is therefore 2 for two kinds of loads. The first kind are loads of a word that the weakened
+ * access stored. The second kind are the next loads of a thread that made the weakened access or
+ * loaded its store.
  */
 uint32_t weaken_stale_one_in(bool weak);
 /* Returns whether the access in progress is the weakened access. */

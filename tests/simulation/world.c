@@ -14,8 +14,8 @@
 #include "report.h"
 
 /*
- * Equal to EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins at most this long, or at
- * most spin_ns if that is more.
+ * Equal to EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins for at most this time, or
+ * for at most spin_ns if spin_ns is longer.
  */
 #define EARLY_WAKE_NS 16000
 /*

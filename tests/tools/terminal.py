@@ -53,7 +53,7 @@ def check_progress(expect, command, named, held, *filters, **environment):
     if not strace_works():
         print("strace cannot trace here, so no progress is tested")
         return
-    # LeakSanitizer traces a process when the process ends, and would fail here, because strace
+    # LeakSanitizer traces a process when the process ends, and would fail under strace, which
     # already traces the process.
     environment["LSAN_OPTIONS"] = "detect_leaks=0"
     slowly = ("strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={held.partition(':')[0]}",
