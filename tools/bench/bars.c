@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints timerhub's own targets ("bars") on two cores. Each bar compares a value of a subject with
- * a limit, or with the value of another subject in the same run. Most bars use CPU time, which
- * depends least on other processes of the machine.
+ * Prints timerhub's own targets ("bars") on two cores. Each bar compares a value of a subject (a
+ * measured service) with a limit, or with the value of another subject in the same run. Most bars
+ * use CPU time, which depends least on other processes of the machine.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +24,8 @@ struct bar {
 	double limit;
 	const char
 		*other;   /* subject of the other value; NULL: the value is compared with `limit` */
-	unsigned threads; /* number of threads for the value; 0: one */
-	unsigned other_threads; /* number of threads for the other value; 0: one */
+	unsigned threads; /* number of threads for the value; 0: one thread */
+	unsigned other_threads; /* number of threads for the other value; 0: one thread */
 };
 
 #define CPU "cpu_ns_per_op"

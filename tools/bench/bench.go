@@ -2,7 +2,7 @@
 
 // Runs the workloads of timerhub-bench on the timers of Go's runtime: time.AfterFunc, Timer.Reset
 // and Timer.Stop, which any goroutine may call. Prints lines of "name value" for subject_go.c. The
-// files workload_*.c describe the workloads, which have the same names and numbers here. The
+// files workload_*.c describe the workloads, and bench.go has the same names and numbers. The
 // workloads of one event loop, and a server with one thread, have one goroutine and GOMAXPROCS(1).
 package main
 

@@ -16,7 +16,7 @@ struct run {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	uint64_t duration_ns; /* duration of the measurement, for workloads that have one */
+	uint64_t duration_ns; /* duration of the measurement in most workloads */
 	uint64_t seed;
 };
 
@@ -64,7 +64,7 @@ void meter_stop(const struct meter *meter, struct result *result, uint64_t ops);
 struct workload {
 	const char *name;
 	const char *what; /* description of one operation */
-	unsigned needs;   /* CAN_… flags that a subject of the workload needs */
+	unsigned needs;   /* CAN_… flags that a service needs for the workload */
 	uint32_t timers[WORKLOAD_SIZES_MAX];  /* default numbers of timers; ends with 0 */
 	uint32_t threads[WORKLOAD_SIZES_MAX]; /* default numbers of threads; ends with 0 */
 	unsigned rounds_max;                  /* largest useful number of rounds; 0: no limit */

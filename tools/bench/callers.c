@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs the callers of a workload. See callers.h. Each caller works on a copy of its state. Without
- * a copy, the writes of other callers to the same cache line would delay the caller.
+ * a copy, callers whose states share a cache line would delay each other.
  */
 #include "callers.h"
 

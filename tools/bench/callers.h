@@ -5,8 +5,8 @@
  * calls.
  *
  * If a service belongs to one thread and `apart` is set, each caller has its own service. A subject
- * has its state in static variables. Therefore each caller with its own service runs in a process
- * of its own.
+ * (a measured service) has its state in static variables. Therefore each caller with its own
+ * service runs in a process of its own.
  */
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H
@@ -18,10 +18,10 @@
 struct caller {
 	_Alignas(64) const struct subject *subject;
 	uint32_t first;    /* number of the caller's first timer */
-	uint32_t stride;   /* distance between the numbers of two timers of the caller */
+	uint32_t stride;   /* difference of the numbers of the caller's next two timers */
 	uint32_t count;    /* number of the caller's timers */
 	uint32_t requests; /* number of the first timer of the caller's requests */
-	uint32_t oldest;   /* the caller's request that ends next */
+	uint32_t oldest;   /* the oldest request of the caller, the next to end */
 	struct randoms randoms;
 	struct histogram *arms; /* durations of the caller's arms, or NULL */
 	uint64_t ops;
@@ -33,9 +33,9 @@ struct calls {
 		struct caller *caller); /* makes the calls of one turn; returns their number */
 	uint64_t from_ns,
 		to_ns; /* bounds of the first delays; 0: timers are not armed before the turns */
-	uint64_t request_ns; /* first delay of the requests; 0: not armed before the turns */
+	uint64_t request_ns; /* first delay of requests; 0: no request is armed before the turns */
 	uint32_t requests;   /* number of requests of each caller */
-	bool dealt;          /* one thread arms all timers, and callers get them by turns */
+	bool dealt;          /* one thread arms all timers, and deals them to the callers */
 	bool apart; /* each caller has its own service, if a service belongs to one thread */
 	bool until_applied;    /* the wall time lasts until the service has applied all calls */
 	bool caller_ns;        /* add the CPU time of the callers to the result */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a folder for each measurement. See disk_folder.h. The folder is named after the measuring
- * process. Therefore the parent process can remove the folder, even if the measuring process is
- * killed.
+ * Makes a folder for each measurement. See disk_folder.h. The folder's name has the id of the
+ * measuring process. Therefore the parent process can remove the folder, even if the measuring
+ * process is killed.
  */
 #include "disk_folder.h"
 

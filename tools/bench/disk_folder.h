@@ -22,8 +22,8 @@ void folder_remove(pid_t process);
 void folder_drop_caches(void);
 
 /*
- * Returns whether the folder is in memory. In memory a sync costs nothing. If the folder is in
- * memory, the function warns once on standard error.
+ * Returns whether the folder is in memory. A sync of a folder in memory costs nothing. If the
+ * folder is in memory, the function warns once on standard error.
  */
 bool folder_is_memory(void);
 

@@ -3,7 +3,7 @@
  * The memory of timers that users embed in their objects. Without setup.records the timers follow
  * each other in memory. With setup.records each timer is in a record of 256 bytes, which represents
  * a connection. A workload also accesses another cache line of the record. With setup.records a
- * subject that embeds no timers has records too.
+ * subject (a measured service) that embeds no timers has records too.
  */
 #ifndef BENCH_EMBEDDING_OBJECTS_H
 #define BENCH_EMBEDDING_OBJECTS_H

@@ -39,7 +39,8 @@ static inline void histogram_add(struct histogram *histogram, uint64_t ns)
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
 /*
- * Returns the smallest value v such that at least this share of the counted values are at most v.
+ * Returns the smallest value v such that at least the part `share` (0 to 1) of the counted values
+ * are at most v.
  */
 double histogram_quantile_ns(const struct histogram *histogram, double share);
 

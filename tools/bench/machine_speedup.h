@@ -5,7 +5,7 @@
 
 struct machine {
 	unsigned cpus, cores; /* numbers of CPUs and cores on which the team runs */
-	double speed;         /* speed of the team / speed of one thread, without memory accesses */
+	double speed; /* team speed divided by the speed of one thread, without memory accesses */
 };
 
 /* Measure the machine in its present state, with a team of `members` threads. */

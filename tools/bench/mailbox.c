@@ -28,8 +28,8 @@ struct request_list {
 static const struct subject *inner;
 static struct subject wrapped;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct request_list filling, emptying; /* `filling` is protected by the mutex */
-static struct subject_counts counts;          /* protected by the mutex */
+static struct request_list filling, emptying; /* the mutex protects `filling` */
+static struct subject_counts counts;          /* the mutex protects `counts` */
 
 static void mailbox_put(struct request request)
 {

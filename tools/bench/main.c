@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-bench measures timerhub and other timer services. Options choose workloads, subjects and
- * sizes. A group is one workload at one size. The rounds of a group interleave the subjects and the
- * numbers of threads. The results of a group are printed at the end of its rounds. The bars, which
- * are timerhub's targets, are printed at the end of the run.
+ * timerhub-bench measures timerhub and other timer services. Options choose workloads, subjects
+ * (measured services) and sizes. A group is one workload at one size. The rounds of a group
+ * interleave the subjects and the numbers of threads. The results of a group are printed at the end
+ * of its rounds. The bars, which are timerhub's targets, are printed at the end of the run.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -36,13 +36,13 @@ struct names {
 };
 
 struct numbers {
-	uint32_t values[LIST_MAX + 1]; /* ends with 0 */
+	uint32_t values[LIST_MAX + 1]; /* the list ends with 0 */
 	unsigned count;
 };
 
 struct options {
-	struct names workloads, subjects; /* empty: all workloads, all subjects */
-	struct numbers timers, threads;   /* empty: the default numbers of each workload */
+	struct names workloads, subjects; /* an empty list means all workloads or all subjects */
+	struct numbers timers, threads;   /* an empty list means the workload's default numbers */
 	uint32_t rounds, duration_ms;
 	FILE *json; /* output of --json, or NULL */
 	bool no_journal;
@@ -71,7 +71,7 @@ static struct names names_from(char *text)
 static uint32_t number_from(const char *text, uint32_t max)
 {
 	char *end;
-	double value = strtod(text, &end); /* accepts numbers such as 1e6 */
+	double value = strtod(text, &end); /* strtod() accepts numbers such as 1e6 */
 
 	if (*end != '\0' || value < 1 || value > max)
 		usage_error("the number is not in range", text);
@@ -294,7 +294,7 @@ static void measure_group(const struct options *options, struct table *table, un
 	for (unsigned i = from; options->json && i < to; i++)
 		report_json(&table->cells[i], options->json);
 	if (options->json)
-		(void)fflush(options->json); /* keeps the results if the run is interrupted */
+		(void)fflush(options->json); /* an interrupted run keeps the results */
 }
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Forks a process for each measurement. See measure.h. The process uses CPU time and memory for
- * only one subject, and measurements do not affect each other. A subject that hangs or crashes does
- * not end the run.
+ * only one subject (a measured service), and measurements do not affect each other. A subject that
+ * hangs or crashes does not end the run.
  */
 #include "measure.h"
 

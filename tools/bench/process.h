@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures of the kernel about this process. */
+/* Reads figures of the kernel about this process. */
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
 

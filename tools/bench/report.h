@@ -7,7 +7,10 @@
 
 #include "table.h"
 
-/* Print the cells [from, to) as a table. The cells have one workload and one number of timers. */
+/*
+ * Print the cells [from, to) as a table. All these cells have the same workload and the same number
+ * of timers.
+ */
 void report_group(const struct table *table, unsigned from, unsigned to);
 
 /*

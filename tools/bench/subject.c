@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lists the subjects, and implements their common functions. See subject.h. A subject whose library
- * was not found has no definition, so its declaration is weak.
+ * Lists the subjects (the measured services), and implements their common functions. See subject.h.
+ * A subject whose library was not found has no definition, so its declaration is weak.
  */
 #include "subject.h"
 

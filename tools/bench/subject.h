@@ -9,8 +9,8 @@
  * Delays count from the time that tick() last cached, as in an event loop that reads the clock once
  * a turn. If each call of the service reads the clock, tick() caches no time.
  *
- * A subject without CAN_ANY_THREAD belongs to the thread that calls run(). With setup.cross, other
- * threads call the subject through mailbox.h. When the subject's loop is woken, it calls
+ * A subject without CAN_ANY_THREAD belongs to the thread that calls run(). If setup.cross is set,
+ * other threads call the subject through mailbox.h. When the subject's loop is woken, it calls
  * mailbox_apply().
  */
 #ifndef BENCH_SUBJECT_H
@@ -29,7 +29,7 @@ extern "C" {
 #define CAN_CROSS (1u << 3)           /* several threads call the subject, or its mailbox */
 #define CAN_ANY_THREAD (1u << 4)      /* any thread may call the subject directly */
 #define CAN_PUSH_TAKE (1u << 5)       /* the subject is measured as a delay queue */
-#define CAN_BE_LATE (1u << 6)         /* the subject is in the lateness table */
+#define CAN_BE_LATE (1u << 6)         /* the subject is measured in the workload "lateness" */
 #define CAN_COUNT_WAKES (1u << 7)     /* the subject has counts() */
 #define CAN_OPEN_LARGE (1u << 8)      /* the subject reserves its memory at open */
 #define CAN_SERVE_ITSELF (1u << 9)    /* the subject calls back on its own thread */
@@ -37,8 +37,8 @@ extern "C" {
 #define CAN_WAIT (1u << 11)           /* the subject has wait(), so wakes of its loop are counted */
 #define CAN_PUT_DURABLY (1u << 12)    /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)        /* the subject can open a journal of many tasks */
-#define CAN_BATCH (1u << 14)          /* the subject is measured with batches of calls */
-#define CAN_SERVE (1u << 15)          /* the subject is measured as the timers of a server */
+#define CAN_BATCH (1u << 14)          /* the subject is measured in the workloads "batch-…" */
+#define CAN_SERVE (1u << 15)          /* the subject is measured in the workload "server" */
 #define LOOP_EACH (1u << 16)          /* each thread of a server has its own loop */
 #define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when its change is stable */
 
@@ -80,7 +80,7 @@ struct subject {
 	uint32_t timers_max;   /* largest number of timers that the service can hold; 0: no limit */
 	uint32_t handle_bytes; /* bytes that the caller stores for each timer as a handle */
 	bool batches;          /* the subject is measured only with batches of calls */
-	bool alone;            /* the subject needs one thread for the work of many threads */
+	bool alone;            /* one thread makes the calls, in place of the run's threads */
 	bool (*there)(void);   /* returns whether the service is available; NULL: always */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* NULL: the process ends without a close */
@@ -94,11 +94,14 @@ struct subject {
 	int (*finish)(void);            /* take a due durable task, and acknowledge the task */
 	int (*flush)(void);             /* wait until all armed tasks are durable; or NULL */
 	void (*cancel)(uint32_t timer); /* cancel the timer, which may have expired */
-	/* Calls for at most BATCH_MAX timers. NULL if the service has no calls for many timers. */
+	/*
+	 * The next three members are calls for at most BATCH_MAX timers. The three members are NULL
+	 * if the service has no calls for many timers.
+	 */
 	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
 	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
-	void (*run)(bool (*done)(void)); /* deliver expiries until they make done() true */
+	void (*run)(bool (*done)(void)); /* deliver expiries until done() returns true */
 	void (*wake)(void);              /* make the loop call mailbox_apply(); any thread */
 	void (*within)(void (*body)(void *), void *context); /* call body in the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* NULL without CAN_COUNT_WAKES */

@@ -58,7 +58,7 @@ void asio_cancel(uint32_t timer)
 }
 
 /*
- * Run a turn of the loop if the caller owns it, because the loop must complete cancelled waits too.
+ * If the caller owns the loop, run a turn of the loop, which must complete cancelled waits too.
  */
 void asio_tick()
 {

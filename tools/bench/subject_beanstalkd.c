@@ -85,8 +85,8 @@ static void beanstalkd_open(const struct subject_setup *setup)
 }
 
 /*
- * Send a request and read the server's answer. The answer must begin with `expected`. An answer
- * with data is `more` bytes longer than its first line.
+ * Send a request and read the server's answer. The answer must begin with `expected`. If the answer
+ * has data, `more` is the number of bytes after the first line.
  */
 static int ask(const char *request, size_t bytes, const char *expected, size_t more,
                char answer[ANSWER_BYTES])

@@ -2,9 +2,9 @@
 /*
  * Measures the cost of the disk, which every durable program has. One thread repeatedly writes at
  * least as many bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log
- * does. "sync-batch" writes the bytes of 32 tasks, half as many as 64 threads put at once.
- * "sync-overwrite" writes to a file whose blocks exist and were written before. A task that is put
- * and finished needs two writes with a sync.
+ * does. "sync-batch" writes the bytes of 32 tasks, half the number of tasks that 64 threads put at
+ * once. "sync-overwrite" writes to a file whose blocks exist and were written before. A task that
+ * is put and finished needs two writes with a sync.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 static int file;
 static off_t offset;
-static off_t end; /* offset at which the writes begin again at 0; 0: never */
+static off_t end; /* at this offset the writes start again at offset 0; 0: never */
 static size_t bytes = RECORD_BYTES;
 static char zeros[CHUNK_BYTES];
 

@@ -23,14 +23,14 @@
 
 #define HEAP_BATCH 64
 
-static struct heap4 heap; /* protected by the mutex */
+static struct heap4 heap; /* `heap` is protected by the mutex */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t earlier;                             /* the owner sleeps here */
-static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits here */
+static pthread_cond_t earlier;                             /* the owner sleeps on this condition */
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits on this condition */
 static bool (*awaited)(void);                              /* returns whether heap_run() may end */
-/* end of the owner's sleep, or 0 while the owner is awake; protected by the mutex */
+/* end of the owner's sleep, or 0 while the owner is awake; the mutex protects this variable */
 static uint64_t asleep_until_ns;
-static struct subject_counts counts; /* protected by the mutex */
+static struct subject_counts counts; /* `counts` is protected by the mutex */
 static bool has_owner;
 
 static void heap_sleep(uint64_t until_ns)

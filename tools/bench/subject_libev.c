@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures libev, used as ev(3) recommends, with one embedded ev_timer for each timer. Activity
- * timeouts use the manual's way 2, `repeat` and ev_timer_again. ev_timer_again counts from the
- * loop's cached time. The subject calls ev_now_update where a loop would have turned. Other threads
- * call the loop through a locked list and ev_async_send.
+ * Measures libev, used as ev(3) recommends, with one embedded ev_timer for each timer. Idle
+ * timeouts use the field `repeat` and the call ev_timer_again, as in way 2 of libev's manual.
+ * ev_timer_again counts from the loop's cached time. This file calls ev_now_update where a loop
+ * would have begun a turn. Other threads call the loop through a locked list and ev_async_send.
  */
 #include <ev.h>
 
@@ -17,7 +17,7 @@ static ev_async async;
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
-	ev_timer_stop(owner, timer); /* because ev_timer_again has made the timer periodic */
+	ev_timer_stop(owner, timer); /* ev_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 

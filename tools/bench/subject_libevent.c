@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures libevent 2.1, with one struct event for each timer, assigned in place. evtimer_add
- * re-arms.
+ * re-arms a timer.
  *
  * The single-threaded workloads run inside a callback of the loop, because libevent caches the time
- * only there. The workloads call event_base_update_cache_time, as libevent's header advises for
- * long callbacks. Other threads call libevent directly, because evthread_use_pthreads gives the
+ * only in callbacks. The workloads call event_base_update_cache_time, as libevent's header advises
+ * for long callbacks. Other threads call libevent directly, because evthread_use_pthreads gives the
  * base a lock and a wake-up. Timers are precise (EVENT_BASE_FLAG_PRECISE_TIMER). If many timers
  * have one timeout, it is a common timeout (event_base_init_common_timeout). libevent keeps common
  * timeouts in queues instead of its heap.
@@ -20,7 +20,7 @@
 static struct event_base *base;
 static struct common {
 	uint64_t delay_ns;
-	struct timeval handed; /* the value that libevent's manual tells to pass for delay_ns */
+	struct timeval handed; /* the timeout to pass to libevent in place of delay_ns */
 } commons[] = { { .delay_ns = 30 * NS_PER_SECOND }, { .delay_ns = 60 * NS_PER_SECOND } };
 
 static void libevent_expired(evutil_socket_t fd, short what, void *argument)
@@ -69,7 +69,7 @@ static void libevent_open(const struct subject_setup *setup)
 static void libevent_tick(void)
 {
 	(void)event_base_update_cache_time(
-		base); /* fails outside the loop, and then caches nothing */
+		base); /* outside the loop the call fails and caches nothing */
 }
 
 static int libevent_arm(uint32_t timer, uint64_t delay_ns)

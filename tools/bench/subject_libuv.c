@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures libuv, with one embedded uv_timer_t for each timer. uv_timer_again re-arms a timer by
- * its `repeat`, counted from the loop's cached time. The subject calls uv_update_time where a loop
- * would have turned. Delays are rounded up to milliseconds. Other threads call the loop through a
- * locked list and uv_async_send, the only thread-safe call of libuv.
+ * its `repeat`, counted from the loop's cached time. This file calls uv_update_time where a loop
+ * would have begun a turn. Delays are rounded up to milliseconds. Other threads call the loop
+ * through a locked list and uv_async_send, the only thread-safe call of libuv.
  */
 #include <uv.h>
 
@@ -17,7 +17,7 @@ static bool has_async;
 
 static void libuv_expired(uv_timer_t *timer)
 {
-	(void)uv_timer_stop(timer); /* because uv_timer_again has made the timer periodic */
+	(void)uv_timer_stop(timer); /* uv_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection,
- * and a tick is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers of
+ * and tick() is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers of
  * the hub. "timerhub-loop-alone" has no hub. The loops with and without a hub block on the loop's
  * descriptor.
  */

@@ -24,7 +24,7 @@ static void timerfd_open(const struct subject_setup *setup)
 	struct rlimit limit = { setup->timers + SPARE_FDS, setup->timers + SPARE_FDS };
 
 	(void)setrlimit(RLIMIT_NOFILE,
-	                &limit); /* if the limit stays too low, timerfd_create() fails */
+	                &limit); /* timerfd_create() fails if the limit stays too low */
 	epoll_fd = subject_epoll(-1);
 	fds = subject_allocate((uint64_t)setup->timers + 1, sizeof(*fds));
 	for (uint32_t i = 0; i <= setup->timers; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures timerhub, used as its header recommends. Any thread calls timerhub. Deadlines are
+ * Measures timerhub, used as its header recommends. Any thread may call timerhub. Deadlines are
  * computed from the time that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits
- * in timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as the
- * subject floor does.
+ * in timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as in
+ * subject_floor.c.
  *
  * The variants are: "-many" passes a batch of the loop in one call; "-spin" wakes 60 us early and
  * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" runs owner and consumer at
@@ -102,7 +102,7 @@ static int subject_rearm(uint32_t timer, uint64_t delay_ns)
 
 static void subject_cancel(uint32_t timer)
 {
-	(void)timerhub_cancel(hub, *handle_of(timer)); /* -ENOENT: the timer has expired */
+	(void)timerhub_cancel(hub, *handle_of(timer)); /* -ENOENT if the timer has expired */
 }
 
 static int subject_rearm_many(const uint32_t *timers, unsigned count, uint64_t delay_ns)

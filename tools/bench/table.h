@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table has all results, in one cell for each workload, number of timers, number of threads,
- * and subject.
+ * and subject (a measured service).
  */
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H

@@ -44,10 +44,10 @@ static struct beat {
 	uint32_t timers;
 	uint32_t *next;              /* for each timer: next timer in the list of its millisecond */
 	uint32_t first[CALENDAR_MS]; /* for each millisecond: first timer to re-arm */
-	uint32_t oldest;             /* the oldest request, which ends next */
+	uint32_t oldest;             /* the oldest request, which is the next to end */
 	uint64_t ops;
-	uint64_t ops_ns; /* time in the subject's calls */
-	bool own_loop;   /* the caller's thread is the loop */
+	uint64_t ops_ns; /* time in the calls of the measured service */
+	bool own_loop;   /* the caller's thread runs the loop */
 	uint64_t wakes;  /* number of sleeps that the loop's timers ended */
 } beat;
 

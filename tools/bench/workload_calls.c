@@ -9,20 +9,22 @@
  *              the record.
  * churn        A caller cancels a random timer, and arms a timer one to two minutes away.
  * batch-…      "batch-rearm" and "batch-churn" are refresh and churn for 32 timers at once, one of
- *              each 32nd part of the N timers, so a batch has no timer twice. A subject with calls
- *              for many timers gets the batch. Any other subject gets one timer after the other.
+ *              each 32nd part of the N timers, so a batch has no timer twice. A measured service
+ *              with calls for many timers gets the batch. Any other service gets one timer after
+ *              the other.
  * request      A caller arms a timer of 30 s and cancels it 64 requests later. N other timers stay
  *              armed. "loop-request" cancels the timer at once, "loop-request-later" a turn later.
  * server       A caller has N connections. A turn handles 1 to 64 messages. A message touches the
  *              record of a random connection, re-arms the connection's idle timeout, ends a request
  *              and starts another request (a request lasts for 256 messages). One message in a
  *              thousand closes its connection and opens another connection. The choice of a message
- *              takes a few ns with every subject.
+ *              takes a few ns with every measured service.
  * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
- *              timers and a consumer takes the events. "tail" measures each arm. "apply_ms" is the
- *              time from the last call until the service has applied all calls. "inbox_max" is the
- *              largest number of waiting entries. A caller uses its timers in turn. Nearly always,
- *              a timer has ended before its next use.
+ *              timers and a consumer takes the events. The workload "tail" is "cross-busy", and
+ *              measures the time of each arm. The result "apply_ms" is the time from the last call
+ *              until the service has applied all calls. The result "inbox_max" is the largest
+ *              number of waiting entries. A caller uses its timers in turn. Nearly always, a timer
+ *              has ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"
@@ -35,7 +37,7 @@
 #define BATCH 32
 #define BATCHES 32 /* number of batches between two readings of the clock by the caller */
 #define IN_FLIGHT 64
-#define SERVER_IN_FLIGHT 256 /* requests of a caller in flight; at least BATCH_MAX */
+#define SERVER_IN_FLIGHT 256 /* number of a caller's requests in flight; at least BATCH_MAX */
 #define CLOSES_ONE_IN 1000
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)

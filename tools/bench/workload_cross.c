@@ -52,7 +52,8 @@ void cross_measure(const struct run *run, struct result *result)
 	uint64_t wall_ns = 0, cpu_ns = 0, callers_ns = 0, settle_ns = 0, ops = 0;
 
 	cross.subject = driver_open(run, &setup, NULL);
-	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed); /* warm up */
+	/* Arm all timers once as a warm-up. */
+	driver_arm_all(run->timers, DELAY_FROM_NS, DELAY_TO_NS, run->seed);
 	driver_settle();
 	while (wall_ns < run->duration_ns) {
 		uint64_t cpu_start_ns, done_ns, applied_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures durable tasks. In "durable", T threads put tasks that are due hours later. Each put
- * returns when the task is on stable storage. A subject with one thread may keep many puts in
- * flight. The puts end after a time, or when the journal is full. If the subject knows the number
- * of syncs, the workload reports the number of puts for each sync.
+ * returns when the task is on stable storage. A measured service with one thread may keep many puts
+ * in flight. The puts end after a time, or when the journal is full. If the measured service knows
+ * the number of syncs, the workload reports the number of puts for each sync.
  *
  * In "cycle", each of T threads puts a task that is due at once, takes a task, and acknowledges the
  * taken task. Another thread may have put the taken task. Each of the three calls returns when its
@@ -15,7 +15,7 @@
 #include "workload_steps.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)
-/* the duration is multiplied by this number, because a sync of a disk takes milliseconds */
+/* a measurement's duration is multiplied by this, because a sync of a disk takes milliseconds */
 #define DURATIONS 5
 
 struct putter {

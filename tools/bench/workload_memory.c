@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures memory. "memory" reports the resident bytes for each live timer. The process opens a
- * subject and arms N timers, and the growth of its memory is divided by N. Timers that users embed
- * in their records are part of this memory. Handles that users store are not part of it, and are
- * reported as "handle".
+ * subject (a measured service) and arms N timers. The growth of the process's memory is divided by
+ * N. Timers that users embed in their records are part of this memory. Handles that users store are
+ * not part of this memory, and are reported as "handle".
  *
  * "open" reports the time to open and close a service with room for N timers, and the resident
  * memory just after the open.

@@ -9,12 +9,12 @@
 #include "mailbox.h"
 #include "randoms.h"
 
-static const struct subject *opened; /* the open subject, or its mailbox */
+static const struct subject *opened; /* the open measured service, or the service's mailbox */
 static struct subject_setup setup;
 static void (*hook)(uint32_t timer); /* the workload's callback for each expiry, or NULL */
 static bool settled;       /* the timer of driver_settle() has expired; unused with cross */
 static sem_t settlings;    /* with cross: posted when the timer of driver_settle() expires */
-static uint64_t delivered; /* number of expiries; written by the subject's callback thread */
+static uint64_t delivered; /* number of expiries; written by the thread that calls back */
 static uint64_t awaited;   /* number of expiries at which driver_await() returns */
 
 static void driver_expired(uint32_t timer)
@@ -71,7 +71,7 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 void driver_settle(void)
 {
 	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
-		return; /* the subject applies each call at once */
+		return; /* the measured service applies each call at once */
 	settled = false;
 	opened->tick();
 	subject_must(opened->arm(setup.timers, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common steps of workloads. The functions open a subject for one or several threads, run the
- * subject's consumer, and wait until the subject has applied all calls.
+ * Common steps of workloads. The functions open a subject (a measured service) for one or several
+ * threads, run the subject's consumer, and wait until the subject has applied all calls.
  */
 #ifndef BENCH_WORKLOAD_STEPS_H
 #define BENCH_WORKLOAD_STEPS_H
@@ -10,8 +10,8 @@
 
 /*
  * Open the run's subject. Returns the subject that the workload must call, which is the mailbox's
- * subject if calls go through the mailbox. `on_expiry` may be NULL. With setup->cross, start the
- * thread that calls run().
+ * subject if calls go through the mailbox. `on_expiry` may be NULL. If setup->cross is set, start
+ * the thread that calls run().
  */
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
