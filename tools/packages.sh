@@ -3,8 +3,8 @@
 # The scripts of this folder source this file to install the Debian packages that they need.
 # tests/tools/test_packages.py tests it.
 
-# If this variable is yes, packages_need installs without asking. The option --yes of a script sets
-# the variable.
+# If packages_yes is yes, packages_need installs without asking. The option --yes of a script sets
+# packages_yes.
 packages_yes=no
 
 # packages_missing PACKAGE...: prints the packages that are not installed. The function asks only
@@ -17,9 +17,9 @@ packages_missing() {
 	done
 }
 
-# Package -> sign that the content of the package is installed, for a system without dpkg. A sign is
-# a program, a library that pkg-config knows, a header, or a Python module. If a package is not
-# listed, the sign is a program with the package's name.
+# Maps a package to a sign that the package's content is installed, for a system without dpkg. A
+# sign is a program, a library that pkg-config knows, a header, or a Python module. If a package is
+# not listed, the sign is a program with the package's name.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -164,7 +164,7 @@ packages_need_clang() {
 	packages_need "${runtime[@]}"
 }
 
-# The packages that a bare machine needs to build the library. gcc only recommends libc6-dev.
+# The packages that a bare machine needs to build the library. gcc does not require libc6-dev.
 # shellcheck disable=SC2034 # for those who source this
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 

@@ -48,7 +48,7 @@ struct client {
 	bool silent;               /* the client sends no heartbeats */
 	uint64_t silent_from_ns;   /* time after which no heartbeat is sent; 0: never silent */
 	uint64_t previous_sent_ns; /* time of the heartbeat before the last */
-	uint64_t last_sent_ns;     /* time just before the last send(); at first, of connect() */
+	uint64_t last_sent_ns;     /* time just before the last send(), or before connect() */
 	uint64_t last_gone_ns; /* time just after the last send(), when the server had its data */
 	uint64_t deadline_ns;  /* client's deadline in the server's last message; 0: no message */
 	uint64_t closed_ns;    /* time of the close in the server's last message */

@@ -26,7 +26,7 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-/* the data of an epoll event of the server's pipe, in the place of a client's index */
+/* FROM_SERVER and FROM_SIGNAL are the data of epoll events, in the place of a client's index */
 #define FROM_SERVER UINT64_MAX
 #define FROM_SIGNAL (UINT64_MAX - 1)
 
@@ -37,7 +37,7 @@ enum {
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
 	GRACE_S = 20, /* a client not closed this time after its deadline counts as missed */
-	SETTLE_S = 1, /* time from the last silent client's deadline to the planned end */
+	SETTLE_S = 1, /* time from the last silent client's deadline to the run's end */
 };
 
 static struct {
@@ -236,7 +236,7 @@ static int run(void)
 	}
 	/*
 	 * Read the closes that the server has sent before its end. A client whose close was sent in
-	 * time was not missed.
+	 * time does not count as missed.
 	 */
 	do
 		heard = heard < 0 ? heard : hear(0);

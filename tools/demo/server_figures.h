@@ -24,7 +24,7 @@ struct server_process {
 	int pipe_fd;                /* pipe from the server's standard output; -1: no pipe */
 	uint16_t port;              /* port on which the server listens */
 	bool ended;                 /* the server has closed its end of the pipe */
-	struct server_figures last; /* figures of the newest line */
+	struct server_figures last; /* figures of the newest line of the server's output */
 	char text[1024];            /* incomplete last line of the server's output */
 	uint32_t text_bytes;
 };

@@ -57,7 +57,7 @@ void table_live(const struct table_state *before, const struct table_state *now,
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
 	/*
-	 * The server's figures are a little older than the figures of this process. Therefore the
+	 * The server's figures are a little older than the load generator's figures. Therefore the
 	 * server's rates are computed with the time of the server's figures.
 	 */
 	const uint64_t said_ns = before->server.now_ns > 0

@@ -282,7 +282,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* number of arguments of the command, including the directory */
+	int arguments; /* number of the command's arguments, with the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the progress of timerhub-journal. See progress.h. progress_begin() gives the disk another
- * table of calls. Each call in the table counts the bytes and then calls the disk's original
+ * Shows the progress of timerhub-journal. See progress.h. progress_begin() replaces the disk's
+ * table of calls. Each call in the new table counts the bytes and then calls the disk's original
  * function. Only one disk of the tool uses the counting calls.
  */
 #include "progress.h"

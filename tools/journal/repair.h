@@ -12,7 +12,7 @@ struct repair_report {
 };
 
 /*
- * Lock the journal and repair the journal. Returns 0, or a negative errno of the disk. If a process
+ * Lock the journal and repair it. Returns 0, or a negative errno of the disk. If a process
  * has the journal open, returns -EBUSY, and the journal is unchanged.
  */
 int repair_run(struct disk *disk, struct repair_report *ret_report);

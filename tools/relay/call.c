@@ -90,8 +90,8 @@ static enum status refuse(const struct call *call, const char *what, int error)
 }
 
 /*
- * Print the refusal of a setting. If there is no such setting, the reply has only the setting's
- * name. If the value is out of bounds, the reply has the name and the two bounds.
+ * Print the refusal of a setting. If a queue has no setting of the given name, the reply has only
+ * the name. If the value is out of bounds, the reply has the name and the two bounds.
  */
 static enum status refuse_setting(const struct call *call, const char *what,
                                   const struct reply *reply)

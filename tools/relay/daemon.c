@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon of timerhub-relay. The daemon opens each queue with TIMERHUB_RELAY_SERVE and waits for
- * a signal. When the daemon begins to serve, it notifies its service manager. If the manager has
- * set a watchdog, the daemon notifies the watchdog again and again, as long as the threads of the
- * daemon's relays answer.
+ * Runs the daemon of timerhub-relay. The daemon opens each queue with TIMERHUB_RELAY_SERVE and
+ * waits for a signal. When the daemon begins to serve, it notifies its service manager. If the
+ * manager has set a watchdog, the daemon notifies the watchdog again and again, as long as the
+ * threads of the daemon's relays answer.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void notify(const char *state)
 		return;
 	memcpy(to.sun_path, path, len);
 	if (path[0] == '@')
-		to.sun_path[0] = '\0'; /* a path with '@' is a name in the abstract name space */
+		to.sun_path[0] = '\0'; /* '@' marks a name in the abstract name space of sockets */
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
@@ -97,7 +97,9 @@ static bool is_news(int trouble, int error)
 	return error_reply_is_final(error) ? trouble != error : error_reply_is_final(trouble);
 }
 
-/* Print one line when a server is lost or refuses, and one line when the server serves again. */
+/*
+ * Print one line when a server is lost or refuses calls, and one line when the server serves again.
+ */
 static void tell(void *arg, uint32_t shard, int error)
 {
 	struct served *served = arg;

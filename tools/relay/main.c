@@ -52,17 +52,17 @@ enum status misused(const char *what, const char *word)
 
 /* ---- commands ---- */
 
-/* The servers to which a command is sent. */
+/* The servers to which the tool sends a command. */
 enum where {
-	BY_ID, /* the server for the task id in the arguments */
-	EACH,  /* each server */
-	ANY,   /* each server in turn, until a server has the task */
+	BY_ID, /* the command goes to the server for its task id */
+	EACH,  /* the command goes to each server */
+	ANY,   /* the command goes to one server after the other, until a server has the task */
 	OWN,   /* the command's function connects to the servers */
 };
 
 static const struct command {
 	const char *name;
-	int words_min, words_max; /* bounds of the number of arguments, including the queue */
+	int words_min, words_max; /* smallest and largest number of arguments, with the queue */
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);

@@ -64,8 +64,9 @@ static const struct number numbers[] = {
 };
 
 /*
- * Indexes of the numbers in a relay's value in stat: rank, time at which the relay sent the value,
- * polls (looks), and wake-up messages (bells).
+ * Indexes of two of the four numbers in a relay's value in the reply to stat. The value has the
+ * relay's rank, the time of sending, the number of polls (looks), and the number of wake-up
+ * messages (bells).
  */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 

@@ -20,9 +20,9 @@ struct options {
 	bool metrics; /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
-	uint64_t interval_ms; /* time between two readings of top; 0: 1 s */
-	uint64_t count;       /* number of readings of top; 0: no limit */
-	uint64_t horizon_ms;  /* horizon, grace, batch: 0 means the library's default */
+	uint64_t interval_ms; /* time between two readings of the command top; 0: 1 s */
+	uint64_t count;       /* number of readings of the command top; 0: no limit */
+	uint64_t horizon_ms;  /* 0 in horizon_ms, grace_ms or batch means the library's default */
 	uint64_t grace_ms;
 	uint64_t batch;
 };
@@ -46,7 +46,7 @@ struct call {
 	uint32_t shards;
 	uint32_t shard; /* index of the connected server in `addresses` */
 	struct wire *wire;
-	bool may_be_elsewhere; /* print no -ENOENT, as the next server is asked */
+	bool may_be_elsewhere; /* do not print -ENOENT, because the next server is asked */
 };
 
 /*
@@ -131,7 +131,7 @@ enum status do_drain(struct call *call, char **words, int count);
 
 /* ---- metrics.c ---- */
 
-/* Print the replies of all servers to stat as OpenMetrics text. */
+/* Print the replies of all servers to the command stat as OpenMetrics text. */
 enum status do_metrics(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */

@@ -2,8 +2,8 @@
 /*
  * The command top prints the activity of queues, again and again. For each reading the tool calls
  * only timerhub_stat, once on each server. The values of a relay are the values that the relay sent
- * with its last polls. Rates and lateness count from the previous reading. The lateness of the
- * first reading counts from the queue's beginning.
+ * with its last polls. Rates and lateness cover the time since the previous reading. The lateness
+ * of the first reading covers the time since the queue was created.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -143,8 +143,9 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 /* ---- the relays ---- */
 
 /*
- * Print a relay's value in stat. The value has the relay's rank, the time at which the relay sent
- * the value, the number of its polls (looks), and the number of wake-up messages (bells).
+ * Print a relay's value in the reply to stat. The value has the relay's rank, the time at which the
+ * relay sent the value, the number of its polls (looks), and the number of wake-up messages
+ * (bells).
  */
 static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
                         const char *value, bool json, bool first)

@@ -85,7 +85,7 @@ static int parse_interval(const char *text, struct options *options)
 
 	options->interval_s = strtod(text, &end);
 	options->interval_given = true;
-	/* If interval_s is NaN, both comparisons are false, and the interval is refused. */
+	/* If interval_s is NaN, both comparisons are false, so the tool refuses it. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
 		return misused("--interval must be 0.05 to 3600 seconds");

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /*
- * the column at which the right half of a page begins, and the least width of a screen with two
+ * the column at which the right half of a page begins, and the smallest width of a page with two
  * halves
  */
 #define RIGHT_COLUMN 46

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of text about one hub, which timerhub-top shows on a screen or prints. */
+/* Makes the lines of text about one hub, which timerhub-top shows on a screen or prints. */
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 

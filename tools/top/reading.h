@@ -16,7 +16,7 @@ struct queue_reading {
 	int fd;
 	uint64_t delivered;
 	uint64_t overruns;
-	uint64_t waiting; /* handles in the queue's outbox, also of withdrawn expiries */
+	uint64_t waiting; /* number of handles in the outbox; withdrawn expiries count too */
 };
 
 /* The counters of a hub since the hub was opened, with the names of struct timerhub_stats. */

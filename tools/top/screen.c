@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows the live view of timerhub-top on a terminal. See screen.h. One thread waits for keys, at
- * most until the next reading is due. Text that does not fit the terminal is cut off at the right
- * and at the bottom. The last row always lists the keys.
+ * Shows the live view of timerhub-top on a terminal. See screen.h. The tool's only thread waits for
+ * keys, at most until the next reading is due. Text that does not fit the terminal is cut off at
+ * the right and at the bottom. The last row always lists the keys.
  */
 #include "screen.h"
 

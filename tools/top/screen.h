@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The live view of timerhub-top on a terminal. Of the files of this tool, only screen.c uses
+ * Shows the live view of timerhub-top on a terminal. Of the files of this tool, only screen.c uses
  * curses.
  */
 #ifndef TOP_SCREEN_H

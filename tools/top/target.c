@@ -39,8 +39,8 @@ enum verdict {
 	VERDICT_HUB,     /* the board of a hub that the tool can watch */
 	VERDICT_NOTHING, /* no board, or the board of a hub that is closed */
 	VERDICT_FORKED,  /* the board of a hub that the process inherited by a fork */
-	VERDICT_FOREIGN, /* a memfd that has the name of a board but is no board */
-	VERDICT_VERSION, /* a board of another version */
+	VERDICT_FOREIGN, /* a memfd that has a board's name but is no board */
+	VERDICT_VERSION, /* the board of another version of timerhub */
 	VERDICTS
 };
 
@@ -113,7 +113,7 @@ static uint32_t target_own_pid(const struct target *target)
 	if (!proc_read(target, "status", status, sizeof(status)))
 		return 0;
 	line = strstr(status, "\nNStgid:");
-	if (!line) /* Linux before 4.1 has no NSpid */
+	if (!line) /* Linux before 4.1 has no line NStgid */
 		return (uint32_t)target->pid;
 	end = line + 1 + strcspn(line + 1, "\n");
 	number = end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watched process and the boards of its hubs. The tool finds the boards through /proc and maps
- * them read-only. The tool checks all data of the watched process before it uses the data.
+ * Describes the watched process and the boards of its hubs. The tool finds the boards through /proc
+ * and maps them read-only. The tool checks all data of the watched process before it uses the data.
  */
 #ifndef TOP_TARGET_H
 #define TOP_TARGET_H

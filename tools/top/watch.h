@@ -12,7 +12,7 @@ struct watch {
 	uint64_t serials[TARGET_HUBS_MAX]; /* serials[i] is the serial number of hub i */
 	unsigned reading_count;
 	struct reading *now;    /* latest readings; now[i] belongs to target.hubs[i] */
-	struct reading *before; /* readings before the latest; at_ns is 0: no such reading */
+	struct reading *before; /* readings before the latest; at_ns 0: no earlier reading */
 };
 
 /*
@@ -29,8 +29,8 @@ void watch_close(struct watch *watch);
 int watch_read(struct watch *watch);
 
 /*
- * Returns the last but one reading of the target's hub `index`, or NULL if there is only one
- * reading.
+ * Returns the reading before the latest of the target's hub `index`, or NULL if the hub has only
+ * one reading.
  */
 const struct reading *watch_before(const struct watch *watch, unsigned index);
 
