@@ -140,7 +140,7 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* this clock stands still while the machine is suspended */
-	/* Counts suspended time. A timer that is due during a suspend expires after the suspend. */
+	/* Suspended time counts. A timer that is due during a suspend expires after the suspend. */
 	TIMERHUB_CLOCK_BOOTTIME = 1,
 	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, in ns since 1970 */
 };
@@ -149,8 +149,8 @@ enum timerhub_clock {
  * The ways in which the owner thread can sleep. If the config says AUTO, the environment variable
  * TIMERHUB_SLEEPER may choose how the owner sleeps. The variable's value `poll` means
  * TIMERHUB_SLEEPER_POLL, which valgrind needs. The value `uring` means TIMERHUB_SLEEPER_URING. The
- * library ignores any other value of the variable. In a set-user-ID program the library ignores the
- * variable.
+ * library ignores any other value of TIMERHUB_SLEEPER. In a set-user-ID program the library ignores
+ * TIMERHUB_SLEEPER.
  */
 enum timerhub_sleeper {
 	TIMERHUB_SLEEPER_AUTO = 0,  /* io_uring if the kernel permits io_uring, else ppoll(2) */
@@ -185,7 +185,7 @@ struct timerhub_spec {
 	uint32_t size;       /* sizeof(struct timerhub_spec) */
 	uint32_t flags;      /* flags of the timer: TIMERHUB_ABSOLUTE, TIMERHUB_KEEP or 0 */
 	uint64_t expires_ns; /* deadline: a delay from now, or a point in time; UINT64_MAX: never */
-	/* Length of a period; 0: not periodic. Period k is due at deadline + k x interval. */
+	/* Length of a period; 0: no periods. Period k is due at deadline + k x interval. */
 	uint64_t interval_ns;
 	uint64_t slack_ns; /* the timer may expire anywhere in [deadline, deadline + slack] */
 	union {
@@ -256,7 +256,7 @@ struct timerhub_stats {
 	 * for each CPU.
 	 */
 	uint64_t live_max;
-	/* The largest number of callers' submissions that waited in one round of the owner. */
+	/* The largest number of callers' submissions that the owner found in one of its rounds. */
 	uint64_t inbox_max;
 	uint64_t owner_wakeups; /* number of times that the owner slept and woke */
 	uint64_t submit_wakes;  /* number of times that a caller woke the owner */
@@ -265,8 +265,9 @@ struct timerhub_stats {
 	uint32_t sleeper;       /* how the owner sleeps: enum timerhub_sleeper; manual hub: AUTO */
 	uint32_t reserved0;
 	/*
-	 * Histogram of lateness: the time at which the owner signalled an expiry, minus its
-	 * deadline. Bucket 0 counts 0 and 1 ns, bucket i counts 2^i to 2^(i+1) - 1 ns.
+	 * Histogram of lateness: the time at which the owner signalled an expiry, minus the
+	 * expiry's deadline. Bucket 0 counts times below 2 ns. Bucket i counts times of at least
+	 * 2^i ns and below 2^(i+1) ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	/* Number of times that the kernel told the owner that the wall clock was set. */
@@ -427,8 +428,9 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  * waits on a futex. If no callback of the timer runs or is about to begin, timerhub_cancel_sync()
  * is lock-free.
  *
- * If the caller is outside this timer's callbacks, 0 and -ENOENT mean the same as for
- * timerhub_cancel(). After either result the timer's callback does not run, and will not run again.
+ * If the caller is outside this timer's callbacks, the results 0 and -ENOENT mean the same as for
+ * timerhub_cancel(). After 0 and after -ENOENT, the timer's callback neither runs nor will run
+ * again.
  *
  * If the caller is inside a callback of this timer, even through a nested dispatch:
  *
@@ -461,19 +463,18 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
                                       unsigned count);
 
 /*
- * Store the time until the timer's deadline in `*ret_ns`. The value 0 means that the deadline has
- * passed. The value UINT64_MAX means that the timer has no deadline, or is an idle kept timer. Any
- * thread may call; lock-free. -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument
- * is NULL.
+ * Store the time until the timer's deadline in `*ret_ns`. If the deadline has passed, `*ret_ns` is
+ * 0. If the timer has no deadline or is an idle kept timer, `*ret_ns` is UINT64_MAX. Any thread may
+ * call; lock-free. -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
 /*
  * A callback that timerhub_each() calls for each live timer. The event `timer` has the timer's
- * data, fn, queue and handle. `expires_ns` of the event is the timer's deadline. UINT64_MAX means
- * that the timer has no deadline, or is an idle kept timer. `count` is 1 if the timer has an
- * undelivered expiry, else 0. If the callback returns a result other than 0, timerhub_each() visits
- * no further timer.
+ * data, fn, queue and handle. `expires_ns` of the event is the timer's deadline, or UINT64_MAX for
+ * a timer without a deadline and for an idle kept timer. `count` of the event is 1 if the timer has
+ * an undelivered expiry, else 0. If the callback returns a result other than 0, timerhub_each()
+ * visits no further timer.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
@@ -516,26 +517,27 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 
 /*
  * Take up to `max` events one by one, and call each event's fn on this thread before taking the
- * next event. An event whose fn is NULL only counts as delivered. A callback may arm, re-arm and
- * cancel any timer, even a timer whose event is next in the queue. Any thread may call.
- * timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most 16,384
- * dispatch calls of one hub run callbacks at once, and a further dispatch call blocks. Returns the
- * number of events. -EINVAL means the same as for timerhub_drain().
+ * next event. If an event's fn is NULL, the event is taken and nothing is called. A callback may
+ * arm, re-arm and cancel any timer, even a timer whose event is next in the queue. Any thread may
+ * call. timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most
+ * 16,384 dispatch calls of one hub run callbacks at once, and a further dispatch call blocks.
+ * Returns the number of events. -EINVAL means the same as for timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Make every thread that is blocked in timerhub_wait() now return -ECANCELED. A thread between two
- * waits misses the interrupt. To end worker threads, call timerhub_queue_stop() instead. Any thread
- * may call; lock-free.
+ * Make every thread that is blocked in timerhub_wait() now return -ECANCELED. A thread that is
+ * between two calls of timerhub_wait() is not interrupted. To end worker threads, call
+ * timerhub_queue_stop() instead. Any thread may call; lock-free.
  */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
 /*
  * Set the clock of a manual hub to `now_ns`, and expire the timers that are due. `*ret_next_ns`
- * becomes the time at which the program must call timerhub_advance() next. UINT64_MAX means that
- * the program need not call timerhub_advance() until a timer is armed or re-armed. `ret_next_ns`
- * may be NULL. A call before `*ret_next_ns` is harmless. Only one thread at a time may call.
+ * becomes the time at which the program must call timerhub_advance() next. If `*ret_next_ns` is
+ * UINT64_MAX, the program need not call timerhub_advance() until a timer is armed or re-armed.
+ * `ret_next_ns` may be NULL. A call before `*ret_next_ns` is harmless. Only one thread at a time
+ * may call timerhub_advance().
  * -EINVAL: the hub is not manual, or `now_ns` is before the hub's time. -EBUSY: another thread is
  * inside timerhub_advance().
  */

@@ -89,8 +89,8 @@
 #include "timerhub_loop.h"
 
 /*
- * Programs use the names of this namespace in the form timerhub::hub. The end of timerhub.hpp
- * defines the form timerhub::hub.
+ * Programs use the names of namespace timerhub_cpp with the prefix timerhub::, as in timerhub::hub.
+ * The end of timerhub.hpp defines this prefix.
  */
 namespace timerhub_cpp
 {
@@ -103,9 +103,9 @@ inline std::error_code error(int result) noexcept
 
 /*
  * The type of a hub's clock. A hub chooses its clock at run time (timerhub_config.clock, or a
- * manual clock), so now() is a method of the hub, not of struct clock. The conversions copy the
- * number of time units. Use from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC,
- * from_system() and to_system() with TIMERHUB_CLOCK_REALTIME.
+ * manual clock), so now() is a method of the hub, not of struct clock. The four conversion
+ * functions copy the number of time units. Use from_steady() and to_steady() with
+ * TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with TIMERHUB_CLOCK_REALTIME.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -186,8 +186,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 
 		/*
 		 * A hub rejects every deadline above half of the range of 64 bits, so this function
-		 * treats a larger count as out of range. If `count` is NaN, the comparison is false
-		 * too.
+		 * treats a larger count as out of range. The comparison is false for NaN, so NaN is
+		 * out of range too.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -198,7 +198,7 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 	}
 }
 
-/* Converts a time of the library to a duration. The largest duration stands for never. */
+/* Converts a time of the library to a duration. UINT64_MAX (never) becomes the largest duration. */
 constexpr clock::duration from_ns(std::uint64_t ns) noexcept
 {
 	const auto max = static_cast<std::uint64_t>(clock::duration::max().count());
@@ -255,7 +255,7 @@ class deadline
 /* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
 	/*
-	 * the timer's deadline; if the call stands for several periods, that of the first period
+	 * the timer's deadline; if the call stands for several periods, the deadline of the first
 	 */
 	time_point due;
 	/*
@@ -294,7 +294,7 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	/* An object of an empty class has one byte, which has no value to copy. */
+	/* The one byte of an object of an empty class has no value, so do not copy the byte. */
 	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
@@ -1137,9 +1137,7 @@ class timeout_base : protected timerhub_timeout
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
 	}
 
-	/*
-	 * Returns whether the timeout was added, and was neither removed nor its loop closed since.
-	 */
+	/* Returns false if the timeout was not added, was removed, or its loop was closed. */
 	bool is_added() const noexcept
 	{
 		return owner != 0;

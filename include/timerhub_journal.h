@@ -140,8 +140,8 @@ struct timerhub_journal_stats {
 	/*
 	 * `lateness` is a histogram of the time from a task's due_ns to its delivery, with one
 	 * count for each delivery. `sync_ns` is a histogram of the duration of a write and its
-	 * sync, with one count for each write that callers waited for. Bucket 0 counts 0 and 1 ns,
-	 * bucket i counts 2^i to 2^(i+1) - 1 ns.
+	 * sync, with one count for each write that callers waited for. Bucket 0 counts times below
+	 * 2 ns. Bucket i counts times of at least 2^i ns and below 2^(i+1) ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];
@@ -218,9 +218,9 @@ TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
  *   -ENOSPC, -EDQUOT, -EFBIG …  The disk refused the write. The journal has not changed, and the
  *                               caller may repeat the call.
  *   -EIO                        A write or a sync failed.
- *                               After -EIO it is unknown whether the change is stable, and the
- *                               journal accepts no change, but still delivers. To change tasks
- *                               again, close and open the journal.
+ *                               After -EIO it is unknown whether the change is stable. The
+ *                               journal accepts no further change, but still delivers. To
+ *                               change tasks again, close and open the journal.
  *   -EINVAL, -ENOMEM            an argument is wrong, or no memory; the journal has not changed
  */
 TIMERHUB_API int timerhub_journal_put(struct timerhub_journal *journal, uint64_t when_ns,
@@ -323,11 +323,11 @@ TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint6
                                          uint64_t when_ns, uint32_t flags);
 
 /*
- * Prolong the lease of a delivery: the lease ends `lease_ns` from now. If `lease_ns` is 0, the
- * lease is lease_ns of the config. If the lease has expired and no other worker has the task, the
- * caller takes the task again. timerhub_journal_touch() writes nothing to disk. In a journal
- * without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT mean the same as
- * for timerhub_journal_done(). Another error is -EINVAL.
+ * Prolong the lease of a delivery: the lease ends `lease_ns` from now. If `lease_ns` is 0, the new
+ * lease has the length that the config sets in `lease_ns`. If the lease has expired and no other
+ * worker has the task, the caller takes the task again. timerhub_journal_touch() writes nothing to
+ * disk. In a journal without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT
+ * mean the same as for timerhub_journal_done(). Another error is -EINVAL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
@@ -412,7 +412,7 @@ struct timerhub_journal_completion {
  *   0        the changes will have one completion, unless the journal is closed first
  *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(), or the call
  *            would wait for space in the batch, or for a change in flight of one of its tasks.
- *            After a completion, call timerhub_journal_submit() again.
+ *            When a completion has arrived, repeat the call.
  *   -EINVAL  as for timerhub_journal_commit(), or `count` is 0
  *
  * Other errors are as for timerhub_journal_commit(). If timerhub_journal_submit() fails, no

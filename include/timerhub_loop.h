@@ -17,10 +17,11 @@
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. Until the loop reads its clock
- * again, the delay counts from the last reading. The next reading moves the deadline on by the time
- * between the two readings. The loop reads its clock in each turn, and before the 65th timeout that
- * is set by delay since the last reading. A timeout therefore never expires before its delay has
- * passed. A timeout is late by at most the length of the turn in which it was set.
+ * again, the delay counts from the last reading. The next reading of the clock makes the deadline
+ * later, by the time between the two readings. The loop reads its clock in each turn, and before
+ * the 65th timeout that is set by delay since the last reading. A timeout therefore never expires
+ * before its delay has passed. A timeout is late by at most the length of the turn in which it was
+ * set.
  *
  * Threads. A loop belongs to the thread that opened it. Only the loop's thread may make calls, and
  * other threads get -EPERM. No call is async-signal-safe. No call is a cancellation point of

@@ -144,7 +144,7 @@ struct timerhub_relay_stats {
 	uint64_t in_doubt;
 	/*
 	 * Histogram of the time at which this process moved a task into the stream, minus the
-	 * task's due time, on Redis's clock. The histogram has the buckets of struct
+	 * task's due time, on Redis's clock. The buckets are those of `lateness` in struct
 	 * timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
@@ -156,9 +156,9 @@ enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_UNKNOWN = 0,  /* the server does not show its configuration */
 	TIMERHUB_RELAY_KEEPS_NOTHING = 1,  /* the server has no persistence */
 	TIMERHUB_RELAY_KEEPS_SNAPSHOT = 2, /* the server writes RDB snapshots only */
-	/* The server writes an AOF with appendfsync everysec or no. */
+	/* The server writes an AOF, and its appendfsync is `everysec` or `no`. */
 	TIMERHUB_RELAY_KEEPS_SECONDS = 3,
-	TIMERHUB_RELAY_KEEPS_ALL = 4, /* the server writes an AOF with appendfsync always */
+	TIMERHUB_RELAY_KEEPS_ALL = 4, /* the server's AOF has appendfsync `always` */
 };
 
 /* The result of timerhub_relay_check(). */
@@ -175,7 +175,7 @@ struct timerhub_relay_report {
 	 * no fault, this number equals `tasks`.
 	 */
 	uint64_t placed;
-	/* Shortest measured round trip; grace_ns should be at least 4 times as long. */
+	/* Shortest measured round trip to a server; grace_ns should be at least 4 times as long. */
 	uint64_t round_trip_ns;
 	const char *fault; /* the first fault, as a constant text; NULL: no fault */
 	/* Number of serving relays that poll at their planned times; 0 is a fault. */

@@ -18,10 +18,10 @@ extern "C" {
 #endif
 
 /*
- * Prepare a multishot poll of the queue's eventfd in `sqe`, and do not change `user_data` of `sqe`.
- * The program sets user_data after this call, as after liburing's own prepare calls. The poll
- * completes whenever the eventfd is made readable. If the queue has events when the program submits
- * the poll, the poll completes at once. After each completion call timerhub_dispatch() or
+ * Prepare a multishot poll of the queue's eventfd in `sqe`, and leave `user_data` of `sqe`
+ * unchanged. The program sets user_data after this call, as after liburing's own prepare calls. The
+ * poll completes whenever the eventfd is made readable. If the queue has events when the program
+ * submits the poll, the poll completes at once. After each completion call timerhub_dispatch() or
  * timerhub_drain(). The poll may complete although the queue has no event. If timerhub_dispatch()
  * or timerhub_drain() stops at its `max` and leaves events, the poll completes again.
  */

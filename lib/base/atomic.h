@@ -28,8 +28,8 @@ static inline void atomic_step(void)
 
 /*
  * These macros define the accesses of 64-bit words, 32-bit words and pointers. For example,
- * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A failed compare-and-swap has its
- * own order, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
+ * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A compare-and-swap that fails has
+ * an order of its own, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
  */
 #define ATOMIC_LOAD(kind, type, order)                                                             \
 	static inline type kind##_load_##order(const atomic_##kind *word)                          \
@@ -121,8 +121,8 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 
 /*
  * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A load or a change
- * of one word could see half of such a change. For this reason pair_cas_unseen() hides the change
- * from ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
+ * of one word could see half of such a 16-byte change. For this reason pair_cas_unseen() hides the
+ * change from ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -163,7 +163,7 @@ static inline void u64_count(atomic_u64 *counter, uint64_t more)
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/* Raise a word to at least `least`. Relaxed: other accesses of the caller carry the value. */
+/* Raise a word to at least `least`. Relaxed: the caller's other accesses carry the raised value. */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);

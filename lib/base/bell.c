@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the eventfd of bell.h. Of the core, only this file includes sys/eventfd.h. Tested
- * through the notifier and the two sleepers. Model: tests/models/notifier.pml.
+ * Implements the eventfd of bell.h. Of the core, only this file includes sys/eventfd.h. The tests
+ * of the notifier and of the two sleepers test the bell. Model: tests/models/notifier.pml.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -54,7 +54,7 @@ void bell_clear(int fd)
 	int saved_errno = errno;
 	uint64_t count;
 
-	/* EAGAIN means that the eventfd was not readable, as the caller wants. */
+	/* read() fails with EAGAIN if the eventfd was not readable, as the caller wants. */
 	(void)syscall(SYS_read, fd, &count, sizeof(count));
 	errno = saved_errno;
 }

@@ -5,7 +5,7 @@
  * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
  * handler or a callback may fork. To keep the child from changing the parent's counters,
  * board_forked() replaces each shared board by private memory before fork() returns in the child.
- * Invariant: `shown` holds every board in shared memory, from its first count until it is unmapped.
+ * Invariant: a shared board is in `shown` from its first count until the board is unmapped.
  *
  * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock
  * of the address space orders mapping, unmapping and forking.
@@ -84,7 +84,7 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 		.clock = config->clock,
 		.manual = (config->flags & TIMERHUB_MANUAL) != 0,
 		.timers_max = config->timers_max,
-		.serial = u64_fetch_add_relaxed(&opened, 1), /* relaxed: only a unique number */
+		.serial = u64_fetch_add_relaxed(&opened, 1), /* relaxed: only uniqueness matters */
 		.opened_ns = clock_monotonic_ns(),
 	};
 	(void)strncpy(header->thread_name, config->thread_name, BOARD_TEXT_BYTES - 1);

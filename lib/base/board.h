@@ -5,9 +5,9 @@
  * and tools/top share only this header.
  *
  * No decision of the hub depends on the board, so the board may be in shared memory. Decisions
- * depend on the free stacks and the inbox, which are private. Threads copy their numbers to the
- * board (notes). Words may be read at any time. Two words may be of different moments, so sums of
- * words are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
+ * depend on the free stacks and the inbox, which are private. Threads copy private numbers to the
+ * board (notes). The board may be read at any time. Two words may be of different moments, so sums
+ * are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_BOARD_H
 #define TIMERHUB_BOARD_H
@@ -57,7 +57,7 @@ struct board_owner {
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* the enum timerhub_sleeper in use; AUTO: no sleeper */
-	/* Events by lateness, in ns: bucket 0 below 2, bucket i from 2^i to 2^(i+1) - 1. */
+	/* Events by lateness: bucket 0 is below 2 ns, bucket i from 2^i ns and below 2^(i+1) ns. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
 };
@@ -65,9 +65,9 @@ struct board_owner {
 /* The counters that callers write, each time beside a much slower operation. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
-	atomic_u64 dropped; /* number of timers that ended with their queue; the closer writes */
+	atomic_u64 dropped; /* number of timers that a queue's close has ended; the closer writes */
 	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
-	/* No queue has used this index or a higher one, so their memory is untouched. */
+	/* No queue has used this index or a higher index, so their counters are untouched. */
 	atomic_u64 queues_end;
 };
 
@@ -80,18 +80,18 @@ struct board_shard {
 	atomic_u64 used; /* slots of the shard that were ever used; exact */
 };
 
-/* Notes of one lane of the inbox, which may be old. tail - head entries wait in the lane. */
+/* Notes of one inbox lane, which may be old. The difference tail - head counts waiting entries. */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells; callers write */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position that the owner takes next */
 };
 
 /*
- * The counters of one queue, at the queue's index. The counters outlive the queue. The queue's
- * outbox holds put - delivered - passed_over handles.
+ * The counters of one queue, at the queue's index. The counters outlive the queue. The number of
+ * handles in the queue's outbox is put - delivered - passed_over.
  */
 struct board_queue {
-	/* Consumers write the first four counters. */
+	/* Consumers write `delivered`, `retired`, `overruns` and `passed_over`. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* number of delivered events */
 	atomic_u64 retired;     /* number of delivered events that ended their timer */
 	atomic_u64 overruns;    /* number of periods counted in an earlier period's event */
@@ -111,14 +111,14 @@ struct board {
 };
 
 /*
- * Open a zeroed board, whose header describes the hub. All defaults of `config` must be filled in.
- * If the hub is observable, the board is a memfd with the descriptor `*ret_fd`. For any other hub,
- * `*ret_fd` is -1. Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE, -ENOSPC (too
- * many observable hubs), or an error of memfd_create(2).
+ * Open a zeroed board, whose header describes the hub. The caller has filled in all defaults of
+ * `config`. If the hub is observable, the board is a memfd with the descriptor `*ret_fd`. For any
+ * other hub, `*ret_fd` is -1. Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE,
+ * -ENOSPC (too many observable hubs), or an error of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Show readers of the board whether the hub is open. A forked child must not call. */
+/* Show on the board whether the hub is open. A forked child must not call board_announce(). */
 void board_announce(struct board *board, bool open);
 
 /* Close the board. `board` may be NULL if `fd` is -1. */

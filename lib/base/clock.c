@@ -16,7 +16,7 @@ static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* The call cannot fail: every supported kernel has the clock, and the address is valid. */
+	/* clock_gettime() cannot fail: every supported kernel has the clock, and `ts` is valid. */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -37,7 +37,7 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual)
 	clock->manual = manual;
 	clock->goes_back = !manual && kind == TIMERHUB_CLOCK_REALTIME;
 	clock->id = ids[kind];
-	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: not yet shared */
+	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: the clock is not shared yet */
 }
 
 uint64_t clock_now_ns(const struct clock *clock)
@@ -54,7 +54,7 @@ bool clock_needs_deadline_fd(const struct clock *clock)
 
 bool clock_set(struct clock *clock, uint64_t now_ns)
 {
-	/* Relaxed: only the caller writes the manual time. */
+	/* Relaxed: only one thread at a time writes `manual_ns`. */
 	if (now_ns < u64_load_relaxed(&clock->manual_ns))
 		return false;
 	u64_store_relaxed(&clock->manual_ns, now_ns);

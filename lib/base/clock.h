@@ -6,8 +6,8 @@
 #include "base/atomic.h"
 
 struct clock {
-	bool manual;          /* only clock_set() moves the clock; fixed at open */
-	bool goes_back;       /* the clock may go back; fixed at open */
+	bool manual;          /* true: only clock_set() moves the clock; fixed at open */
+	bool goes_back;       /* true: the clock may go back; fixed at open */
 	int id;               /* the kernel's clockid_t; fixed at open */
 	atomic_u64 manual_ns; /* time of a manual clock; the thread that moves it writes */
 };

@@ -62,6 +62,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* syscall(2) is not a cancellation point. If ppoll is refused, the fd is soon readable. */
+	/* syscall(2) is no cancellation point. Ignore errors, because the fd is soon readable. */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

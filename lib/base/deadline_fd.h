@@ -12,7 +12,7 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* the owner polls it together with the bell; -1: there is no timerfd */
+	int fd; /* the timerfd, polled together with the owner's bell; -1: no timerfd */
 };
 
 /* Initialize the struct without creating the timerfd. */

@@ -14,10 +14,10 @@
 #include "base/bits.h"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* the flag is new in Linux 6.3 */
+#define MFD_NOEXEC_SEAL 8u /* a flag of memfd_create(), new in Linux 6.3 */
 #endif
 #ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 16 /* the seal is new in Linux 5.1 */
+#define F_SEAL_FUTURE_WRITE 16 /* a seal of memfds, new in Linux 5.1 */
 #endif
 
 int memory_reserve(struct memory *memory, size_t bytes)

@@ -187,7 +187,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
 	if (next == SLOT_NONE) {
 		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
-		                            taken); /* relaxed: only shown on the board */
+		                            taken); /* relaxed: the count is only shown */
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -196,7 +196,7 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* checked above */
+		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* spec is valid */
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
 	return (int)count;
@@ -235,15 +235,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 
 /*
  * The frequent re-arm moves an armed timer to a later point in time. The frequent re-arm calls no
- * function, and therefore stores nothing to the stack. Its locked instruction would wait for every
- * store. All other re-arms branch to hub_rearm().
+ * function, and therefore stores nothing to the stack. The locked instruction of the re-arm would
+ * wait for every store. All other re-arms branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child `living->capacity` is 0. */
+	/* In a forked child `living->capacity` is 0, so the comparison with it is false. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
@@ -391,7 +391,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		 * pair.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* A change instead of a load, so that the loads of timer_read() come before it. */
+		/* A change, not a load, so that the loads of timer_read() come before it. */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

@@ -197,10 +197,10 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 /* The state of one call of timerhub_dispatch(). */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* this thread's cell; NULL before the first event */
+	struct callback *callback; /* the dispatching thread's cell; NULL before the first event */
 	unsigned count;            /* number of events taken so far */
-	bool running;              /* the thread is inside a callback */
-	bool cleared;              /* the queue was found empty, and the fd is clear */
+	bool running;              /* true: the thread is inside a callback */
+	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
 };
 
 /* Deliver one event and call its callback. Returns false if the outbox was empty. */
@@ -338,7 +338,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 		if (result < 0) {
 			/*
-			 * This wake-up may be for an event, which another waiter must now take.
+			 * The waiter's wake-up may be for an event, which another waiter must take.
 			 */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);

@@ -18,10 +18,10 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* The kernel zeroes struct hub_living in a forked child. timerhub_open() writes the struct. */
+/* timerhub_open() writes struct hub_living, and the kernel zeroes the struct in a forked child. */
 struct hub_living {
 	struct timer *pairs; /* the pairs of the arena */
-	uint32_t capacity;   /* slots in the arena; 0: the hub is of another process */
+	uint32_t capacity;   /* number of slots in the arena; 0: another process opened the hub */
 };
 
 struct timerhub {
@@ -60,7 +60,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Wait for the end of the pass in progress. The owner then uses no pointer of that pass. */
+/* Wait for the end of the present pass. After the wait the owner uses no pointer of that pass. */
 void hub_wait_pass(struct timerhub *hub);
 
 /* A closer checks at this interval whether waiting or advancing threads have left. */

@@ -100,7 +100,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/* The first arm of a manual hub signals the bell. An owner thread begins with a pass. */
+	/* In a manual hub, the first arm signals the bell. An owner thread begins with a pass. */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
@@ -182,13 +182,13 @@ static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
-	/* [advance] */
+	/* [advance]: the CAS acquires all that the previous pass has written. */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
 static void hub_leave(struct timerhub *hub)
 {
-	(void)u32_fetch_add_release(&hub->advancing, 1); /* [advance] */
+	(void)u32_fetch_add_release(&hub->advancing, 1); /* [advance]: carries the pass's writes */
 }
 
 int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)

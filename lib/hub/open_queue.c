@@ -24,7 +24,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/* Add instead of storing: late events of the index's closed queue may be counted now. */
+	/* Add instead of storing: events of the index's earlier queue may still be counted. */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -66,7 +66,7 @@ static void queue_free(struct timerhub_queue *queue)
 
 	outbox_close(&queue->outbox);
 	bell_close(queue->notifier.fd);
-	queue->notifier.fd = -1; /* the process may reuse this number for another file */
+	queue->notifier.fd = -1; /* the process may reuse the fd's number for another file */
 	/* Relaxed: `closing` is 1 already, except in a forked child or after a failed open. */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
@@ -177,7 +177,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	ptr_store_release(&hub->queues[queue->index], NULL); /* [index] */
+	ptr_store_release(&hub->queues[queue->index], NULL); /* [index]: carries the counts */
 	queue_free(queue);
 }
 
@@ -194,10 +194,10 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: the thread that closes the hub has all its queues. */
+		/* Relaxed: the thread that closes the hub has seen all its queues opened. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
-		if (!queue || queue == QUEUE_GONE) /* GONE: a close was in progress at the fork */
+		if (!queue || queue == QUEUE_GONE) /* QUEUE_GONE: the fork interrupted a close */
 			continue;
 		if (hub_alive(hub))
 			queue_send_waiters_away(queue);

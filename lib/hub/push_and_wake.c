@@ -2,8 +2,8 @@
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
  * The claiming thread reads the deadline after its push, because another caller may have moved the
- * timer earlier since the claim. A caller that saw the claim only woke the owner, which may have
- * found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
+ * timer earlier since the claim. The other caller saw the claim and only woke the owner, which may
+ * have found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -23,7 +23,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* a counter, cheap beside a system call */
+	                            1); /* counting is cheap beside a system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }
@@ -75,7 +75,7 @@ void hub_wait_pass(struct timerhub *hub)
 	}
 	/* A thread whose CAS comes after this addition of 0 sees this thread's stores. */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
-	/* [advance] */
+	/* [advance]: the load acquires all that the ended pass has written. */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

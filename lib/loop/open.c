@@ -11,12 +11,12 @@
 #include "loop/fresh.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* equals the largest timers_max of a hub */
+#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* also the largest timers_max of a hub */
 
 uint64_t loop_thread(void)
 {
 #ifdef TIMERHUB_LOOP_INLINE
-	/* for NULL the result is the number of the calling thread */
+	/* timerhub_loop_owner(NULL) returns the number of the calling thread */
 	return timerhub_loop_owner(NULL);
 #else
 	static _Thread_local char self;
@@ -30,7 +30,7 @@ uint64_t loop_read_ns(const struct timerhub_loop *loop)
 	uint64_t now_ns =
 		loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
 
-	/* the result is never UINT64_MAX, which means no deadline */
+	/* do not return UINT64_MAX, which means that there is no deadline */
 	return u64_min(now_ns, UINT64_MAX - 1);
 }
 

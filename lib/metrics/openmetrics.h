@@ -90,8 +90,9 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Add a histogram, in seconds. `buckets[i]` counts values from 2^i to 2^(i+1) - 1 ns. The sum is
- * not known, so the text has neither _sum nor _count. The bucket +Inf is the count of all values.
+ * Add a histogram, in seconds. `buckets[i]` counts values of at least 2^i ns and below 2^(i+1) ns.
+ * The text has neither _sum nor _count, because the sum is unknown. The bucket +Inf is the count of
+ * all values.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)

@@ -76,7 +76,7 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 	text_add_char(text, '\n');
 }
 
-/* Returns the upper bound of the lateness of the `rank` least late expiries, or 0 if rank is 0. */
+/* Returns a lateness that `rank` expiries do not exceed, or 0 if `rank` is 0. */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
 	unsigned i = 0;

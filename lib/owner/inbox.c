@@ -20,7 +20,7 @@
  * All accesses in this table are seq_cst. Their order makes one outcome impossible: the producer
  * reads an older promise or pass and does not wake the owner, and the drain ends before the
  * producer's cell or finds it empty. A producer may also find a cell filled and fill the next cell.
- * The load of the filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
+ * The load of a filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
  *
  * An entry only names a slot to process, so the order of entries does not matter, and the inbox can
  * be split into lanes. Model: tests/models/inbox.pml.
@@ -188,7 +188,7 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 /*
  * Returns whether the owner must drain the inbox after a push at `place`, because at least
  * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
- * entries, because a count reads all lanes. Yet no lane hides many entries from all counts.
+ * entries, because a count reads all lanes. Each lane has some of these positions.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

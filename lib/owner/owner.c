@@ -32,7 +32,7 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* If OWNER_CROWD timers expire in a millisecond, the owner waits OWNER_GATHER_NS or longer. */
+/* If OWNER_CROWD timers expire in 1 ms, the next pass is OWNER_GATHER_NS later, or more. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -267,7 +267,7 @@ static bool owner_rest(struct owner *owner)
 static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
-	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass] */
+	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass]: the last pass has ended */
 	/* Relaxed: a waiter counts itself before it signals the bell for the next pass. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);

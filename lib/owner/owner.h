@@ -38,7 +38,7 @@ struct owner {
 	struct schedule schedule;
 	uint64_t now_ns;     /* the clock, read once in a pass; timers due by then expire */
 	uint64_t crowd_ns;   /* time at which owner_gather() began to count events */
-	uint64_t crowd_told; /* number of events published before crowd_ns */
+	uint64_t crowd_told; /* number of events published before the time `crowd_ns` */
 	uint64_t true_ns;    /* earliest instant checked since the last sleep; UINT64_MAX: none */
 	bool crowded;        /* true: coalesce the events of the next passes */
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
@@ -46,7 +46,7 @@ struct owner {
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* ends sleeps too, if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
-	struct timerhub_config config;  /* of the hub; thread_name is valid only in owner_start() */
+	struct timerhub_config config;  /* the hub's; thread_name is valid only in owner_start() */
 	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
 	pthread_t thread;
 	bool running;       /* true: there is a thread to join */

@@ -181,7 +181,7 @@ static void *owner_main(void *argument)
 
 	owner->tid = gettid();
 	owner->start_result = result;
-	u32_store_release(&owner->started, 1); /* [started] */
+	u32_store_release(&owner->started, 1); /* [started]: carries start_result */
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
@@ -248,7 +248,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	while (u32_load_acquire(&owner->started) == 0) /* [started] */
+	while (u32_load_acquire(&owner->started) == 0) /* [started]: carries start_result */
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
 		result = owner->start_result;
@@ -287,7 +287,7 @@ void owner_wait_pass(struct owner *owner)
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
-	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
+	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass]: the pass has ended */
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);
 }

@@ -14,14 +14,14 @@
  *
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
  * push it. A thread sets PUSHED after it has filled the cell, so the cell was filled before the
- * caller's loads, in the order of seq_cst accesses too (in RC11 that order follows happens-before).
+ * caller's loads. The order of seq_cst accesses agrees, because in RC11 it follows happens-before.
  *
- * After a caller has woken the owner, the caller records the number of the pass. If the caller
- * recorded the number first and was then stopped, no other caller would wake the owner. If the
- * caller lowered the promise instead, its late store could affect a later sleep. If a caller finds
- * the current pass recorded, a wake was sent after this pass was numbered. After such a wake the
- * owner makes another pass and drains the inbox. The record of a wake is relaxed, because the pass
- * was read seq_cst. A caller that reads an older record only sends one more wake.
+ * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
+ * the caller stored first and was then stopped, no other caller would wake the owner. If the caller
+ * lowered the promise instead, its late store could affect a later sleep. If `woken_pass` is the
+ * current pass, a caller has woken the owner since this pass was numbered. After this wake the
+ * owner makes another pass and drains the inbox. `woken_pass` is relaxed, because the pass was read
+ * seq_cst. A caller that reads an older value only wakes once more.
  *
  * Model: tests/models/promise.pml.
  */

@@ -14,8 +14,8 @@
  * lost, as the model has found. A consumer that has already taken the event of a late signal would
  * clear the flag, and then clear the eventfd while the flag is 1 again. The owner would then never
  * write again. If the owner writes between the clearing of the eventfd and of the flag, the eventfd
- * is readable without an event, and `rings` shows the next consumer that it must clear. The owner
- * advances `rings` before the write, because the woken consumer may preempt the owner.
+ * is readable without an event, and `rings` shows the next consumer that it must clear the eventfd.
+ * The owner advances `rings` before the write, because the woken consumer may preempt the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -50,7 +50,7 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	(void)u32_fetch_add_release(&notifier->ticket, 1); /* [ticket] */
+	(void)u32_fetch_add_release(&notifier->ticket, 1); /* [ticket]: carries the wake's reason */
 	futex_wake(&notifier->ticket, count);
 }
 
@@ -73,7 +73,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the write to the eventfd carries the 1. */
+	/* Relaxed: the write to the eventfd carries the value 1 of `signalled`. */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -93,7 +93,7 @@ void notifier_clear(struct notifier *notifier)
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	/* Relaxed: each write counted in `rings` carries the 1 that was stored before it. */
+	/* Relaxed: each write counted in `rings` carries the 1 that `signalled` got before it. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -101,7 +101,7 @@ void notifier_clear(struct notifier *notifier)
 uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
-	return u32_load_acquire(&notifier->ticket); /* [ticket] */
+	return u32_load_acquire(&notifier->ticket); /* [ticket]: carries the wake's reason */
 }
 
 void notifier_wait_leave(struct notifier *notifier)

@@ -71,7 +71,7 @@ bool outbox_has_room(struct outbox *outbox)
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
-	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room] */
+	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room]: cells are copied */
 	/* Relaxed: only the owner writes the tail. */
 	if (outbox->head_seen == outbox->put && outbox->put == u64_load_relaxed(&outbox->tail))
 		outbox_restart(outbox);
@@ -99,8 +99,8 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* the head is a guess until the CAS */
 
-	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox] */
-	/* [outbox-compacting] [outbox-room] */
+	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox]: carries the handles */
+	/* [outbox-compacting]: carries the flag in the tail. [outbox-room]: cells are copied. */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
@@ -130,7 +130,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 		for (unsigned i = 0; i < count; i++)
 			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
-		/* [outbox-room] */
+		/* [outbox-room]: the CAS carries that the cells have been copied. */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
@@ -148,7 +148,7 @@ uint64_t outbox_count(const struct outbox *outbox)
 bool outbox_exhausted(const struct outbox *outbox)
 {
 	/* If a compaction moved the head, the load below sees the compaction's tail or newer. */
-	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting] */
+	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting]: carries the tail */
 
 	/*
 	 * A tail with the compaction flag is beyond any head. Relaxed: the load of the head or an

@@ -22,7 +22,7 @@ struct outbox {
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u64 tail; /* end of the published positions, and a flag; the owner writes */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
-	uint64_t head_seen; /* the head when the owner last read it; only the owner's */
+	uint64_t head_seen; /* the head when the owner last read it; only the owner uses it */
 };
 
 /* Returns 0 or -ENOMEM. `outbox` must be zeroed. At most `capacity` timers are pending at once. */

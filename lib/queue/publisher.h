@@ -19,7 +19,7 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* List of queues with unpublished events, in order of their first event, and its end. */
+	/* List of queues with unpublished events, in order of their first events, and its end. */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* number of slots taken since the first unpublished event */
 	uint64_t told;         /* number of events published so far */

@@ -21,7 +21,7 @@ struct timerhub;
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	struct timerhub *hub;       /* fixed at open, like counts and index */
+	struct timerhub *hub;       /* fixed at open, like `counts` and `index` */
 	struct board_queue *counts; /* counters on the board, which outlives the queue */
 	uint32_t index; /* the queue's index in the hub's table, and in timer_cold.queue_slack */
 	struct outbox outbox;

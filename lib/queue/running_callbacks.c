@@ -53,7 +53,7 @@ static bool callback_claim(struct callback *callback)
 {
 	void *none = NULL;
 
-	/* The relaxed load is only a hint. [callback-cell] */
+	/* The relaxed load is a hint. [callback-cell]: the CAS acquires the free cell. */
 	return ptr_load_relaxed(&callback->thread) == NULL &&
 	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
 }
@@ -81,8 +81,8 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 
 void callbacks_leave(struct callback *callback)
 {
-	u64_store_release(&callback->now, 0);       /* [callback-end] */
-	ptr_store_release(&callback->thread, NULL); /* [callback-cell] */
+	u64_store_release(&callback->now, 0);       /* [callback-end]: the callback has ended */
+	ptr_store_release(&callback->thread, NULL); /* [callback-cell]: the cell is free */
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
@@ -98,10 +98,10 @@ void callback_begin(struct callback *callback, uint64_t handle)
 
 void callback_end(struct callback *callback)
 {
-	/* [callback-end] */
+	/* [callback-end]: the exchange carries what the callback did. */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
-	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended] */
+	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended]: carries `now` */
 	futex_wake(&callback->ended, UINT32_MAX);
 }
 
@@ -127,7 +127,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* Relaxed, as `thread` is: only this thread's own stores matter. */
+		/* `now` and `thread` are loaded relaxed: only this thread's own stores matter. */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&

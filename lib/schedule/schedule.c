@@ -22,7 +22,7 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 		return result;
 	chunks = memory.base;
 	levels = chunks + chunks_bytes;
-	dues = levels + levels_bytes; /* last, because dues are aligned to 4 bytes only */
+	dues = levels + levels_bytes; /* last, because struct timer_due has an alignment of 4 */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
 	           (struct wheel_chunk *)(void *)chunks, filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,

@@ -142,7 +142,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* If the slot is a bound_slot, forget it, because the slot leaves its time in the bucket. */
+/* If the slot is a bound_slot, clear bound_slot, because the slot leaves its present time. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {

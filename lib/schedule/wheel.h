@@ -51,8 +51,8 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
-	struct wheel_bucket rest;    /* .first: next chunk; .bound_*: bound of newer entries */
-	unsigned entry; /* the walk has passed the chunk's entries from this index on */
+	struct wheel_bucket rest;    /* first: next chunk; bound_*: bound of newer entries */
+	unsigned entry; /* the walk has passed the present chunk's entries from this index on */
 };
 
 struct wheel {
@@ -142,8 +142,8 @@ uint32_t wheel_peek(const struct wheel *wheel);
  * Store up to `max` slots whose entries may be stale and come before `before_ns`. The stored slots
  * are the first slot of the wheel or, if the first slot is not known, some slots of its bucket. The
  * caller removes each slot or schedules it again, perhaps at its old time. Returns the number of
- * slots: 0 if no slot comes before `before_ns`, or if the first slot of a long bucket has left
- * since the bucket was swept. If this slot has left, perhaps no slot is due at wheel_bound_ns().
+ * slots: 0 if no slot comes before `before_ns`, or if a long bucket has lost its first slot since
+ * the bucket was swept. A bucket without its first slot may have no slot at wheel_bound_ns().
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 

@@ -90,7 +90,7 @@ static uint64_t top_takes(uint64_t top)
 static uint64_t arena_first_generation(void)
 {
 	static atomic_u64 opened;
-	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only a unique number */
+	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only uniqueness matters */
 	uint64_t generation = 0;
 
 	for (unsigned bit = 0; bit < 38; bit++)
@@ -180,7 +180,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
@@ -204,7 +204,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
 
 	for (;;) {
 		uint32_t below = top_slot(top), first = below;
@@ -255,7 +255,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/* Even an arbitrary depth is not beyond a `depth_max` of UINT32_MAX. */
+		/* A stale `depth` is any number, but never above a `depth_max` of UINT32_MAX. */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -264,7 +264,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free] */
+		/* [free]: the CAS carries the end of the slots' last use. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -312,7 +312,7 @@ static uint32_t shard_used_end(const struct arena_shard *shard)
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free] */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
 
 	do {
 		*ret_depth = stack_depth(arena, top);

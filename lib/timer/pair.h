@@ -105,7 +105,7 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Returns whether the owner has not processed the slot between the states (modulo 2^18 looks). */
+/* Returns whether the owner has not processed the slot between the two states (modulo 2^18). */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;

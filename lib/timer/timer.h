@@ -92,7 +92,7 @@ static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
 
-	pair.state = u64_load_acquire(&timer->state); /* [armed] */
+	pair.state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
 	test_point(TEST_POINT_PAIR_HALF_READ);
 	pair.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	return pair;
@@ -105,14 +105,14 @@ static inline struct pair timer_guess(const struct timer *timer)
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
-	uint64_t state = u64_load_acquire(&timer->state); /* [armed] */
+	uint64_t state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
 	struct pair pair;
 
 	do {
 		pair.state = state;
 		/* [armed] The next load sees the state stored with this deadline, or later. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
-		state = u64_load_acquire(&timer->state); /* [armed] */
+		state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
 	} while (state != pair.state);
 	return pair;
 }
@@ -135,7 +135,7 @@ static inline void timer_check_change(struct pair before, struct pair after)
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
-	                      after.state)) { /* [armed] */
+	                      after.state)) { /* [armed]: carries the record */
 		*pair = timer_guess(timer);
 		return false;
 	}
@@ -188,7 +188,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair);
 /*
  * The frequent re-arm: move an armed timer to the same or a later deadline. In every other case, or
  * if another thread has changed the pair, do nothing and return false. The function has few
- * outputs: outputs take registers that overlapping cache misses need.
+ * outputs, because outputs take registers, and overlapping cache misses need registers too.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
