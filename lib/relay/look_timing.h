@@ -10,8 +10,8 @@
  * The anchor is a pair of times of the last answered look: the local time at which the look was
  * sent, and the time on Redis's clock at which the look ran. If a look must run at the time T on
  * Redis's clock, its wait is T minus the anchor's time on Redis's clock. The relay sends the look
- * when the wait has passed since the anchor's local time. The network's latency cancels out,
- * because the anchor's look and the next look take equally long to the server.
+ * when the wait has passed since the anchor's local time. The time on the network cancels out
+ * if the last request and the next request take equally long to reach the server.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H

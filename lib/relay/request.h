@@ -28,7 +28,7 @@ enum request_kind {
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
-	REQUEST_WAIT, /* count the replicas that have all changes answered so far */
+	REQUEST_WAIT, /* asks how many replicas have all changes that Redis has answered */
 };
 
 struct request {

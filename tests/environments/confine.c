@@ -99,7 +99,7 @@ static const int container_refuses[] = {
  * the current personality.
  */
 #define PERSONALITIES UINT32_C(0x20008)
-/* bit that the query's argument has, and no other permitted argument of personality(2) has */
+/* Of the permitted arguments of personality(2), only the query's argument has this bit. */
 #define PERSONALITY_ASKED UINT32_C(0x80000000)
 
 #define NEW_NAMESPACES                                                                             \

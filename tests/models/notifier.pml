@@ -49,8 +49,8 @@
  *   bug NO_SECOND_LOOK      not_lost     consumer does not look again after it cleared the flag
  *   bug FLAG_BEFORE_FD      not_lost     -DTHRICE flag, then eventfd
  *                                        A consumer clears the flag, and then reads the eventfd.
- *                                        The read may remove the write for events that another
- *                                        consumer has taken, and the flag stays set.
+ *                                        The read of the eventfd may consume a later write, and
+ *                                        then the flag stays set although the eventfd is empty.
  *   bug NO_SIGNAL_AGAIN     not_lost     consumer that leaves events does not signal again
  *   bug AGAIN_RINGS_FIRST   not_lost     -DTHRICE eventfd, then flag
  *                                        A consumer that leaves events writes the eventfd, and then
