@@ -117,8 +117,9 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
  * Another thread may fork after file_lock_take() opens the file and before it notes the file in
  * `file_lock_places`. The child of a fork between the open and the note does not close the file. If
  * a fork may have happened between the open and the note, file_lock_take() unlocks the file, also
- * for the child, and locks the file once more. If file_lock_forks_begun after the note equals
- * file_lock_forks_ended before the open, no fork has happened in between.
+ * for the child, and locks the file once more. file_lock_take() reads file_lock_forks_ended before
+ * the open, and file_lock_forks_begun after the note. If the two values are equal, no fork has
+ * happened in between.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun

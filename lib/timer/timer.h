@@ -110,7 +110,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/* [armed] The next load sees the state stored with this deadline, or later. */
+		/* [armed] The next load sees the state of this deadline, or a newer state. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
 	} while (state != pair.state);

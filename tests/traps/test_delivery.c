@@ -42,7 +42,7 @@ START_TEST(interrupted_waiter_passes_the_wake_on)
 	(void)arm_at(rig.queue, 128, 'X');
 	stopped_thread_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&former.released, true);
-	sleep_ns(5 * MS); /* most likely, the waiter blocks after this time */
+	sleep_ns(5 * MS); /* By the end of this sleep the waiter has most likely blocked. */
 	stopped_thread_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
 	stopped_thread_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&latter.released, true);
@@ -100,7 +100,7 @@ START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 	stopped_thread_start(&stopped, TEST_POINT_WAIT_BEFORE_SLEEP);
 	stopped_thread_start(&other, TEST_POINT_WAIT_BEFORE_SLEEP);
 	atomic_store(&other.released, true);
-	sleep_ns(5 * MS); /* most likely, the waiter blocks after this time */
+	sleep_ns(5 * MS); /* By the end of this sleep the waiter has most likely blocked. */
 	advance(rig.hub, 128);
 	stopped_thread_finish(&other);
 	expect_events(&other, 1, "X");

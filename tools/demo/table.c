@@ -112,7 +112,7 @@ static void print_loop(const struct server_figures *server)
 
 	snprintf(each, sizeof(each), "%.1f", (double)server->loop_ns / messages);
 	row("messages", grouped(server->messages), "read; each moved its connection's timeout");
-	row("loop's time a message, ns", each, "timerhub_loop_turn() without its callbacks");
+	row("loop's time per message, ns", each, "timerhub_loop_turn() without its callbacks");
 	row("wake-ups by timeouts", grouped(server->wakes), "turns that a timeout began");
 }
 
