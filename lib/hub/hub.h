@@ -9,8 +9,8 @@
 
 #include <timerhub.h>
 
-#include "base/board.h"
 #include "base/clock.h"
+#include "base/counter_board.h"
 #include "owner/inbox.h"
 #include "owner/owner.h"
 #include "owner/promise.h"

@@ -9,7 +9,7 @@
 #define TIMERHUB_INBOX_H
 
 #include "base/atomic.h"
-#include "base/board.h"
+#include "base/counter_board.h"
 #include "base/memory.h"
 
 /* One lane: a ring buffer of cells for the threads on some of the CPUs. */

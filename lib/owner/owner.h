@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-#include "base/board.h"
 #include "base/clock.h"
+#include "base/counter_board.h"
 #include "base/deadline_fd.h"
 #include "owner/early_wake.h"
 #include "owner/inbox.h"

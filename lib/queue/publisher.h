@@ -7,8 +7,8 @@
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
 
-#include "base/board.h"
 #include "base/clock.h"
+#include "base/counter_board.h"
 #include "queue/queue.h"
 
 /* The most slots that the owner takes between an expiry and its publication. */

@@ -6,7 +6,7 @@
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
 
-#include "base/board.h"
+#include "base/counter_board.h"
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 

@@ -6,7 +6,7 @@
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
-#include "base/board.h"
+#include "base/counter_board.h"
 #include "base/memory.h"
 #include "timer/timer.h"
 

@@ -2,8 +2,8 @@
 /*
  * Tests hubs on the boot clock and on the wall clock. The tests check the clock's value, the
  * owner's sleep, and that no event is early. The tests also run inside time namespaces, where the
- * clocks are days away from the kernel's clocks. ../traps/test_clocks.c tests hubs whose wall clock
- * is set.
+ * clocks are days away from the kernel's clocks. ../traps/test_wall_clock_set.c tests hubs whose
+ * wall clock is set.
  */
 #include "rig.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "measure.h"
+#include "measure_in_child.h"
 #include "report.h"
 #include "thread_team.h"
 

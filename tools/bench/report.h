@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "table.h"
+#include "results.h"
 
 /*
  * Print the cells [from, to) as a table. All these cells have the same workload and the same number

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "process.h"
+#include "process_usage.h"
 #include "workload_functions.h"
 #include "workload_steps.h"
 

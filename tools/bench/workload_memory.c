@@ -9,7 +9,7 @@
  * memory just after the open.
  */
 #include "clocks.h"
-#include "process.h"
+#include "process_usage.h"
 #include "workload_functions.h"
 #include "workload_steps.h"
 

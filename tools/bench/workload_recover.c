@@ -11,7 +11,7 @@
 
 #include "clocks.h"
 #include "disk_folder.h"
-#include "process.h"
+#include "process_usage.h"
 #include "workload_functions.h"
 
 #define DELAY_NS (3600 * NS_PER_SECOND)

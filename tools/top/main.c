@@ -19,10 +19,10 @@
 #include <console.h>
 
 #include "json.h"
+#include "latest_readings.h"
 #include "metrics.h"
 #include "page.h"
 #include "screen.h"
-#include "watch.h"
 
 #define INTERVAL_MIN_S 0.05
 #define INTERVAL_MAX_S 3600.0

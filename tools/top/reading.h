@@ -6,7 +6,7 @@
 #ifndef TOP_READING_H
 #define TOP_READING_H
 
-#include "base/board.h"
+#include "base/counter_board.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
 #define READING_QUEUES_MAX 64

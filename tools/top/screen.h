@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-#include "watch.h"
+#include "latest_readings.h"
 
 /*
  * Show the hubs of the watch and read their counters again in each interval. Returns 0 when the

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/board.h"
+#include "base/counter_board.h"
 
 #define TARGET_HUBS_MAX 256
 #define TARGET_TEXT_BYTES 160

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the hubs of a process again and again. See watch.h. Between two readings the process may
- * open and close hubs. A serial number identifies the hub of a reading.
+ * Reads the hubs of a process again and again. See latest_readings.h. Between two readings the
+ * process may open and close hubs. A serial number identifies the hub of a reading.
  */
-#include "watch.h"
+#include "latest_readings.h"
 
 #include <stdio.h>
 #include <stdlib.h>

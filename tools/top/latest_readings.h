@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A watch keeps a target and the two latest readings of each of the target's hubs. */
-#ifndef TOP_WATCH_H
-#define TOP_WATCH_H
+#ifndef TOP_LATEST_READINGS_H
+#define TOP_LATEST_READINGS_H
 
 #include "reading.h"
 #include "target.h"

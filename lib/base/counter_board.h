@@ -9,8 +9,8 @@
  * board (notes). The board may be read at any time. Two words may be of different moments, so sums
  * are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
  */
-#ifndef TIMERHUB_BOARD_H
-#define TIMERHUB_BOARD_H
+#ifndef TIMERHUB_COUNTER_BOARD_H
+#define TIMERHUB_COUNTER_BOARD_H
 
 #include <timerhub.h>
 

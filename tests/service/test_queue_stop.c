@@ -131,7 +131,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("stop", argc, argv);
+	rigs_begin("queue_stop", argc, argv);
 	tests_add(stop_is_for_waits_that_come_later, 30);
 	tests_add(stop_hands_out_what_has_expired_first, 30);
 	tests_add(stop_leaves_every_other_call_as_it_was, 30);

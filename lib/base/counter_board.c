@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes the board of board.h. Tested by tests/tools and through timerhub_stats().
+ * Opens and closes the board of counter_board.h. Tested by tests/tools and through
+ * timerhub_stats().
  *
  * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
  * handler or a callback may fork. To keep the child from changing the parent's counters,
@@ -11,7 +12,7 @@
  * of the address space orders mapping, unmapping and forking.
  */
 #define _GNU_SOURCE
-#include "base/board.h"
+#include "base/counter_board.h"
 
 #include <errno.h>
 #include <fcntl.h>

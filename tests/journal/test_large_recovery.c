@@ -155,7 +155,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("bulk", argc, argv);
+	tests_begin("large_recovery", argc, argv);
 	tests_add(a_million_tasks_are_found_again_in_little_memory, 120);
 	return tests_run();
 }

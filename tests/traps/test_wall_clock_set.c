@@ -512,7 +512,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	stopped_threads_begin("clocks", argc, argv);
+	stopped_threads_begin("wall_clock_set", argc, argv);
 	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 60);
 	tests_add(back_makes_timers_wait, 60);
 	tests_add(back_leaves_new_timers_in_time_and_in_order, 60);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks a process for each measurement. See measure.h. The process uses CPU time and memory for
- * only one subject (a measured service), and measurements do not affect each other. A subject that
- * hangs or crashes does not end the run.
+ * Forks a process for each measurement. See measure_in_child.h. The process uses CPU time and
+ * memory for only one subject (a measured service), and measurements do not affect each other. A
+ * subject that hangs or crashes does not end the run.
  */
-#include "measure.h"
+#include "measure_in_child.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

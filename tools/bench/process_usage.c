@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads figures about this process from /proc. See process.h. */
-#include "process.h"
+/* Reads figures about this process from /proc. See process_usage.h. */
+#include "process_usage.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

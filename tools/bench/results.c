@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds results in the table, and computes medians of the rounds. See table.h. */
-#include "table.h"
+/* Finds results in the table, and computes medians of the rounds. See results.h. */
+#include "results.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * The table has all results, in one cell for each workload, number of timers, number of threads,
  * and subject (a measured service).
  */
-#ifndef BENCH_TABLE_H
-#define BENCH_TABLE_H
+#ifndef BENCH_RESULTS_H
+#define BENCH_RESULTS_H
 
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads figures of the kernel about this process. */
-#ifndef BENCH_PROCESS_H
-#define BENCH_PROCESS_H
+#ifndef BENCH_PROCESS_USAGE_H
+#define BENCH_PROCESS_USAGE_H
 
 #include <stdint.h>
 

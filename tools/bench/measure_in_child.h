@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes one measurement in a process of its own. */
-#ifndef BENCH_MEASURE_H
-#define BENCH_MEASURE_H
+#ifndef BENCH_MEASURE_IN_CHILD_H
+#define BENCH_MEASURE_IN_CHILD_H
 
 #include "bench.h"
 

@@ -257,7 +257,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("board", argc, argv);
+	tests_begin("counter_board", argc, argv);
 	tests_add(header_describes_the_hub, 20);
 	tests_add(state_follows_the_hub, 20);
 	tests_add(each_board_has_a_serial_of_its_own, 20);
