@@ -95,7 +95,7 @@
 namespace timerhub_cpp
 {
 
-/* Returns the error that `result`, the result of a C call, means; empty if it is not negative. */
+/* Returns the error of a C call with this result, or an empty error if `result` is not negative. */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
@@ -1381,7 +1381,7 @@ struct timerhub {
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/* Returns the error that `result`, the result of a C call, means; empty if not negative. */
+	/* Returns the error of a C call with this result; empty if `result` is not negative. */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);

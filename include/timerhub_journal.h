@@ -74,7 +74,7 @@ struct timerhub_journal_config {
 	uint32_t data_max;
 	uint64_t data_bytes_max; /* the most bytes of data and keys of all tasks; 0 means 1 GiB */
 	/*
-	 * the most deliveries of a task, after which timerhub_journal_retry() parks it; 0: no limit
+	 * the most deliveries of a task before timerhub_journal_retry() parks the task; 0: no limit
 	 */
 	uint32_t attempts_max;
 	uint32_t reserved;
@@ -126,7 +126,7 @@ struct timerhub_journal_stats {
 	uint64_t segments_dropped; /* number of files that compaction removed */
 	/* -EIO: a write or a sync has failed, and every change returns -EIO; 0: no failure */
 	int32_t failed;
-	uint32_t writer; /* enum timerhub_journal_writer; always TIMERHUB_JOURNAL_PLAIN */
+	uint32_t writer; /* how the log is written: always TIMERHUB_JOURNAL_PLAIN */
 	uint64_t held;   /* number of deliveries not yet ended by done, retry, park or release */
 	uint64_t parked; /* number of live tasks that are parked */
 	/* Due time of the earliest task that is neither taken nor parked; UINT64_MAX: no task. */

@@ -132,7 +132,7 @@ struct timerhub_relay_stats {
 	uint64_t looks;     /* of this process, if it serves: number of polls */
 	/* if this process serves: number of polls that found no due task */
 	uint64_t looks_empty;
-	/* If this process serves: number of messages that a task is due before its next poll. */
+	/* If this process serves: number of messages that a task is due before the next poll. */
 	uint64_t bells;
 	/*
 	 * If this process serves: its rank. The process of rank 0 polls first, and higher ranks

@@ -40,7 +40,7 @@ void bell_ring(int fd)
 	/*
 	 * EAGAIN means that another writer has filled the counter. The fd is readable, but an
 	 * edge-triggered poller gets no edge from a failed write, so bell_ring() clears the counter
-	 * and writes again. If the second write fails too, the other writer has made the edge.
+	 * and writes again. If the second write fails too, another writer has made the edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);

@@ -5,7 +5,7 @@
  *
  * Every arm and cancel reads the CPU once or twice. The kernel writes the CPU to the thread's area
  * for restartable sequences (Linux 4.18) when it moves the thread. If the C library has registered
- * that area and exports its address, cpu_current() reads the CPU there.
+ * the thread's area and exports its address, cpu_current() reads this area.
  */
 #ifndef TIMERHUB_CPU_H
 #define TIMERHUB_CPU_H

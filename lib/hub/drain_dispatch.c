@@ -283,7 +283,7 @@ static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts
 {
 	/*
 	 * Relaxed: the waiter's load of the ticket carries the values that were set before the
-	 * ticket advanced. If `closing` or `interrupts` is set later, the waiter does not block.
+	 * ticket advanced. If `closing` or `interrupts` changes later, futex_wait() does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;

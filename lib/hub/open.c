@@ -278,7 +278,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	arena = arena_count(&hub->arena); /* read before the counters of ended timers */
+	arena = arena_count(&hub->arena); /* count the arena before the ended timers */
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);

@@ -11,7 +11,7 @@
 #include "loop/fresh.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* also the largest timers_max of a hub */
+#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* the most timeouts of a loop, and timers of a hub */
 
 uint64_t loop_thread(void)
 {

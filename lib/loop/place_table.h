@@ -26,7 +26,7 @@ struct place {
 struct places {
 	struct place *table; /* array of `max` places */
 	uint32_t max;
-	uint32_t used; /* number of places that ever had a timeout; these are the first places */
+	uint32_t used; /* number of places, from the first on, that ever had a timeout */
 	uint32_t free; /* the place that was freed last, or SLOT_NONE if no place was freed */
 	struct memory memory;
 };

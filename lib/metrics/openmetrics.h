@@ -61,7 +61,7 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
                                       const char *labels, uint64_t number, unsigned decimals)
 {
 	text_add(text, family->name);
-	if (*family->type == 'c') /* only "counter" begins with this letter */
+	if (*family->type == 'c') /* of the types, only "counter" begins with c */
 		text_add(text, "_total");
 	if (*labels) {
 		text_add_char(text, '{');

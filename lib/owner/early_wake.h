@@ -10,8 +10,8 @@
  * first N sleeps, for every N, at most N/8 end more than EARLY_WAKE_DOWN_NS before the instant.
  *
  * An earlier design used the least lateness of the last hundreds of sleeps as the margin. One sleep
- * on a processor that has not halted spoils this minimum for hundreds of sleeps. The minimum
- * lowered the median lateness by 20 us, the percentile lowers it by 24 us.
+ * on a processor that has not halted makes the least lateness too small for hundreds of sleeps.
+ * With the earlier design the median lateness fell by 20 us, with the percentile by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

@@ -17,8 +17,8 @@
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All accesses in this table are seq_cst. Their order makes one outcome impossible: the producer
- * reads an older promise or pass and does not wake the owner, and the drain ends before the
+ * All accesses in the table are seq_cst. Their order makes one outcome impossible: the producer
+ * reads an older promise or pass and does not wake the owner, and the drain does not reach the
  * producer's cell or finds it empty. A producer may also find a cell filled and fill the next cell.
  * The load of a filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
  *

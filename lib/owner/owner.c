@@ -239,7 +239,7 @@ static void owner_refile(struct owner *owner, uint32_t slot)
  * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat the
  * check until the earliest entry has been checked since the owner last slept. The owner therefore
  * checks each slot at most once between two sleeps, however quickly callers move timers. Returns
- * false after OWNER_REST checks. Another pass then drains the inbox first, so that no caller waits.
+ * false after OWNER_REST checks. After `false`, another pass drains the inbox first.
  */
 static bool owner_rest(struct owner *owner)
 {

@@ -46,7 +46,7 @@ struct owner {
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* ends sleeps too, if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
-	struct timerhub_config config;  /* the hub's; thread_name is valid only in owner_start() */
+	struct timerhub_config config;  /* the hub's config; thread_name: only in owner_start() */
 	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
 	pthread_t thread;
 	bool running;       /* true: there is a thread to join */

@@ -56,7 +56,7 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 /* Returns whether a caller woke the owner, a closer waits for a pass, or the thread must end. */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: if a value is stale, the owner spins one turn longer. */
+	/* Relaxed: if one of the loaded values is stale, the owner spins one turn longer. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }

@@ -7,7 +7,7 @@
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All accesses in this table are seq_cst. Their order makes one outcome impossible: the caller
+ * All accesses in the table above are seq_cst. Their order makes one outcome impossible: the caller
  * reads the old, earlier promise and does not wake the owner, and the owner's second reading misses
  * the entry. If the owner lowers the promise, no second reading is needed. A caller that reads the
  * old, later promise wakes the owner, and the eventfd stays readable.
@@ -43,7 +43,7 @@ void promise_begin_pass(struct promise *promise)
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* only the owner writes */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* the owner is the only writer */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);

@@ -29,8 +29,8 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * Caller, after its push: returns whether the caller must wake the owner for this deadline. If
- * true, the caller passes `*pass` to promise_record_wake() after the wake.
+ * Caller, after its push: returns whether the caller must wake the owner for this deadline. If the
+ * result is true, the caller passes `*pass` to promise_record_wake() after the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 

@@ -5,9 +5,9 @@
  * ppoll returns 50 µs late with the default slack.
  *
  * A sandbox may refuse ppoll, for example by RLIMIT_NOFILE = 0 or a seccomp filter. Signals may
- * also interrupt every ppoll. The owner then waits for up to 1 ms on a futex that is never woken,
- * and makes another pass. The bell does not end that wait, so the owner serves callers up to 1 ms
- * late. tests/faults/ refuses the calls of this file.
+ * also interrupt every ppoll. Without ppoll, the owner waits for up to 1 ms on a futex that is
+ * never woken, and makes another pass. The bell does not end the wait on the futex, so the owner
+ * serves callers up to 1 ms late. tests/faults/ refuses the calls of this file.
  */
 #define _GNU_SOURCE
 #include <errno.h>

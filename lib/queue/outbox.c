@@ -56,7 +56,7 @@ static void outbox_restart(struct outbox *outbox)
 		return;
 	/*
 	 * A consumer may see the new head beyond the old tail, and then finds the outbox empty.
-	 * Relaxed: when the owner loaded the head, it acquired that the cells were copied.
+	 * Relaxed: the owner's load of the head has acquired that the cells were copied.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;

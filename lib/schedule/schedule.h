@@ -50,8 +50,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is
- * due. Slots are taken in order of time. If a take must first sort a long bucket, it is as much
- * work as thousands of other takes. With `cheaply`, such a take does nothing and returns SLOT_DEAR.
+ * due. Slots are taken in order of time. A take that must first sort a long bucket is as much work
+ * as thousands of other takes. With `cheaply`, schedule_take() returns SLOT_DEAR instead.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)

@@ -4,9 +4,9 @@
  *
  * A slot is on the level of the highest digit in which its time differs from the base, in the
  * bucket of that digit. Every slot of a level is therefore earlier than every slot of a higher
- * level, and the first occupied bucket of the lowest occupied level has the earliest slot. Moving
- * the base keeps this order, except for the bucket that the base enters. The slots of that bucket
- * are taken out and scheduled on a lower level.
+ * level, and the first occupied bucket of the lowest occupied level has the earliest slot. A move
+ * of the base keeps the order of slots, except in the bucket that the base enters. The slots of
+ * that bucket are taken out and scheduled on a lower level.
  *
  * Each bucket has a lower bound of its times, so the base moves straight to the next time, not to
  * the bucket's edge. A single distant timer costs one wake-up, not one for each level.

@@ -35,7 +35,7 @@ struct wheel_chunk {
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
 	uint32_t first;      /* the bucket's first chunk */
-	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: that slot has left, bound may be low */
+	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: slot has left, bound_ns may be low */
 };
 
 struct wheel_level {

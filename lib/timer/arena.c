@@ -158,7 +158,7 @@ void arena_close(struct arena *arena)
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: for readers of the board. The stack's next change corrects the note. */
+		/* Relaxed: the note is for the board's readers. The next change corrects it. */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
@@ -305,7 +305,7 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: a slot's handle carries it */
+	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: a handle carries the end */
 }
 
 /* Returns the stack's top, and in `*ret_depth` the number of slots on the stack at that time. */

@@ -51,8 +51,8 @@ uint32_t arena_next(const struct arena *arena, uint32_t slot);
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
- * Put back `count` slots, at least one, on this CPU's stack in one step. If `share` is set and that
- * stack holds many slots, put each slot back by arena_put(), so that other CPUs find some too.
+ * Put back `count` slots, at least one, on this CPU's stack in one step. If `share` is set and the
+ * CPU's stack holds many slots, put each slot back by arena_put(), so that other CPUs find slots.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
                     bool share);

@@ -45,7 +45,7 @@ struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
 	atomic_u64 *intervals_ns;  /* intervals of periodic timers; written like the record */
-	uint64_t first_generation; /* a slot's first timer has the generation after it */
+	uint64_t first_generation; /* the generation before the first timer of each slot */
 };
 
 /* Fetch the slot's record. A record has 24 bytes, so one in four lies in two cache lines. */
@@ -100,8 +100,8 @@ static inline struct pair timer_guess(const struct timer *timer)
 
 /*
  * Returns the slot's pair, for a reader that will not change the pair. The loop ends when the state
- * is the same before and after the load of the deadline. The timer then had the loaded deadline
- * with the loaded state.
+ * is the same before and after the load of the deadline. At that time the timer had the loaded
+ * deadline and the loaded state.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
