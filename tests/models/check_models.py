@@ -237,14 +237,14 @@ def lines_of(folder, output):
     for line in call(folder, "./pan", "-d").splitlines():
         match = re.match(r"(?:proctype|init|claim) *(\S*)", line)
         proctype = (match[1] or "init") if match else proctype
-        match = re.match(r"\s+state +(\d+) .*?\] \S+:(\d+) =>", line)
+        match = re.match(r"\s+state +(\d+) .*?\] .*?:(\d+) =>", line)
         if match:
             states[proctype, int(match[1])] = int(match[2])
     unreached = set()
     for line in output.splitlines():
         match = re.match(r"unreached in (?:proctype|init|claim) *(\S*)", line)
         proctype = (match[1] or "init") if match else proctype
-        match = re.match(r"\t\S+:\d+, state (\d+), ", line)
+        match = re.match(r"\t.*?:\d+, state (\d+), ", line)
         if match:
             unreached.add((proctype, int(match[1])))
     reached = {line for state, line in states.items() if state not in unreached}

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,7 @@ class Machine:
         path.chmod(0o755)
 
     def command(self, text):
-        return ["bash", "-c", f". {SCRIPT}; {text}"]
+        return ["bash", "-c", f". {shlex.quote(str(SCRIPT))}; {text}"]
 
     def run(self, text=NEED):
         """Without a terminal: status and output."""
