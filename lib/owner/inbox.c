@@ -188,7 +188,8 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 /*
  * Returns whether the owner must drain the inbox after a push at `place`, because at least
  * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
- * entries, because a count reads all lanes. Each lane has some of these positions.
+ * entries, because a count reads all lanes. Each lane has such positions, so none hides many
+ * entries.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)
