@@ -40,3 +40,12 @@ def verdict(test, *arguments):
         print(wrong, file=sys.stderr)
         return 1
     return 0
+
+
+def chosen_verdict(tests, usage, arguments):
+    """Takes two arguments, a key of `tests` and a path. Returns the verdict of this test, to which
+    verdict() passes the absolute path. For other arguments prints `usage` and returns 2."""
+    if len(arguments) != 2 or arguments[0] not in tests:
+        print(usage, file=sys.stderr)
+        return 2
+    return verdict(tests[arguments[0]], pathlib.Path(arguments[1]).resolve())

@@ -23,7 +23,7 @@ import sys
 import tarfile
 
 from test_packaging import copy_sources, project_version, run
-from verdict import expect, need, verdict
+from verdict import chosen_verdict, expect, need
 
 # An error of rpmlint about package names of another distribution, which the test ignores.
 NOT_FEDORA = "lib-package-without-%mklibname"
@@ -181,12 +181,5 @@ def test_alpine(root, directory):
 TESTS = {"fedora": test_fedora, "alpine": test_alpine}
 
 
-def main(arguments):
-    if len(arguments) != 2 or arguments[0] not in TESTS:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return verdict(TESTS[arguments[0]], pathlib.Path(arguments[1]).resolve())
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(chosen_verdict(TESTS, __doc__, sys.argv[1:]))

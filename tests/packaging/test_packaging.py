@@ -29,7 +29,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
-from verdict import Wrong, expect, verdict  # pylint: disable=wrong-import-position
+from verdict import Wrong, chosen_verdict, expect  # pylint: disable=wrong-import-position
 
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
 # For each client program: the pkg-config package that it uses.
@@ -465,12 +465,5 @@ TESTS = {"installed": test_installed, "subproject": test_subproject, "wrap": tes
          "folder": test_folder}
 
 
-def main(arguments):
-    if len(arguments) != 2 or arguments[0] not in TESTS:
-        print(__doc__, file=sys.stderr)
-        return 2
-    return verdict(TESTS[arguments[0]], pathlib.Path(arguments[1]).resolve())
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(chosen_verdict(TESTS, __doc__, sys.argv[1:]))
