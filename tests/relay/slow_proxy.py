@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A proxy to Redis that is slow, becomes silent, or connects to another server."""
 
-import os
 import random
 import socket
 import threading
 import time
 
+from listener import Listener, hang_up
 
-class SlowProxy:
+
+class SlowProxy(Listener):
     """
     Listens on a unix socket and forwards bytes. New connections go to the server `target`. While
     `up` or `down` of a connection is False, no byte and no end of the connection arrives in this
@@ -17,36 +18,23 @@ class SlowProxy:
     """
 
     def __init__(self, path, target, delay_s=0):
-        self.path, self.target, self.delay_s = path, target, delay_s
+        self.target, self.delay_s = target, delay_s
         self.connections, self.is_cut = [], False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(path)
 
     def close(self):
-        for one in [self.listener] + [end for connection in self.connections
-                                      for end in connection.ends]:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-        self.listener.close()
-        os.unlink(self.path)
+        super().close()
+        for connection in self.connections:
+            hang_up(*connection.ends)
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            try:
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(self.target)
-            except OSError:
-                client.close()
-                continue
-            self.connections.append(Connection(client, server, self.delay_s, not self.is_cut))
+    def accepted(self, client):
+        try:
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.target)
+        except OSError:
+            client.close()
+            return
+        self.connections.append(Connection(client, server, self.delay_s, not self.is_cut))
 
     def cut(self):
         self.is_cut = True
@@ -88,8 +76,4 @@ class Connection:
         while not (self.up and self.down):
             time.sleep(0.01)
         self.is_open = False
-        for one in self.ends:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        hang_up(*self.ends)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A proxy to Redis that fails at one command. The commands of all connections are numbered."""
 
-import os
 import socket
 import threading
 
+from listener import Listener, hang_up
 
 LATE = 5
 
@@ -22,7 +22,7 @@ def read_raw(file):
     return line
 
 
-class Proxy:
+class Proxy(Listener):
     """
     Listens on a unix socket. `fault` is one of
       before    the command is lost, and its connection is closed
@@ -39,30 +39,18 @@ class Proxy:
         self.commands, self.names = 0, []
         self.kept = None
         self.lock = threading.Lock()
-        if os.path.exists(path):
-            os.unlink(path)
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(16)
-        self.sockets = [self.listener]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.sockets = []
+        super().__init__(path)
 
     def close(self):
         self.deliver()
+        super().close()
+        hang_up(*self.sockets)
         for one in self.sockets:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             one.close()
 
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+    def accepted(self, client):
+        threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def next_command(self, request):
         """Returns the number of the command, from 1."""
@@ -93,12 +81,9 @@ class Proxy:
             self.forward(client, server)
         except (OSError, ValueError):
             pass
-        for one in (client, server):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
+        hang_up(client, server)
+        client.close()
+        server.close()
 
     def forward(self, client, server):
         requests, replies = client.makefile("rb"), server.makefile("rb")
