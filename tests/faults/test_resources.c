@@ -93,27 +93,37 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 struct shortage {
 	int call;
 	int error;
-	bool fatal;     /* true if timerhub_open() fails when some k-th call is refused */
+	bool fatal;     /* true if the open fails when some k-th call is refused */
 	uint32_t flags; /* flags in the config of the hub */
+	enum { HUB, LOOP, LOOP_WITH_HUB } opened;
 };
 
 static const struct shortage shortages[] = {
-	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
-	{ SCMP_SYS(madvise), ENOMEM, true, 0 },
-	{ SCMP_SYS(eventfd2), EMFILE, true, 0 },
-	{ SCMP_SYS(eventfd2), ENFILE, true, 0 },
-	{ SCMP_SYS(eventfd2), ENOMEM, true, 0 },
-	{ SCMP_SYS(clone3), EAGAIN, true, 0 },
-	{ SCMP_SYS(mprotect), ENOMEM, false, 0 }, /* mprotect() protects a new stack or the heap */
-	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0 },
-	{ SCMP_SYS(prctl), EPERM, false, 0 }, /* for the optional thread name and timer slack */
-	{ SCMP_SYS(brk), ENOMEM, false, 0 },
+	{ SCMP_SYS(mmap), ENOMEM, true, 0, HUB },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0, HUB },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0, HUB },
+	{ SCMP_SYS(eventfd2), ENFILE, true, 0, HUB },
+	{ SCMP_SYS(eventfd2), ENOMEM, true, 0, HUB },
+	{ SCMP_SYS(clone3), EAGAIN, true, 0, HUB },
+	/* mprotect() protects a new stack or the heap. */
+	{ SCMP_SYS(mprotect), ENOMEM, false, 0, HUB },
+	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0, HUB },
+	/* prctl() sets the optional thread name and timer slack. */
+	{ SCMP_SYS(prctl), EPERM, false, 0, HUB },
+	{ SCMP_SYS(brk), ENOMEM, false, 0, HUB },
 	/* The following calls make the board, which timerhub-top maps. */
-	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE },
-	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE },
-	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE },
-	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE },
-	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE },
+	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE, HUB },
+	/* A loop with a hub also opens a queue, which needs an eventfd. */
+	{ SCMP_SYS(mmap), ENOMEM, true, 0, LOOP },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0, LOOP },
+	{ SCMP_SYS(eventfd2), EMFILE, false, 0, LOOP },
+	{ SCMP_SYS(mmap), ENOMEM, true, 0, LOOP_WITH_HUB },
+	{ SCMP_SYS(madvise), ENOMEM, true, 0, LOOP_WITH_HUB },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOOP_WITH_HUB },
 };
 
 /*
@@ -126,27 +136,51 @@ static int thread_call(void)
 	                                                           : SCMP_SYS(clone3);
 }
 
-static bool open_with_one_refusal(const struct shortage *shortage, unsigned k, bool *failed)
+static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
+static void loop_live(struct timerhub_loop *loop)
+{
+	struct timerhub_timeout timeout = { .owner = 0 };
+
+	expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
+	expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+}
+
+/* Open a hub or a loop, while the k-th call is refused. `hub` is the hub of a loop, or NULL. */
+static bool open_with_one_refusal(const struct shortage *shortage, struct timerhub *hub, unsigned k,
+                                  bool *failed)
 {
 	struct leftovers before = leftovers_now();
-	struct rig rig;
+	struct rig rig = { NULL, NULL };
+	struct timerhub_loop *loop = NULL;
 	unsigned fired;
 	int result;
 
 	refuse(shortage->call, shortage->error, k, 1);
-	result = open_rig(&rig, shortage->flags);
+	result = shortage->opened == HUB ? open_rig(&rig, shortage->flags)
+	                                 : timerhub_loop_open(&loop, hub, NULL);
 	fired = refuse_no_more();
 	if (result == 0) {
-		life_live(&rig, 12, 2 * MS);
+		if (loop)
+			loop_live(loop);
+		else
+			life_live(&rig, 12, 2 * MS);
+		timerhub_loop_close(loop);
 		rig_close(&rig);
 	} else {
+		expect(!loop);
 		if (fired == 0 && uring_ran_out(result))
 			test_skips("io_uring", -result);
 		/*
 		 * If glibc cannot map the stack of a thread, it returns EAGAIN instead of ENOMEM.
 		 */
 		expect(result == -shortage->error ||
-		       (shortage->error == ENOMEM && result == -EAGAIN));
+		       (shortage->opened == HUB && shortage->error == ENOMEM && result == -EAGAIN));
 		*failed = true;
 	}
 	expect_nothing_left(&before);
@@ -195,21 +229,25 @@ static void measure_libc(const struct shortage *shortage)
 static void refuse_each(const struct shortage *shortage)
 {
 	int calls[] = { shortage->call };
+	struct rig rig = { NULL, NULL };
 	bool failed = false;
 	unsigned k = 1;
 
 	if (!refusals_open(calls, COUNT_OF(calls)))
 		return;
 	warm_up(shortage->flags);
+	if (shortage->opened == LOOP_WITH_HUB)
+		expect_eq(open_rig(&rig, TIMERHUB_MANUAL), 0);
 	if (shortage->call == thread_call())
 		measure_libc(shortage);
-	while (k <= K_MAX && open_with_one_refusal(shortage, k, &failed))
+	while (k <= K_MAX && open_with_one_refusal(shortage, rig.hub, k, &failed))
 		k++;
 	expect_eq(failed, shortage->fatal);
+	rig_close(&rig);
 	refusals_close();
 }
 
-/* A child process opens the hub, because a sanitizer makes system calls at exit. */
+/* A child process makes the open, because a sanitizer makes system calls at exit. */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();
@@ -220,76 +258,6 @@ START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 		if (shortage.call == SCMP_SYS(clone3))
 			shortage.call = thread_call();
 		refuse_each(&shortage);
-		_exit(EXIT_SUCCESS);
-	}
-	child_ends_well(child);
-}
-END_TEST
-
-static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	(void)loop;
-	(void)timeout;
-}
-
-/* The system calls of timerhub_loop_open(), which also opens a queue if the loop has a hub. */
-static const struct shortage loop_shortages[] = {
-	{ SCMP_SYS(mmap), ENOMEM, true, 0 },
-	{ SCMP_SYS(madvise), ENOMEM, true, 0 },
-	{ SCMP_SYS(eventfd2), EMFILE, true, 0 },
-};
-
-static bool open_loop_with_one_refusal(struct timerhub *hub, const struct shortage *shortage,
-                                       unsigned k, bool *failed)
-{
-	struct leftovers before = leftovers_now();
-	struct timerhub_timeout timeout = { .owner = 0 };
-	struct timerhub_loop *loop = NULL;
-	unsigned fired;
-	int result;
-
-	refuse(shortage->call, shortage->error, k, 1);
-	result = timerhub_loop_open(&loop, hub, NULL);
-	fired = refuse_no_more();
-	if (result == 0) {
-		expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
-		expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
-		expect_eq(timerhub_loop_turn(loop), 1);
-		timerhub_loop_close(loop);
-	} else {
-		expect_eq(result, -shortage->error);
-		expect(!loop);
-		*failed = true;
-	}
-	expect_nothing_left(&before);
-	return fired > 0;
-}
-
-static void refuse_each_to_a_loop(const struct shortage *shortage, bool with_hub)
-{
-	int calls[] = { shortage->call };
-	struct rig rig = { NULL, NULL };
-	bool failed = false;
-	unsigned k = 1;
-
-	if (!refusals_open(calls, COUNT_OF(calls)))
-		return;
-	warm_up(0);
-	if (with_hub)
-		expect_eq(open_rig(&rig, TIMERHUB_MANUAL), 0);
-	while (k <= K_MAX && open_loop_with_one_refusal(rig.hub, shortage, k, &failed))
-		k++;
-	expect_eq(failed, with_hub || shortage->call != SCMP_SYS(eventfd2));
-	rig_close(&rig);
-	refusals_close();
-}
-
-START_TEST(refused_at_the_kth_call_a_loop_leaves_nothing)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		refuse_each_to_a_loop(&loop_shortages[_i / 2], _i % 2 == 1);
 		_exit(EXIT_SUCCESS);
 	}
 	child_ends_well(child);
@@ -418,8 +386,6 @@ int main(int argc, char **argv)
 {
 	faults_begin("faults of resources", argc, argv);
 	tests_add_loop(refused_at_the_kth_call_open_leaves_nothing, 60, COUNT_OF(shortages));
-	tests_add_loop(refused_at_the_kth_call_a_loop_leaves_nothing, 60,
-	               2 * COUNT_OF(loop_shortages));
 	tests_add(without_memory_to_lock_auto_still_works, 60);
 	tests_add(without_descriptors_left_life_goes_on, 60);
 	tests_add(without_any_descriptor_allowed_life_goes_on, 60);
