@@ -255,7 +255,8 @@ class deadline
 /* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
 	/*
-	 * the timer's deadline; if the call stands for several periods, the deadline of the first
+	 * The timer's deadline. If the call stands for several periods, the deadline of the first
+	 * of these periods.
 	 */
 	time_point due;
 	/*
@@ -821,11 +822,11 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). After cancel(), whatever its result, the callable runs on
-	 * no other thread and will not run again. The callable is destroyed before cancel()
-	 * returns. Inside the timer's own callback, the callable is destroyed when the callback
-	 * returns. cancel() blocks while the callback runs on another thread. Errors: ENOENT if the
-	 * timer is not armed or the queue is closed, or EOWNERDEAD.
+	 * Calls timerhub_cancel_sync(). When cancel() has returned a result or an error, the
+	 * callable runs on no other thread and will not run again. The callable is destroyed before
+	 * cancel() returns. Inside the timer's own callback, the callable is destroyed when the
+	 * callback returns. cancel() blocks while the callback runs on another thread. Errors:
+	 * ENOENT if the timer is not armed or the queue is closed, or EOWNERDEAD.
 	 */
 	std::error_code cancel() noexcept
 	{
