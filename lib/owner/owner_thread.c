@@ -160,8 +160,8 @@ static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0,
-	            0); /* the kernel permits a name of at most 15 bytes */
+	/* The kernel cuts the name to 15 bytes. */
+	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0);
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
 	if (result < 0)

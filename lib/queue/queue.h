@@ -27,10 +27,9 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* Only the owner uses the next three fields. */
-	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue
-		*next_unpublished; /* the next queue in the publisher's list */
-	unsigned unpublished;      /* events put since the last publish; 0: not in the list */
+	/* Only the owner uses the next three fields. The first links the publisher's list. */
+	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
+	unsigned unpublished; /* events put since the last publish; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */

@@ -70,8 +70,7 @@ struct sim_disk {
 	uint64_t bad_from, bad_to;       /* bytes whose read fails with EIO */
 	const struct sim_file *bad_file; /* file with the bad bytes; NULL: every file */
 	bool dead;
-	const unsigned
-		*watch; /* NULL, or a flag that is copied to `watched` when the machine crashes */
+	const unsigned *watch; /* NULL, or a flag copied to `watched` when the machine crashes */
 	bool watched;
 	bool locked;
 	struct dice dice;

@@ -815,8 +815,8 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		segment_name(name, model->journal->log.segments[0].number);
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
-		file->now[SEGMENT_HEADER_BYTES] ^=
-			2; /* flips bit 1, as two flips of bit 0 would cancel out */
+		/* Flip bit 1, since two flips of bit 0 would cancel out. */
+		file->now[SEGMENT_HEADER_BYTES] ^= 2;
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
 

@@ -18,8 +18,8 @@
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-static struct disk_ops
-	ops; /* the simulated disk's calls, with the write and the sync of this file */
+/* The simulated disk's calls, with the write and the sync of this file. */
+static struct disk_ops ops;
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
 

@@ -155,8 +155,8 @@ END_TEST
 START_TEST(ids_are_spread_as_zlib_does)
 {
 	expect_eq(keys_shard("123456789", 1), 0);
-	expect_eq(keys_shard("123456789", 64),
-	          0xcbf43926 % 64); /* 0xcbf43926 is the check value of CRC-32 */
+	/* 0xcbf43926 is the check value of CRC-32. */
+	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64);
 	expect_eq(keys_shard("123456789", 7), 0xcbf43926 % 7);
 }
 END_TEST

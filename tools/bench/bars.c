@@ -22,9 +22,8 @@ struct bar {
 	const char *value;
 	enum bar_kind kind;
 	double limit;
-	const char
-		*other;   /* subject of the other value; NULL: the value is compared with `limit` */
-	unsigned threads; /* number of threads for the value; 0: one thread */
+	const char *other;      /* subject of the other value; NULL: `limit` is compared */
+	unsigned threads;       /* number of threads for the value; 0: one thread */
 	unsigned other_threads; /* number of threads for the other value; 0: one thread */
 };
 

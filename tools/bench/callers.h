@@ -29,10 +29,10 @@ struct caller {
 
 /* The work of the callers of a workload. */
 struct calls {
-	unsigned (*turn)(
-		struct caller *caller); /* makes the calls of one turn; returns their number */
-	uint64_t from_ns,
-		to_ns; /* bounds of the first delays; 0: timers are not armed before the turns */
+	/* Makes the calls of one turn. Returns the number of the calls. */
+	unsigned (*turn)(struct caller *caller);
+	/* The bounds of the first delays. 0: no timer is armed before the turns. */
+	uint64_t from_ns, to_ns;
 	uint64_t request_ns; /* first delay of requests; 0: no request is armed before the turns */
 	uint32_t requests;   /* number of requests of each caller */
 	bool dealt;          /* one thread arms all timers, and deals them to the callers */

@@ -23,8 +23,8 @@ static void timerfd_open(const struct subject_setup *setup)
 {
 	struct rlimit limit = { setup->timers + SPARE_FDS, setup->timers + SPARE_FDS };
 
-	(void)setrlimit(RLIMIT_NOFILE,
-	                &limit); /* timerfd_create() fails if the limit stays too low */
+	/* If the limit stays too low, timerfd_create() fails. */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	epoll_fd = subject_epoll(-1);
 	fds = subject_allocate((uint64_t)setup->timers + 1, sizeof(*fds));
 	for (uint32_t i = 0; i <= setup->timers; i++) {

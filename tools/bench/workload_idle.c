@@ -30,8 +30,8 @@
 
 static void idle_mark(const char *mark)
 {
-	ssize_t written =
-		write(-1, mark, strlen(mark)); /* the write fails, and only strace sees the text */
+	/* The write fails, and only strace sees the text. */
+	ssize_t written = write(-1, mark, strlen(mark));
 
 	(void)written;
 }

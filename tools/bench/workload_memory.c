@@ -38,8 +38,8 @@ void open_measure(const struct run *run, struct result *result)
 	struct meter meter;
 	uint64_t resident;
 
-	run->subject->open(
-		&setup); /* The first open brings code pages and the thread's stack into memory. */
+	/* The first open brings code pages and the thread's stack into memory. */
+	run->subject->open(&setup);
 	run->subject->close();
 	resident = process_resident_bytes();
 	run->subject->open(&setup);
