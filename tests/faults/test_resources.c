@@ -142,6 +142,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	(void)timeout;
 }
 
+/* Use the loop and close it. The timeout is still added when the loop is closed. */
 static void loop_live(struct timerhub_loop *loop)
 {
 	struct timerhub_timeout timeout = { .owner = 0 };
@@ -149,6 +150,7 @@ static void loop_live(struct timerhub_loop *loop)
 	expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
 	expect_eq(timerhub_timeout_set(loop, &timeout, 0), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
+	timerhub_loop_close(loop);
 }
 
 /* Open a hub or a loop, while the k-th call is refused. `hub` is the hub of a loop, or NULL. */
@@ -170,7 +172,6 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 			loop_live(loop);
 		else
 			life_live(&rig, 12, 2 * MS);
-		timerhub_loop_close(loop);
 		rig_close(&rig);
 	} else {
 		expect(!loop);
