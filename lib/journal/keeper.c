@@ -11,7 +11,7 @@
 
 #include <signal.h>
 
-#include "journal/leases.h"
+#include "journal/delivery.h"
 #include "journal/writer.h"
 
 #define THREAD_NAME "timerhub-keeper"

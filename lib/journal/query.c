@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "journal/leases.h"
+#include "journal/delivery.h"
 #include "journal/replay.h"
 
 static int query_may_begin(struct timerhub_journal *journal)

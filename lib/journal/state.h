@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
- * leases.h and transaction.h read and change the state, and the leader writes changes to
- * the disk (writer.h). The public calls use leases.h, transaction.h and writer.h.
+ * delivery.h and transaction.h read and change the state, and the leader writes changes to
+ * the disk (writer.h). The public calls use delivery.h, transaction.h and writer.h.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H

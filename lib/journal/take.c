@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "journal/leases.h"
+#include "journal/delivery.h"
 #include "journal/writer.h"
 
 /* Returns the time until the first lease ends, or UINT64_MAX if no task has a lease. */

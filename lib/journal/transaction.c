@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "journal/leases.h"
+#include "journal/delivery.h"
 
 /* ---- check a transaction; the lock is held ---- */
 

@@ -21,7 +21,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "journal/leases.h"
+#include "journal/delivery.h"
 #include "journal/transaction.h"
 
 #define WAKE_FEW 2

@@ -9,7 +9,7 @@
 #include <timerhub_loop.h>
 
 #include "base/clock.h"
-#include "loop/place_table.h"
+#include "loop/timeout_table.h"
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 

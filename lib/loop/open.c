@@ -8,7 +8,7 @@
 
 #include "base/cancellation.h"
 #include "base/options.h"
-#include "loop/fresh.h"
+#include "loop/fresh_timeouts.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
 #define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* the most timeouts of a loop, and timers of a hub */

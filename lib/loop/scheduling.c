@@ -2,7 +2,7 @@
 /* Schedules timeouts, and corrects schedule entries; see scheduling.h. Tested by test_loop.c. */
 #include "loop/scheduling.h"
 
-#include "loop/round_to_grid.h"
+#include "loop/round_down_to_grid.h"
 
 static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t at_ns)

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "loop/fresh.h"
+#include "loop/fresh_timeouts.h"
 
 /*
  * Macros of timerhub_loop.h replace three names of functions by inline calls. Undefine the macros,

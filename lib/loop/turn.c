@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 
-#include "loop/fresh.h"
+#include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
 
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */

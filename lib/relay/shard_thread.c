@@ -30,7 +30,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	taker_init(&shard->taker, &shard->client, seed + 1);
-	serve_init(&shard->serve, &shard->pipeline, &shard->client, seed + 2);
+	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
 }
 
 int shard_open(struct shard *shard)
@@ -57,7 +57,7 @@ void shard_fini(struct shard *shard)
 {
 	wire_close(shard->pipeline.link.wire);
 	wire_close(shard->taker.link.wire);
-	wire_close(shard->serve.bells.wire);
+	wire_close(shard->scheduler.bells.wire);
 	sleeper_close(shard->sleeper);
 }
 
@@ -71,7 +71,7 @@ void shard_fini(struct shard *shard)
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
 	pipeline_lose(&shard->pipeline, why, now_ns);
-	serve_lost(&shard->serve, why, now_ns);
+	scheduler_lost(&shard->scheduler, why, now_ns);
 }
 
 static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
@@ -107,8 +107,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 		lose_commands(shard, result, now_ns);
 	if (shard->taker.link.wire && shard->taker.link.answer_by_ns <= now_ns)
 		lose_taker(shard, -EHOSTUNREACH, now_ns);
-	if (shard->serve.bells.wire && shard->serve.bells.answer_by_ns <= now_ns)
-		serve_lose_bells(&shard->serve, -EHOSTUNREACH, now_ns);
+	if (shard->scheduler.bells.wire && shard->scheduler.bells.answer_by_ns <= now_ns)
+		scheduler_lose_bells(&shard->scheduler, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->pipeline.why, now_ns));
 	lock_take(&shared->lock);
 	if (shared->lease_ns > 0 && now_ns > shared->lease_ns)
@@ -136,7 +136,7 @@ static uint64_t pass(struct shard *shard)
 	if (shard->taker.reading || !pipeline_recover(pipeline))
 		next_ns = sooner(next_ns, taker_pass(&shard->taker, &pipeline->server, now_ns));
 	if (shard->shared->serves)
-		next_ns = sooner(next_ns, serve_pass(&shard->serve, sleeper_now_ns()));
+		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
 	/*
 	 * The reply to a request that was just sent may become overdue before `next_ns`. Therefore
 	 * the thread must wake no later than the earliest deadline of the sent requests.
@@ -147,7 +147,7 @@ static uint64_t pass(struct shard *shard)
 static struct wire *wire_of(const struct shard *shard, unsigned link)
 {
 	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
-		                            shard->serve.bells.wire };
+		                            shard->scheduler.bells.wire };
 
 	return wires[link];
 }
@@ -159,7 +159,7 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 	else if (link == 1)
 		lose_taker(shard, why, now_ns);
 	else
-		serve_lose_bells(&shard->serve, why, now_ns);
+		scheduler_lose_bells(&shard->scheduler, why, now_ns);
 }
 
 /* Send the buffered commands of all connections. Returns false if a connection was lost. */
@@ -187,7 +187,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	else if (link == 1)
 		result = taker_read(&shard->taker, now_ns);
 	else
-		result = serve_read(&shard->serve, now_ns);
+		result = scheduler_read(&shard->scheduler, now_ns);
 	if (result < 0)
 		lose(shard, link, result, now_ns);
 	/*

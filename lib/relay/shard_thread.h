@@ -11,7 +11,7 @@
 
 #include "relay/mailbox.h"
 #include "relay/pipeline.h"
-#include "relay/serve.h"
+#include "relay/scheduler.h"
 #include "relay/takers_connection.h"
 
 struct shard {
@@ -20,7 +20,7 @@ struct shard {
 	struct mailbox mailbox;
 	struct pipeline pipeline;
 	struct taker taker;
-	struct serve serve;
+	struct scheduler scheduler;
 	struct sleeper *sleeper; /* the sleeper of the thread; NULL: not opened yet */
 	pthread_t thread;
 	bool has_thread;

@@ -118,7 +118,8 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-void timer_check_change(struct pair before, struct pair after); /* tests/harness/check_change.c */
+/* Implemented in tests/harness/check_pair_change.c. */
+void timer_check_change(struct pair before, struct pair after);
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
 {

@@ -24,8 +24,8 @@ import threading
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
-from refusal import check_uring  # pylint: disable=wrong-import-position
-from rest import rests  # pylint: disable=wrong-import-position
+from skip_without_uring import check_uring  # pylint: disable=wrong-import-position
+from idle_process import rests  # pylint: disable=wrong-import-position
 from verdict import Wrong, verdict  # pylint: disable=wrong-import-position
 
 READERS = 3

@@ -2,7 +2,7 @@
 /* Implements refusals of system calls by seccomp notifications. See refusal.h. */
 #include "refusal.h"
 
-#include "faults.h"
+#include "fault_suite.h"
 
 #include <link.h>
 #include <seccomp.h>

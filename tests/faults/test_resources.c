@@ -6,8 +6,8 @@
  * missing resource, or fail and leave no resource behind. While resources are missing, live timers
  * must continue. tests/service/test_denied.c limits the number of descriptors before the open.
  */
-#include "checked_load.h"
-#include "faults.h"
+#include "checked_workload.h"
+#include "fault_suite.h"
 #include "refusal.h"
 
 #include <fcntl.h>

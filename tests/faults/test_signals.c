@@ -4,8 +4,8 @@
  * owner thread must take none of the signals. If a signal interrupts a sleep of the owner, the
  * owner must not conclude that a deadline has passed.
  */
-#include "checked_load.h"
-#include "faults.h"
+#include "checked_workload.h"
+#include "fault_suite.h"
 
 #include <signal.h>
 #include <stdatomic.h>

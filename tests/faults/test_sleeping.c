@@ -6,8 +6,8 @@
  * check law 11, and laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls
  * before the open of the hub.
  */
-#include "checked_load.h"
-#include "faults.h"
+#include "checked_workload.h"
+#include "fault_suite.h"
 #include "refusal.h"
 
 #include <seccomp.h>

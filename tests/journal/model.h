@@ -7,7 +7,7 @@
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H
 
-#include <journal/journal.h>
+#include <journal/open.h>
 #include <journal/writer.h>
 
 #include "sim_disk.h"

@@ -6,7 +6,7 @@
  * own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
-#include <journal/journal.h>
+#include <journal/open.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

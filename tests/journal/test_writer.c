@@ -7,7 +7,7 @@
  * a sync, and only the test advances the clock.
  */
 #include <errno.h>
-#include <journal/journal.h>
+#include <journal/open.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>

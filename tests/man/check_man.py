@@ -21,7 +21,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
-from refusal import check_uring  # pylint: disable=wrong-import-position
+from skip_without_uring import check_uring  # pylint: disable=wrong-import-position
 from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",

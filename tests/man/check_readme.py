@@ -24,7 +24,7 @@ import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "examples"))
-from refusal import check_uring  # pylint: disable=wrong-import-position
+from skip_without_uring import check_uring  # pylint: disable=wrong-import-position
 from check_man import run_command  # pylint: disable=wrong-import-position
 
 LINES_MAX = 200

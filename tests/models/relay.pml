@@ -17,7 +17,7 @@
  *                          promise() look() leave()
  *   lib/relay/look_timing.c look_timing_due_ns() look_timing_sent() look_timing_answered()
  *                           look_timing_rung() look_timing_ladder_us()
- *   lib/relay/serve.c      subscribe() listen() look() confirm() serve_answered()
+ *   lib/relay/scheduler.c      subscribe() listen() look() confirm() scheduler_answered()
  *
  * Laws:
  *   never_late    a task is promoted at its time

@@ -51,7 +51,7 @@ def run(*command, **options):
 def check_machine(root):
     """build-deb would install what is missing; a test must not."""
     need("dpkg-query", "unshare", "chroot")
-    script = f'. {shlex.quote(str(root / "tools/packages.sh"))}; ' \
+    script = f'. {shlex.quote(str(root / "tools/install_packages.sh"))}; ' \
              'packages_missing "${packages_build[@]}" "${packages_deb[@]}" ' \
              '"${packages_relay[@]}" lintian'
     missing = run("bash", "-c", script).split()

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from protocol import Queue, make
+from queue_client import Queue, make
 from redis_server import ARRIVES, RedisError, Server
 from slow_proxy import SlowProxy
 

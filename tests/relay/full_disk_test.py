@@ -17,7 +17,7 @@ import pathlib
 import subprocess
 import sys
 
-from protocol import Queue
+from queue_client import Queue
 from redis_server import SKIP, RedisError, Server
 from servers_test import Driver, QUEUE, expect, unix, wait_until
 

@@ -129,13 +129,13 @@ static void use(const struct reply *reply, const unsigned char *header)
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
-		look_timing_sent(&shard.serve.timing, NOW_NS);
-		serve_answered(&shard.serve, reply, NOW_NS);
-		expect(!shard.serve.looking &&
-		       look_timing_due_ns(&shard.serve.timing) != LOOK_TIMING_NEVER);
+		look_timing_sent(&shard.scheduler.timing, NOW_NS);
+		scheduler_answered(&shard.scheduler, reply, NOW_NS);
+		expect(!shard.scheduler.looking &&
+		       look_timing_due_ns(&shard.scheduler.timing) != LOOK_TIMING_NEVER);
 	}
 	if (look_timing_read_bell(&bell, reply_text(reply_at(reply, 2))))
-		look_timing_rung(&shard.serve.timing, &bell, NOW_NS);
+		look_timing_rung(&shard.scheduler.timing, &bell, NOW_NS);
 	answer_request(reply, kind, header[1] % 4, header[1] >= 128);
 }
 

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-from protocol import make
+from queue_client import make
 from redis_server import ARRIVES, Client, RedisError, Server
 from wire_proxy import Proxy
 

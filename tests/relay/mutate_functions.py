@@ -5,7 +5,7 @@ hand and takes half an hour.
 
 Usage: mutate_functions.py TIMERHUB_LUA [STEPS [FIRST LAST]]
 
-Prints the lines without which functions_test.py, in STEPS steps, and refusals_test.py still
+Prints the lines without which functions_test.py, in STEPS steps, and functions_errors_test.py still
 succeed. With FIRST and LAST the script tries only the lines from FIRST to LAST.
 """
 
@@ -40,7 +40,7 @@ def main(arguments):
             mutant.write("".join(lines[:index] + lines[index + 1:]))
             mutant.flush()
             mutants += 1
-            if notices("refusals_test.py", mutant.name):
+            if notices("functions_errors_test.py", mutant.name):
                 continue
             if notices("functions_test.py", mutant.name, steps, 1):
                 continue

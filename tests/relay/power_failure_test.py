@@ -16,7 +16,7 @@ import random
 import sys
 import time
 
-from protocol import Queue, make
+from queue_client import Queue, make
 from redis_server import RedisError, Server
 
 NAME = "torn"

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from listener import Listener, hang_up
+from proxy_listener import Listener, hang_up
 
 
 class SlowProxy(Listener):

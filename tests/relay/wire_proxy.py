@@ -4,7 +4,7 @@
 import socket
 import threading
 
-from listener import Listener, hang_up
+from proxy_listener import Listener, hang_up
 
 LATE = 5
 

@@ -4,8 +4,8 @@
  * threads and forks. tests/unit/test_loop.c tests the laws of timeouts in virtual time. Most tests
  * run once for each of the ways in which a loop can be woken.
  */
+#include "forbid_system_calls.h"
 #include "rig.h"
-#include "silence.h"
 
 #include <timerhub_loop.h>
 

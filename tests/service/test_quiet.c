@@ -7,8 +7,8 @@
  * owner thread, the tests read the hub's counters and the kernel's count of the owner's context
  * switches.
  */
+#include "forbid_system_calls.h"
 #include "rig.h"
-#include "silence.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The tests are programs as a user writes them from the header. Each program frees its timers'
  * memory as soon as the header's table "who may free when" permits. If the table permits a free too
  * early, AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks that throw,
- * and test_open_options.c tests the environment.
+ * and test_sleeper_choice.c tests the environment.
  */
 #include "rig.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "memory_models.h"
+#include "raw_memory.h"
 #include "scheduler.h"
-#include "word.h"
 
 #define BUFFER_MAX 16
 

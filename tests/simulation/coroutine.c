@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "with_asan.h"
+#include "detect_asan.h"
 
 #ifdef WITH_ASAN
 #include <sanitizer/common_interface_defs.h>

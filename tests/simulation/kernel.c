@@ -23,9 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "detect_asan.h"
 #include "plain_accesses.h"
 #include "report.h"
-#include "with_asan.h"
 
 #ifndef WITH_ASAN
 #define ASAN_POISON_MEMORY_REGION(begin, bytes) ((void)(begin), (void)(bytes))

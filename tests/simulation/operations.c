@@ -5,7 +5,7 @@
  * worker makes which call. An operation chooses its timer and its queue among those that exist when
  * it runs, so a run without some of its operations is still valid.
  */
-#include "world.h"
+#include "simulated_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #define SIMULATION_RACES_H
 
 #include "memory_models.h"
-#include "source_line.h"
+#include "source_location.h"
 
 /*
  * The last access by each thread to one object. If a thread's epoch is 0, the thread has not

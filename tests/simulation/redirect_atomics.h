@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "source_line.h"
-#include "word.h"
+#include "raw_memory.h"
+#include "source_location.h"
 
 /* The source line of the atomic access that the current actor makes next. */
 extern struct source_line simulation_line;

@@ -20,8 +20,8 @@
 
 #include "report.h"
 #include "scheduler.h"
+#include "simulated_run.h"
 #include "weaken.h"
-#include "world.h"
 
 #define JOBS_MAX 256
 /*

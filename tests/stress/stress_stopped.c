@@ -4,15 +4,15 @@
  * or cancel delays no timer but the one it was working on, and no other thread".
  *
  * One thread, the victim, makes the same call many times, once for each instruction of the library
- * on the call's path. In each call ptrace (tracer.h) stops the victim before one of these
+ * on the call's path. In each call ptrace (single_stepper.h) stops the victim before one of these
  * instructions. While the victim is stopped, other threads arm, re-arm, cancel and receive events.
  * If another thread waited for the victim, that thread would hang. When the other threads have
  * finished, the victim continues, and its call must return a result that the contract allows. If
- * ptrace is not available, only tests/service/test_submission.c stops threads, at random instants
+ * ptrace is not available, only tests/service/test_lock_free.c stops threads, at random instants
  * by a signal.
  */
 #include "rig.h"
-#include "tracer.h"
+#include "single_stepper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

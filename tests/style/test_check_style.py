@@ -37,7 +37,8 @@ GOOD = {
                           'int put(void)\n{\n\tu64_store_release(&word, 1); /* [ready] */\n}\n\n'
                           'int take(void)\n{\n\t/* [ready] then what it carries */\n'
                           '\treturn u64_load_acquire(&word);\n}\n',
-    "lib/loop/place_table.h": SPDX + '#include <timerhub_loop.h>\n\n#include "schedule/wheel.h"\n',
+    "lib/loop/timeout_table.h": SPDX + '#include <timerhub_loop.h>\n\n'
+                                         '#include "schedule/wheel.h"\n',
     "lib/schedule/heap.h": SPDX,
     "lib/owner/notifier.h": SPDX,
     "lib/owner/sleeper.h": SPDX,

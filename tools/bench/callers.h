@@ -11,9 +11,9 @@
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H
 
-#include "bench.h"
 #include "randoms.h"
 #include "thread_team.h"
+#include "workload.h"
 
 struct caller {
 	_Alignas(64) const struct subject *subject;

@@ -7,7 +7,7 @@
 #ifndef BENCH_LATENESS_TIMERS_H
 #define BENCH_LATENESS_TIMERS_H
 
-#include "bench.h"
+#include "workload.h"
 
 /*
  * Arm `count` timers from the number `first`, with random delays in [from, to). Call this function

@@ -3,7 +3,7 @@
 #ifndef BENCH_MEASURE_IN_CHILD_H
 #define BENCH_MEASURE_IN_CHILD_H
 
-#include "bench.h"
+#include "workload.h"
 
 /*
  * Measure the workload. Returns false if the measurement failed or took too long. The measuring

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the results as tables and JSON. See report.h. bars.c prints the bars. */
+/* Prints the results as tables and JSON. See report.h. targets.c prints the bars. */
 #include "report.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
 
-#include "bench.h"
+#include "workload.h"
 
 #define ROUNDS_MAX 64
 

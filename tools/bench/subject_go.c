@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "workload.h"
 
 static void go_read(FILE *output, struct result *result)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Declares the functions that measure workloads. bench.c lists the workloads. */
+/* Declares the functions that measure workloads. workload.c lists the workloads. */
 #ifndef BENCH_WORKLOAD_FUNCTIONS_H
 #define BENCH_WORKLOAD_FUNCTIONS_H
 
-#include "bench.h"
+#include "workload.h"
 
 typedef void workload_measure(const struct run *run, struct result *result);
 

@@ -6,7 +6,7 @@
 #ifndef BENCH_WORKLOAD_STEPS_H
 #define BENCH_WORKLOAD_STEPS_H
 
-#include "bench.h"
+#include "workload.h"
 
 /*
  * Open the run's subject. Returns the subject that the workload must call, which is the mailbox's

@@ -8,7 +8,7 @@
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
 #include "clients.h"
-#include "server_figures.h"
+#include "server_process.h"
 #include "table.h"
 
 #include <errno.h>

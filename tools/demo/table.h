@@ -4,7 +4,7 @@
 #define DEMO_TABLE_H
 
 #include "clients.h"
-#include "server_figures.h"
+#include "server_process.h"
 
 #include <stdbool.h>
 #include <stdint.h>

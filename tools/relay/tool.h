@@ -124,7 +124,7 @@ enum status do_stat(struct call *call, char **words, int count);
 enum status do_load(struct call *call, char **words, int count);
 enum status do_check(struct call *call, char **words, int count);
 
-/* ---- drain.c ---- */
+/* ---- wait_until_empty.c ---- */
 
 /* Wait until the queue words[0] has no task left. */
 enum status do_drain(struct call *call, char **words, int count);

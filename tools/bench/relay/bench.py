@@ -28,7 +28,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent.parent.parent / "tests/relay")]
 from curves import draw  # pylint: disable=wrong-import-position
-from protocol import Queue  # pylint: disable=wrong-import-position
+from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
 NAME = "bench"

@@ -20,7 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent.parent.parent / "tests/relay"))
-from protocol import Queue  # pylint: disable=wrong-import-position
+from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import Client  # pylint: disable=wrong-import-position
 
 GROUP = "timerhub"

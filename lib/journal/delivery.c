@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements delivery.h: chooses the next task, begins and ends leases, and checks the answers of
+ * workers. The record of a delivery (TAKE) only counts the task's attempts. The leader writes a
+ * TAKE after the delivery, with the next change or some milliseconds later.
+ */
+#include "journal/delivery.h"
+
+#include <errno.h>
+
+/* ---- leases ---- */
+
+void delivery_let_come(struct timerhub_journal *journal, struct task *task)
+{
+	if (journal->attempts_max > 0 && task->attempts >= journal->attempts_max) {
+		task->state = TASK_PARKED;
+		task->reason = 0;
+		journal->parked++;
+		return;
+	}
+	task->state = TASK_PENDING;
+	agenda_insert(&journal->agenda, task, task->due_ns);
+}
+
+void delivery_end_leases(struct timerhub_journal *journal)
+{
+	uint64_t now_ns;
+
+	if (journal->leases.count == 0)
+		return;
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
+	while (agenda_first_ns(&journal->leases) <= now_ns) {
+		struct task *task = agenda_first(&journal->leases);
+
+		(void)agenda_remove(&journal->leases, task);
+		journal->stats.taken--;
+		journal->stats.leases_over++;
+		delivery_let_come(journal, task);
+		state_set_timer(journal);
+	}
+}
+
+static void delivery_lease(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
+{
+	uint64_t now_ns, left_ns;
+
+	if (journal->lease_ns == 0)
+		return;
+	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
+	left_ns = UINT64_MAX - 1 - now_ns;
+	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
+}
+
+/* Returns the time that has passed since a task's due time. */
+static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
+{
+	uint64_t now_ns = journal->timer->ops->wall_ns(journal->timer);
+
+	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
+}
+
+int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task)
+{
+	struct task *task = agenda_first(&journal->agenda);
+	struct record record = { .type = RECORD_TAKE, .id = task->id };
+	struct write_batch *batch = state_open_batch(journal);
+	uint64_t late_ns = delivery_late_ns(journal, task);
+	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
+
+	if (delivery_table_reserve(&journal->deliveries) < 0)
+		return -ENOMEM;
+	(void)agenda_remove(&journal->agenda, task);
+	task->state = TASK_TAKEN;
+	if (task->attempts < UINT32_MAX)
+		task->attempts++;
+	delivery_lease(journal, task, journal->lease_ns);
+	journal->stats.taken++;
+	journal->stats.delivered++;
+	journal->stats.lateness[state_bucket(late_ns)]++;
+	*ret_task = (struct timerhub_task){
+		.id = task->id,
+		.due_ns = task->due_ns,
+		.attempts = task->attempts,
+		.data = task_data(task),
+		.data_len = task->data_len,
+		.key = task_key(task),
+		.key_len = task->key_len,
+		.delivery = delivery_table_insert(&journal->deliveries, task, periods),
+		.interval_ns = task->interval_ns,
+		.periods = periods,
+	};
+	/*
+	 * If the batch is full, leave out the record of the delivery, because no caller waits for
+	 * the record.
+	 */
+	record.attempts = task->attempts;
+	if (journal->failed == 0 && write_batch_has_room(batch, RECORD_HEADER_BYTES))
+		(void)write_batch_add(batch, &record);
+	return 0;
+}
+
+/*
+ * After timerhub_journal_stop(), only tasks that were due at the stop are delivered. If tasks that
+ * become due after the stop were delivered too, a worker that retries a task would get the task
+ * again without end.
+ */
+bool delivery_is_due(struct timerhub_journal *journal)
+{
+	uint64_t first_ns = agenda_first_ns(&journal->agenda);
+
+	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
+	       first_ns <= journal->timer->ops->wall_ns(journal->timer);
+}
+
+void delivery_wake_takers(struct timerhub_journal *journal)
+{
+	state_set_timer(journal);
+	eventcount_set(&journal->takers, eventcount_number(&journal->takers) + 1);
+	lock_give(&journal->lock);
+	eventcount_wake(&journal->takers, UINT32_MAX);
+}
+
+/* ---- the delivery that a worker answers ---- */
+
+int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
+{
+	if (!task)
+		return -ENOENT;
+	if (task->changing == 0)
+		return 0;
+	*ret_batch = task->batch;
+	return 1;
+}
+
+int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+                  struct delivery **ret_held, uint32_t *ret_batch)
+{
+	struct delivery *held = delivery_table_find(&journal->deliveries, delivery);
+	int result;
+
+	if (!held || held->task->id != id)
+		return -ENOENT;
+	if (deliveries_is_latest(&journal->deliveries, held)) {
+		result = held->task->state == TASK_ENDED
+		                 ? -ENOENT
+		                 : delivery_in_flight(held->task, ret_batch);
+	} else {
+		result = -ESTALE;
+	}
+	/* If the delivery may no longer change the task, end the delivery. */
+	if (result < 0)
+		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
+	else
+		*ret_held = held;
+	return result;
+}
+
+void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
+{
+	if (task->state == TASK_TAKEN) {
+		(void)agenda_remove(&journal->leases, task);
+	} else {
+		if (task->state == TASK_PENDING)
+			(void)agenda_remove(&journal->agenda, task);
+		else
+			journal->parked--;
+		task->state = TASK_TAKEN;
+		journal->stats.taken++;
+	}
+	delivery_lease(journal, task, lease_ns);
+	state_set_timer(journal);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the timeouts that were set by delay since the loop last read its clock. The delays of these
+ * timeouts count from the last reading. After the next reading, fresh_move_on() adds the time
+ * between the two readings to each deadline. If a timeout's schedule entry is later than its
+ * deadline, the timeout's place is put into the list. Each turn schedules the timeouts of the list.
+ * A timeout that is set and stopped in one turn is therefore never scheduled.
+ */
+#ifndef TIMERHUB_FRESH_TIMEOUTS_H
+#define TIMERHUB_FRESH_TIMEOUTS_H
+
+#include "loop/loop.h"
+
+/*
+ * Add the time since the last reading of the clock to the deadlines that were set by delay.
+ * `now_ns` is a new reading of the clock. After fresh_move_on() new delays count from `now_ns`.
+ */
+void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns);
+
+/* Put the timeout's place into the list of places that fresh_file() checks. */
+void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
+
+/* Remove the timeout from the loop's array `fresh`. */
+void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
+
+/*
+ * Empty the list, and schedule those of its timeouts that are scheduled later than their deadlines.
+ */
+void fresh_file(struct timerhub_loop *loop);
+
+#endif

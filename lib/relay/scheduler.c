@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements the scheduler of a relay (scheduler.h). In tests/relay, test_look_timing.c tests the
+ * scheduler in virtual time, and test_calls.c and kill_test.py test it on a server. Model:
+ * tests/models/relay.pml.
+ */
+#include "relay/scheduler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "relay/error_reply.h"
+#include "relay/handshake.h"
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
+#define ANSWER_NS STEP_NS
+#define CHANNELS 2u
+#define PAUSE_FIRST_NS (100 * NS_PER_MS)
+#define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
+/*
+ * After a reconnect, a relay delays its call of timerhub_look by SPREAD_NS times its rank.
+ * Therefore relays that reconnect at the same time make the call one after another.
+ */
+#define SPREAD_NS NS_PER_MS
+#define SPREAD_MAX_NS ANSWER_NS
+/* Indexes of the fields in the reply to timerhub_look. */
+enum {
+	LOOK_MOVED = 1,
+	LOOK_WAIT,
+	LOOK_RANK,
+	LOOK_NOW,
+	LOOK_MORE,
+	LOOK_AGAIN = 8,
+	LOOK_BUCKETS = 10
+};
+
+static void answered(void *scheduler, const struct reply *reply, uint64_t now_ns)
+{
+	scheduler_answered(scheduler, reply, now_ns);
+}
+
+void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, struct client *client,
+                    uint64_t seed)
+{
+	*scheduler = (struct scheduler){
+		.pipeline = pipeline,
+		.client = client,
+		.look = { .kind = REQUEST_LOOK,
+		          .is_own = true,
+		          .answered = answered,
+		          .arg = scheduler },
+	};
+	link_init(&scheduler->bells, seed);
+	look_timing_init(&scheduler->timing, client->shared->grace_us);
+}
+
+static void subscribe(struct scheduler *scheduler)
+{
+	struct bytes *output = wire_output(scheduler->bells.wire);
+	char part[KEYS_NAME_BYTES / 2], name[KEYS_NAME_BYTES];
+
+	bytes_command(output, 1 + CHANNELS);
+	bytes_text(output, "SUBSCRIBE");
+	(void)snprintf(part, sizeof(part), "bell:%s", scheduler->client->name);
+	keys_name(&scheduler->client->keys, name, part);
+	bytes_text(output, name);
+	keys_name(&scheduler->client->keys, name, "bell");
+	bytes_text(output, name);
+}
+
+static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
+{
+	struct wire *wire;
+	int result;
+
+	if (!link_is_due(&scheduler->bells, now_ns))
+		return scheduler->bells.wire != NULL;
+	result = handshake_open(&wire, &scheduler->pipeline->server, NULL, STEP_NS);
+	if (result < 0) {
+		link_back_off(&scheduler->bells, result, sleeper_now_ns());
+		return false;
+	}
+	link_set(&scheduler->bells, wire);
+	subscribe(scheduler);
+	scheduler->bells.answer_by_ns = now_ns + ANSWER_NS;
+	scheduler->ping_ns = now_ns + scheduler->client->shared->horizon_us * NS_PER_US;
+	return true;
+}
+
+/*
+ * Connect, and subscribe to bell messages. Returns false while the server has not confirmed the
+ * subscriptions. If the relay cannot connect, returns true, so that the relay calls timerhub_look
+ * without subscriptions.
+ */
+static bool listen(struct scheduler *scheduler, uint64_t now_ns)
+{
+	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
+}
+
+/* Send a PING on the bells' connection. If no reply to the PING comes, the connection is dead. */
+static void ping(struct scheduler *scheduler, uint64_t now_ns)
+{
+	struct bytes *output = wire_output(scheduler->bells.wire);
+
+	scheduler->ping_ns = now_ns + scheduler->client->shared->horizon_us * NS_PER_US;
+	bytes_command(output, 1);
+	bytes_text(output, "PING");
+	scheduler->pinged = true;
+	scheduler->bells.answer_by_ns = now_ns + ANSWER_NS;
+}
+
+static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
+{
+	uint64_t due_ns = look_timing_due_ns(&scheduler->timing);
+
+	if (scheduler->looking || !pipeline_is_open(scheduler->pipeline))
+		return UINT64_MAX;
+	if (due_ns > now_ns)
+		return due_ns;
+	scheduler->looking = true;
+	look_timing_sent(&scheduler->timing, now_ns);
+	pipeline_send_own(scheduler->pipeline, &scheduler->look, now_ns);
+	return UINT64_MAX;
+}
+
+uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	if (!listen(scheduler, now_ns))
+		return scheduler->bells.answer_by_ns;
+	if (!scheduler->bells.wire)
+		next_ns = scheduler->bells.retry_ns;
+	else if (!scheduler->pinged && scheduler->timing.rank < 2 && now_ns >= scheduler->ping_ns)
+		ping(scheduler, now_ns);
+	if (scheduler->bells.wire && scheduler->bells.answer_by_ns < next_ns)
+		next_ns = scheduler->bells.answer_by_ns;
+	if (scheduler->bells.wire && !scheduler->pinged && scheduler->timing.rank < 2 &&
+	    scheduler->ping_ns < next_ns)
+		next_ns = scheduler->ping_ns;
+	now_ns = look(scheduler, now_ns);
+	return now_ns < next_ns ? now_ns : next_ns;
+}
+
+/* ---- answers ---- */
+
+void scheduler_lose_bells(struct scheduler *scheduler, int why, uint64_t now_ns)
+{
+	link_lose(&scheduler->bells, why, now_ns);
+	scheduler->confirmed = 0;
+	scheduler->pinged = false;
+}
+
+void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
+{
+	if (scheduler->looking)
+		look_timing_put_off(&scheduler->timing, now_ns);
+	scheduler->looking = false;
+	/*
+	 * Close the connection, because the server may have become a replica. A replica still
+	 * delivers bell messages, but the new master does not count this relay as a subscriber.
+	 */
+	if (scheduler->bells.wire)
+		scheduler_lose_bells(scheduler, why, now_ns);
+}
+
+static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
+{
+	uint64_t pause_ns =
+		scheduler->look_pause_ns ? 2 * scheduler->look_pause_ns : PAUSE_FIRST_NS;
+
+	scheduler->look_pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+	look_timing_put_off(&scheduler->timing, now_ns + scheduler->look_pause_ns);
+}
+
+/* The caller holds the relay's lock. */
+static void count_look(struct scheduler *scheduler, const struct reply *reply)
+{
+	struct timerhub_relay_stats *stats = &scheduler->client->shared->stats;
+
+	stats->looks++;
+	if (reply_integer_at(reply, LOOK_MOVED) == 0 && reply_integer_at(reply, LOOK_AGAIN) == 0)
+		stats->looks_empty++;
+	if (scheduler->client->shard == 0)
+		stats->rank = scheduler->timing.rank;
+	for (size_t i = LOOK_BUCKETS; i + 1 < reply_count(reply); i += 2) {
+		uint64_t bucket = (uint64_t)reply_integer_at(reply, i);
+
+		if (bucket < TIMERHUB_LATENESS_BUCKETS)
+			stats->lateness[bucket] += (uint64_t)reply_integer_at(reply, i + 1);
+	}
+}
+
+/* Returns the negative errno in the reply to a refused call of timerhub_look. */
+static int refusal_of(const struct reply *reply)
+{
+	if (reply_type(reply) == REPLY_ERROR)
+		return error_reply_of(reply_text(reply)).error;
+	return reply_integer_at(reply, 0) < 0 ? (int)reply_integer_at(reply, 0) : -EPROTO;
+}
+
+void scheduler_answered(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
+{
+	struct look_timing_answer answer = {
+		.now_us = (uint64_t)reply_integer_at(reply, LOOK_NOW),
+		.wait_us = (uint64_t)reply_integer_at(reply, LOOK_WAIT),
+		.rank = (uint64_t)reply_integer_at(reply, LOOK_RANK),
+		.more = reply_integer_at(reply, LOOK_MORE) != 0,
+	};
+
+	scheduler->looking = false;
+	if (reply_count(reply) < LOOK_BUCKETS || reply_integer_at(reply, 0) != 0) {
+		shared_tell(scheduler->client->shared, scheduler->client->shard, refusal_of(reply));
+		pause_looks(scheduler, now_ns);
+		return;
+	}
+	shared_tell(scheduler->client->shared, scheduler->client->shard, 0);
+	scheduler->look_pause_ns = 0;
+	scheduler->client->looks++;
+	scheduler->client->anchor_ns = scheduler->look.sent_ns;
+	scheduler->client->anchor_us = answer.now_us;
+	look_timing_answered(&scheduler->timing, &answer);
+	lock_take(&scheduler->client->shared->lock);
+	count_look(scheduler, reply);
+	lock_give(&scheduler->client->shared->lock);
+}
+
+/* ---- bells ---- */
+
+static void confirm(struct scheduler *scheduler, uint64_t now_ns)
+{
+	uint64_t spread_ns = scheduler->timing.rank * SPREAD_NS;
+
+	scheduler->confirmed++;
+	if (scheduler->confirmed < CHANNELS)
+		return;
+	scheduler->bells.backoff_ns = 0;
+	scheduler->bells.answer_by_ns = LINK_NEVER;
+	/*
+	 * The relay may have missed bell messages before it was subscribed, so the relay must call
+	 * timerhub_look soon.
+	 */
+	if (!scheduler->looking)
+		look_timing_put_off(
+			&scheduler->timing,
+			now_ns + (spread_ns < SPREAD_MAX_NS ? spread_ns : SPREAD_MAX_NS));
+	else
+		scheduler->timing.bell_ns = now_ns;
+}
+
+/*
+ * Handle a message of the bells' connection. Returns false if Redis sends no messages of this form
+ * to subscribers.
+ */
+static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
+{
+	struct look_timing_bell bell;
+
+	if (reply_is(reply, 0, "subscribe")) {
+		confirm(scheduler, now_ns);
+		return true;
+	}
+	if (reply_is(reply, 0, "pong")) {
+		scheduler->pinged = false;
+		scheduler->bells.answer_by_ns = LINK_NEVER;
+		return true;
+	}
+	if (!reply_is(reply, 0, "message"))
+		return false;
+	if (look_timing_read_bell(&bell, reply_text(reply_at(reply, 2)))) {
+		look_timing_rung(&scheduler->timing, &bell, now_ns);
+		scheduler->client->bells++;
+		lock_take(&scheduler->client->shared->lock);
+		scheduler->client->shared->stats.bells++;
+		lock_give(&scheduler->client->shared->lock);
+	}
+	return true;
+}
+
+int scheduler_read(struct scheduler *scheduler, uint64_t now_ns)
+{
+	struct reply *reply;
+	int result = wire_fill(scheduler->bells.wire), found = 0;
+
+	while (result == 0 && (found = wire_next(scheduler->bells.wire, &reply)) == 1) {
+		if (reply_type(reply) == REPLY_ERROR)
+			result = error_reply_of(reply_text(reply)).error;
+		else if (!read_message(scheduler, reply, now_ns))
+			result = -EPROTO;
+		reply_free(reply);
+	}
+	return found < 0 ? found : result;
+}

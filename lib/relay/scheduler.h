@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs a relay's scheduler for one server. The scheduler calls timerhub_look, which moves due tasks
+ * into the stream, at the times that look_timing.h computes. On the bells' connection, the
+ * scheduler receives bells, messages that ask for an earlier call. Only the shard's thread calls
+ * the functions of scheduler.h.
+ */
+#ifndef RELAY_SCHEDULER_H
+#define RELAY_SCHEDULER_H
+
+#include "relay/look_timing.h"
+#include "relay/pipeline.h"
+
+struct scheduler {
+	/* The command connection, which sends the calls of timerhub_look. */
+	struct pipeline *pipeline;
+	struct client *client;
+	struct link bells;
+	struct look_timing timing;
+	struct request look;
+	bool looking; /* a call of timerhub_look is in flight */
+	/* The delay of the next call of timerhub_look after a refused call. */
+	uint64_t look_pause_ns;
+	unsigned confirmed; /* number of subscriptions that the server has confirmed */
+	bool pinged;
+	uint64_t ping_ns; /* when to send the next PING */
+};
+
+void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, struct client *client,
+                    uint64_t seed);
+
+/*
+ * Do the scheduler's work that is due: subscribe to bell messages, call timerhub_look, and send a
+ * PING. The command connection must be open. Returns the time by which scheduler_pass() must be
+ * called again.
+ */
+uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
+
+/*
+ * Read messages from the bells' connection. If scheduler_read() returns an error, the caller must
+ * close the bells' connection.
+ */
+int scheduler_read(struct scheduler *scheduler, uint64_t now_ns);
+
+void scheduler_lose_bells(struct scheduler *scheduler, int why, uint64_t now_ns);
+
+/*
+ * Handle the loss of the command connection. Forget the call of timerhub_look in flight, and close
+ * the bells' connection.
+ */
+void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns);
+
+/* Handle the reply to a call of timerhub_look. */
+void scheduler_answered(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements the functions that all programs of the suite `faults` share. See fault_suite.h. */
+#include "fault_suite.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* number of injected faults, in memory shared with the tests' processes */
+static atomic_uint *injected;
+static const char *program_name;
+
+void faults_begin(const char *name, int argc, char **argv)
+{
+	rigs_begin(name, argc, argv);
+	program_name = name;
+	injected = mmap(NULL, sizeof(*injected), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	                -1, 0);
+	expect(injected != MAP_FAILED);
+}
+
+int faults_run(void)
+{
+	int result = tests_run();
+
+	printf("%s: %u faults injected\n", program_name, atomic_load(injected));
+	return result;
+}
+
+void faults_count(unsigned count)
+{
+	atomic_fetch_add(injected, count);
+}
+
+void faults_skip(const char *what, const char *reason)
+{
+	printf("skipped: %s: %s\n", what, reason);
+	fflush(stdout);
+}
+
+/*
+ * Returns the CPU time of a thread. The kernel derives the id of the thread's CPU clock from the id
+ * of the thread.
+ */
+static uint64_t thread_cpu_ns(pid_t tid)
+{
+	struct timespec used;
+
+	expect_eq(clock_gettime((clockid_t)(~(unsigned)tid << 3 | 6), &used), 0);
+	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
+}
+
+/*
+ * Returns how often an owner that sleeps for a millisecond at a time may wake in `window_ns`, on a
+ * busy machine.
+ */
+static uint64_t naps_max(uint64_t window_ns)
+{
+	return 10 + 2 * window_ns / MS;
+}
+
+/*
+ * Watches the owner for a while, and fails if the owner wakes too often or uses too much CPU time.
+ * An owner that loops without sleep would make tens of thousands of rounds and use all the CPU
+ * time.
+ */
+static void watch_owner(struct timerhub *hub, bool may_nap)
+{
+	pid_t owner = timerhub_owner_tid(hub);
+	uint64_t begun_ns = monotonic_ns();
+	uint64_t used_ns = thread_cpu_ns(owner);
+	uint64_t wakeups = stats_of(hub).owner_wakeups;
+	uint64_t window_ns;
+
+	sleep_ns(60 * MS);
+	wakeups = stats_of(hub).owner_wakeups - wakeups;
+	used_ns = thread_cpu_ns(owner) - used_ns;
+	window_ns = monotonic_ns() - begun_ns;
+	expect_cmp(wakeups, <=, may_nap ? naps_max(window_ns) : 0);
+	expect_cmp(used_ns, <, window_ns / 2);
+}
+
+void owner_rests(struct timerhub *hub)
+{
+	/*
+	 * The owner may still have schedule entries of cancelled timers, and would wake once for
+	 * these entries. timerhub_queue_close() makes the owner check the entries of cancelled
+	 * timers now.
+	 */
+	timerhub_queue_close(queue_open(hub));
+	(void)stats_settled(hub);
+	watch_owner(hub, false);
+}
+
+void owner_only_naps(struct timerhub *hub)
+{
+	watch_owner(hub, true);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In these tests the program itself makes the faults. A test writes and reads a queue's eventfd,
+ * forks at random times, or closes queues and hubs while other threads are inside waits and calls.
+ * In one test, a producer arms a timer on a queue during the close of the queue, which the contract
+ * forbids.
+ */
+#include "checked_workload.h"
+#include "fault_suite.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define FULL (UINT64_MAX - 1) /* the largest count of an eventfd */
+
+static atomic_bool over;
+
+/* ---- strangers write and read the eventfd ---- */
+
+/*
+ * Writes until the count of the eventfd is at its maximum. If the owner has signalled the eventfd
+ * during the write, the function tries again.
+ */
+static void fill_up(int fd)
+{
+	uint64_t most = FULL;
+	uint64_t count;
+
+	do
+		(void)!read(fd, &count, sizeof(count));
+	while (write(fd, &most, sizeof(most)) != sizeof(most));
+	faults_count(1);
+}
+
+static void *fill_and_read(void *arg)
+{
+	struct timerhub_queue *queue = arg;
+	struct dice dice = dice_new(3);
+	uint64_t count;
+
+	while (!atomic_load(&over)) {
+		if (dice_below(&dice, 3) > 0)
+			fill_up(timerhub_queue_fd(queue));
+		else
+			(void)!read(timerhub_queue_fd(queue), &count, sizeof(count));
+		sleep_ns(dice_below(&dice, 300 * US));
+	}
+	return NULL;
+}
+
+START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
+{
+	/* the hub has room for all timers of the test, even if no consumer takes events */
+	struct rig rig = rig_open(1024);
+	pthread_t stranger;
+
+	thread_start(&stranger, fill_and_read, rig.queue);
+	life_live(&rig, scaled(600), 100 * MS);
+	atomic_store(&over, true);
+	thread_join(stranger);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * Waits until the fd is readable or has an edge. When the owner makes room in a full eventfd before
+ * a signal, the fd is unreadable for a moment.
+ */
+static void await(const struct rig *rig, int poll_fd)
+{
+	struct epoll_event edge;
+	int count;
+
+	if (poll_fd == timerhub_queue_fd(rig->queue)) {
+		expect(fd_readable_within(poll_fd, ARRIVES));
+		return;
+	}
+	do
+		count = epoll_wait(poll_fd, &edge, 1, (int)(ARRIVES / MS));
+	while (count < 0 && errno == EINTR);
+	expect_eq(count, 1);
+}
+
+/*
+ * Takes one event for each waiting timer, by poll() and timerhub_drain(). Before each event, the
+ * function sets the eventfd to its maximum.
+ */
+static void take_polled(struct rig *rig, int poll_fd)
+{
+	struct timerhub_event events[4];
+
+	for (unsigned i = 0; i < scaled(400); i++) {
+		unsigned taken = 0;
+
+		fill_up(timerhub_queue_fd(rig->queue));
+		if (i % 2)
+			expect_empty(rig->queue);
+		arm_after(rig->queue, i % 5 * 50 * US, i);
+		while (taken == 0) {
+			await(rig, poll_fd);
+			for (int count; (count = timerhub_drain(rig->queue, events, 4)) > 0;)
+				taken += (unsigned)count;
+		}
+		expect_eq(taken, 1);
+		expect_eq(events[0].data, i);
+	}
+}
+
+START_TEST(a_full_eventfd_still_wakes_a_level_triggered_poller)
+{
+	struct rig rig = rig_open(4);
+
+	take_polled(&rig, timerhub_queue_fd(rig.queue));
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_full_eventfd_still_gives_an_edge)
+{
+	struct rig rig = rig_open(4);
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, timerhub_queue_fd(rig.queue), &edge), 0);
+	take_polled(&rig, epoll);
+	owner_rests(rig.hub);
+	close(epoll);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * If the owner signals the queue after the test has filled the eventfd, the next drain of an event
+ * also clears the test's count.
+ */
+START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
+{
+	struct rig rig = rig_manual(4);
+	int fd = timerhub_queue_fd(rig.queue);
+
+	for (unsigned i = 1; i <= 100; i++) {
+		fill_up(fd);
+		arm_after(rig.queue, US, i);
+		advance(rig.hub, i * MS);
+		expect(fd_readable(fd));
+		expect_eq(drain_all(rig.queue), 1);
+		expect(!fd_readable(fd));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_full_wake_fd_still_speaks)
+{
+	struct rig rig = rig_manual(256);
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_eq(epoll_ctl(epoll, EPOLL_CTL_ADD, timerhub_wake_fd(rig.hub), &edge), 0);
+	for (unsigned i = 1; i <= 100; i++) {
+		advance(rig.hub, i * MS);
+		expect(!fd_readable(timerhub_wake_fd(rig.hub)));
+		fill_up(timerhub_wake_fd(rig.hub));
+		expect_eq(epoll_wait(epoll, &edge, 1, 0), 1);
+		arm_after(rig.queue, HOUR - i * SEC, i);
+		expect_eq(epoll_wait(epoll, &edge, 1, 0), 1);
+		expect(fd_readable(timerhub_wake_fd(rig.hub)));
+	}
+	close(epoll);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- forks at random times ---- */
+
+static void be_a_child(struct rig *rig, unsigned i)
+{
+	timerhub_timer timer = 0;
+	struct timerhub_event event;
+
+	expect_eq(timerhub_after(rig->queue, 1, 0, &timer), -EOWNERDEAD);
+	expect_eq(timerhub_cancel(rig->hub, 1), -EOWNERDEAD);
+	expect_eq(timerhub_drain(rig->queue, &event, 1), -EOWNERDEAD);
+	if (i % 2)
+		timerhub_queue_close(rig->queue);
+	if (i % 4)
+		rig_close(rig);
+	_exit(EXIT_SUCCESS);
+}
+
+START_TEST(forks_at_random_instants_disturb_no_life)
+{
+	struct rig rig = rig_open(1024);
+	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
+	/* under a sanitizer a fork takes long, because the process has much memory */
+	unsigned forks = sanitized() ? 10 : 60;
+	struct dice dice = dice_new(4);
+
+	for (unsigned i = 0; i < forks; i++) {
+		pid_t child = fork();
+
+		if (child == 0)
+			be_a_child(&rig, i);
+		sleep_ns(dice_below(&dice, 2 * MS));
+		child_ends_well(child);
+	}
+	faults_count(forks);
+	life_end(life);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- close while other threads call ---- */
+
+#define WAITERS 3
+#define TIMERS 64
+#define CAPACITY 8192
+/* largest number of timers that wait while the machine stalls and no consumer runs */
+#define LATE_MAX (CAPACITY / 2)
+
+static atomic_uint waiters_told;
+static timerhub_timer shared_timers[TIMERS];
+
+static void *wait_for_the_end(void *arg)
+{
+	struct timerhub_event events[4];
+	int count;
+
+	while ((count = timerhub_wait(arg, events, COUNT_OF(events), UINT64_MAX)) > 0)
+		for (int i = 0; i < count; i++)
+			expect_cmp(events[i].expires_ns, <=, monotonic_ns());
+	expect_eq(count, -ESHUTDOWN);
+	atomic_fetch_add(&waiters_told, 1);
+	return NULL;
+}
+
+/*
+ * Main function of a thread that works while another thread closes a queue. The thread re-arms and
+ * cancels timers of the closing queue, and uses a queue of its own. The contract allows re-arm and
+ * cancel during the close of a queue.
+ */
+static void *call_meanwhile(void *arg)
+{
+	const struct rig *mine = arg;
+	struct timerhub *hub = mine->hub;
+	struct dice dice = dice_new(5);
+
+	while (!atomic_load(&over)) {
+		timerhub_timer timer = shared_timers[dice_below(&dice, TIMERS)];
+		uint64_t left_ns;
+		int result;
+
+		if (dice_below(&dice, 2))
+			result = timerhub_rearm(hub, timer, dice_below(&dice, 2 * MS), 0);
+		else if (dice_below(&dice, 2))
+			result = timerhub_cancel(hub, timer);
+		else
+			result = timerhub_remaining(hub, timer, &left_ns);
+		expect(result == 0 || result == -ENOENT);
+		arm_after(mine->queue, dice_below(&dice, 100 * US), 7);
+		expect_eq(take_one(mine->queue).data, 7);
+	}
+	expect_empty(mine->queue);
+	timerhub_queue_close(mine->queue);
+	return NULL;
+}
+
+/*
+ * Main function of the late producer, a thread that arms timers on a queue during the close of the
+ * queue. The contract forbids this use of a queue. The contract does not say what happens to the
+ * late timers. The library must end the timers, and the hub must keep working.
+ */
+static void *arm_too_long(void *arg)
+{
+	struct dice dice = dice_new(8);
+
+	for (unsigned armed = 0; !atomic_load(&over); armed++) {
+		if (armed < LATE_MAX)
+			expect_eq(timerhub_after(arg, dice_below(&dice, 20 * US), 0, NULL), 0);
+		sleep_ns(dice_below(&dice, 20 * US));
+	}
+	return NULL;
+}
+
+struct crowd {
+	pthread_t waiters[WAITERS];
+	pthread_t callers[2];
+	struct rig theirs[2];
+	pthread_t producer;
+};
+
+/*
+ * After the close of the queue, the test opens no other queue, because the late producer might arm
+ * timers on the new queue.
+ */
+static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
+{
+	atomic_store(&over, false);
+	for (unsigned w = 0; w < WAITERS; w++)
+		thread_start(&crowd->waiters[w], wait_for_the_end, queue);
+	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++) {
+		crowd->theirs[c] = (struct rig){ hub, queue_open(hub) };
+		thread_start(&crowd->callers[c], call_meanwhile, &crowd->theirs[c]);
+	}
+	thread_start(&crowd->producer, arm_too_long, queue);
+}
+
+static void crowd_end(const struct crowd *crowd)
+{
+	atomic_store(&over, true);
+	for (unsigned w = 0; w < WAITERS; w++)
+		thread_join(crowd->waiters[w]);
+	for (unsigned c = 0; c < COUNT_OF(crowd->callers); c++)
+		thread_join(crowd->callers[c]);
+	thread_join(crowd->producer);
+}
+
+static void all_timers_end(struct timerhub *hub)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (stats_of(hub).live > 0) {
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(100 * US);
+	}
+}
+
+START_TEST(queues_close_among_waiters_and_callers)
+{
+	struct rig rig = rig_open(CAPACITY);
+	struct dice dice = dice_new(6);
+	unsigned rounds = scaled(40);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct timerhub_queue *queue = queue_open(rig.hub);
+		struct crowd crowd;
+
+		for (unsigned t = 0; t < TIMERS; t++)
+			shared_timers[t] = arm_after(queue, dice_below(&dice, 3 * MS), t);
+		crowd_start(&crowd, rig.hub, queue);
+		sleep_ns(dice_below(&dice, 3 * MS));
+		timerhub_queue_close(queue);
+		for (unsigned t = 0; t < TIMERS; t++)
+			expect_eq(timerhub_cancel(rig.hub, shared_timers[t]), -ENOENT);
+		crowd_end(&crowd);
+		all_timers_end(rig.hub);
+	}
+	faults_count(rounds);
+	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
+	life_live(&rig, 50, 5 * MS);
+	owner_rests(rig.hub);
+	rig_close(&rig);
+}
+END_TEST
+
+/* When a hub closes, waits may be in progress, but no other calls on the hub. */
+START_TEST(hubs_close_under_waiters_in_many_queues)
+{
+	struct dice dice = dice_new(7);
+	unsigned fds = process_fd_count();
+	unsigned threads = process_threads_at_rest();
+	unsigned rounds = scaled(60);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct rig rig = rig_open(256);
+		pthread_t waiters[WAITERS];
+
+		for (unsigned w = 0; w < WAITERS; w++) {
+			struct timerhub_queue *queue = w ? queue_open(rig.hub) : rig.queue;
+
+			for (unsigned t = 0; t < 20; t++)
+				arm_after(queue, dice_below(&dice, MS), t);
+			thread_start(&waiters[w], wait_for_the_end, queue);
+		}
+		sleep_ns(dice_below(&dice, MS));
+		rig_close(&rig);
+		for (unsigned w = 0; w < WAITERS; w++)
+			thread_join(waiters[w]);
+	}
+	faults_count(rounds);
+	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
+	expect_eq(process_fd_count(), fds);
+	process_settles_at_threads(threads);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	faults_begin("faults of callers", argc, argv);
+	tests_add(a_strangers_eventfd_writes_harm_no_waiter, 60);
+	tests_add(a_full_eventfd_still_wakes_a_level_triggered_poller, 60);
+	tests_add(a_full_eventfd_still_gives_an_edge, 60);
+	tests_add(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event, 60);
+	tests_add(a_full_wake_fd_still_speaks, 60);
+	tests_add(forks_at_random_instants_disturb_no_life, 60);
+	tests_add(queues_close_among_waiters_and_callers, 60);
+	tests_add(hubs_close_under_waiters_in_many_queues, 60);
+	return faults_run();
+}

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tests that bad input, keys of the wrong type and a full Redis cause an error and have no effect.
+
+Usage: functions_errors_test.py TIMERHUB_LUA
+
+The test calls every function for every state of a task while one key of the queue has another type.
+The reply must be an error, and no key may change, unless the function does not use the key in this
+state.
+"""
+
+import sys
+
+from functions_test import KEYS, QUEUE, QUEUE_KEY
+from redis_server import RedisError, Server, library
+
+ARGUMENTS = {
+    "put": ["new", "0", "", "data"],
+    "puts": ["new", "0", "", "data", "", "next", "1", "", "", ""],
+    "cancel": ["task"], "move": ["task", "0", ""],
+    "done": ["task"], "retry": ["task", "0"], "look": ["relay", 128, 10**7, 10**5, ""],
+    "leave": ["relay"],
+    "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
+    "repair": ["task", "0"],
+}
+STATES = ("none", "waiting", "never", "undelivered", "taken", "finished", "exhausted")
+WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted"
+# (function, key) -> the states in which the function does not use the key.
+UNUSED = {
+    ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
+    ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
+    ("cancel", "past"): "none",
+    ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
+    ("move", "state"): "none", ("move", "past"): " ".join(STATES),
+    ("move", "seats"): "none waiting",
+    ("done", "due"): STREAM, ("done", "ready"): WAITS, ("done", "state"): "none",
+    ("done", "past"): "none",
+    ("retry", "due"): WAITS + " undelivered finished exhausted", ("retry", "ready"): WAITS,
+    ("retry", "state"): WAITS + " undelivered finished",
+    ("retry", "past"): WAITS + " undelivered finished",
+    ("retry", "seats"): WAITS + " undelivered finished",
+    ("retry", "dead"): WAITS + " undelivered taken finished",
+    ("look", "dead"): " ".join(STATES), ("stat", "seen"): " ".join(STATES),
+    ("list", "task"): STREAM, ("peek", "due"): STREAM, ("peek", "ready"): WAITS,
+    ("revive", "seats"): "waiting", ("repair", "dead"): " ".join(STATES),
+}
+
+
+def call(redis, name, *arguments):
+    keys = [QUEUE + key for key in KEYS[name].split()]
+    return redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
+
+
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
+def bring_about(redis, state):
+    """Makes a queue with one dead task, a seat, an id in past, and a task in the given state."""
+    redis("FLUSHALL")
+    call(redis, "create", "attempts_max", 1)
+    call(redis, "put", "buried", "0", "", "data")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    call(redis, "retry", "buried", 0)
+    call(redis, "create", "attempts_max", 1 if state == "exhausted" else 0)
+    redis("ZADD", QUEUE + "past", 10**15, "outdated")
+    redis("ZADD", QUEUE + "seats", 0.5, "other")
+    if state == "none":
+        return
+    call(redis, "put", "task", "never" if state == "never" else "0", "", "data")
+    if state in ("waiting", "never"):
+        return
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    redis("HSET", QUEUE + "state", "sweep_at", 1)
+    if state == "undelivered":
+        return
+    reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    entry = reply[0][1][0][0]
+    if state == "finished":
+        redis("XACK", QUEUE + "ready", "timerhub", entry)
+    if state == "exhausted":
+        redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
+
+
+def picture(redis):
+    """Returns all keys and values, except the fields that a read of a consumer group changes by
+    itself."""
+    return {key: redis("DUMP", key) for key in sorted(redis("KEYS", "*"))}
+
+
+def arguments_of(redis, name):
+    if ARGUMENTS[name] is None:
+        dead = redis("XRANGE", QUEUE + "dead", "-", "+")
+        return [dead[0][0]] if dead else ["1-1"]
+    return ARGUMENTS[name]
+
+
+def check_wrong_type(redis, name, state, key):
+    bring_about(redis, state)
+    arguments = arguments_of(redis, name)
+    redis("DEL", QUEUE + key)
+    redis("SET", QUEUE + key, "another program's")
+    before = picture(redis)
+    try:
+        answer = call(redis, name, *arguments)
+    except RedisError as error:
+        # The error's text contains WRONGTYPE. In Redis 7.0 the text of a function's error begins
+        # with the place of the error.
+        expect("WRONGTYPE" in str(error), name, state, key, error)
+        expect(picture(redis) == before, name, "on", state, "with a wrong", key, "had effect")
+        return 1
+    expect(redis("GET", QUEUE + key) == b"another program's", name, state, key, "overwritten")
+    expect(state in UNUSED.get((name, key), "").split(), name, "on", state, "ignored a wrong", key)
+    if key != "dead":
+        bring_about(redis, state)
+        wanted = call(redis, name, *arguments_of(redis, name))
+        expect(answer[0] == wanted[0], name, state, key, answer, wanted)
+    return 0
+
+
+def check_wrong_types(redis):
+    errors = sum(check_wrong_type(redis, name, state, key)
+                 for name in KEYS for state in STATES for key in KEYS[name].split())
+    expect(errors > 300, "only", errors, "errors met")
+    print(f"wrong types: {errors} errors, none of which changed anything")
+
+
+def check_dead_of_wrong_type(redis):
+    """If the key dead cannot be written to, no task may be lost, and no later task may be held
+    up."""
+    bring_about(redis, "exhausted")
+    redis("DEL", QUEUE + "dead")
+    redis("SET", QUEUE + "dead", "x")
+    redis("ZADD", QUEUE + "due", 1, "poison")
+    redis("HSET", QUEUE + "task", "poison", "unreadable")
+    call(redis, "put", "behind", "0", "", "data")
+    answer = call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    expect(answer[1] == 1 and answer[8] == 1 and answer[9] == 0, "look past a wrong dead", answer)
+    expect(redis("HGET", QUEUE + "task", "poison") == b"unreadable", "the poison's record is lost")
+    expect(redis("ZSCORE", QUEUE + "due", "poison") == b"inf", "the poison is due again")
+    ids = {entry[1][1] for entry in redis("XRANGE", QUEUE + "ready", "-", "+")}
+    expect(ids == {b"task", b"behind"}, "in the stream:", ids)
+
+
+def check_full(redis):
+    """If Redis is over maxmemory, a put must be refused and change nothing. All other calls must
+    work."""
+    bring_about(redis, "waiting")
+    redis("CONFIG", "SET", "maxmemory", 1)
+    before = picture(redis)
+    try:
+        expect(False, "put on a full Redis:", call(redis, "put", "new", "0", "", "data"))
+    except RedisError as error:
+        expect(str(error).startswith("OOM "), error)
+    expect(picture(redis) == before, "a refused put has changed something")
+    expect(call(redis, "look", "relay", 128, 10**7, 10**5, "")[1] == 1, "look on a full Redis")
+    redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    expect(call(redis, "retry", "task", 0)[0] == 0, "retry on a full Redis")
+    expect(call(redis, "cancel", "task")[0] == 0, "cancel on a full Redis")
+    redis("CONFIG", "SET", "maxmemory", 0)
+
+
+def check_exhausted_stream(redis):
+    """If another program has used up the ids of the stream, a look must return an error, and the
+    tasks must wait."""
+    bring_about(redis, "waiting")
+    last = f"{2**64 - 1}-{2**64 - 1}"
+    redis("XADD", QUEUE + "ready", last, "foreign", "entry")
+    try:
+        expect(False, "look:", call(redis, "look", "relay", 128, 10**7, 10**5, ""))
+    except RedisError as error:
+        expect("exhausted" in str(error), error)
+    expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
+    expect(call(redis, "cancel", "task")[0] == 0, "cancel")
+    # The stream has room for two more ids. Therefore two of twenty tasks move, and the next call
+    # of timerhub_look moves no task.
+    bring_about(redis, "none")
+    redis("ZREM", QUEUE + "seats", "other")
+    for number in range(20):
+        call(redis, "put", f"many-{number}", "0", "", "")
+    redis("XADD", QUEUE + "ready", f"{2**64 - 1}-{2**64 - 3}", "foreign", "entry")
+    answer = call(redis, "look", "relay", 20, 10**7, 10**5, "")
+    expect((answer[1], answer[3], answer[5]) == (2, 0, 0), "look with two ids left:", answer)
+    expect(redis("ZCARD", QUEUE + "due") == 18, "waiting")
+
+
+def check_bad_keys(redis):
+    """Calls functions with a wrong list of keys, which is neither all keys nor the one key of the
+    queue."""
+    bring_about(redis, "waiting")
+    before = picture(redis)
+    for name, parts in KEYS.items():
+        keys = [QUEUE + key for key in parts.split()]
+        for given in ([], keys[:-1], ["model"], ["{}"], ["{a}b"], ["{a b}"], [QUEUE]):
+            answer = redis("FCALL", "timerhub_" + name, len(given), *given, "task", 0, "", "")
+            expect(answer == [-22], name, "with the keys", given, answer)
+    expect(picture(redis) == before, "bad keys have changed something")
+    # A call with additional keys must work, because a later version of the library may send more
+    # keys.
+    keys = [QUEUE + key for key in KEYS["cancel"].split()]
+    expect(redis("FCALL", "timerhub_cancel", 6, *keys, "more", "task") == [0], "one key more")
+    expect(redis("FCALL", "timerhub_stat", 1, QUEUE_KEY)[3:5] == [b"tasks", b"0"], "one key")
+
+
+def check_bad_arguments(redis):
+    bring_about(redis, "waiting")
+    before = picture(redis)
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 2], "the version")
+    for name, arguments in (
+            ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
+            ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
+            ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
+            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["id", "1", "", ""]),
+            ("puts", ["id", "1", "", "", ""] * 129), ("cancel", []),
+            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []),
+            ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
+            ("list", []),
+            ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),
+            ("look", ["relay", 1, "x", 1]), ("look", ["r" * 65, 1, 1, 1]), ("peek", []),
+            ("revive", []), ("revive", ["-"])):
+        answer = call(redis, name, *arguments)
+        expect(answer == [-22], name, arguments, answer)
+    bounds = [b"tasks_max", 1, 1073741824]
+    for arguments, named in ((["tasks_max"], bounds), (["tasks_max", 0], bounds),
+                             (["what", 1], [b"what"]),
+                             (["tasks_max", 5, "data_max", 1048577], [b"data_max", 0, 1048576])):
+        reply = call(redis, "create", *arguments)
+        expect(reply == [-22, *named] and picture(redis) == before, "create", arguments, reply)
+    expect(call(redis, "create", "shards", 2) == [-17], "another number of shards")
+    expect(call(redis, "put", "id", "9" * 40, "", "")[0] == -34, "beyond 2^53")
+    expect(call(redis, "put", "id", "1", "", "", "x")[0] == -62, "an until that is no time")
+    expect(picture(redis) == before, "bad arguments have changed something")
+
+
+def check_puts(redis):
+    """The puts of one call must consider the earlier puts of the call: their ids, their room, and
+    the earliest time."""
+    bring_about(redis, "waiting")
+    call(redis, "create", "tasks_max", 5)  # the queue has a task and two ids in past
+    redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
+    answer = call(redis, "puts", "a", 500, "", "1", "", "a", 400, "", "2", "", "a", 300, "r", "33",
+                  "", "b", 900, "", "", "", "c", 100, "", "", "", "buried", 100, "", "", "",
+                  "task", 700, "r", "new", "", "a", 600, "", "4", "")
+    now = answer[1]
+    expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -17, 0,
+                      0, now + 700, -17, 0], "puts:", answer)
+    records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
+    expect(records == {b"a": b"w0:%d:33" % now, b"b": b"w0:%d:" % now,
+                       b"task": b"w0:%d:new" % now}, "records", records)
+    dues = redis("ZRANGE", QUEUE + "due", 0, -1, "WITHSCORES")
+    expect(dues == [b"a", b"%d" % (now + 300), b"task", b"%d" % (now + 700), b"b",
+                    b"%d" % (now + 900)], "due", dues)
+    expect(redis("HGET", QUEUE + "state", "look_by") == b"%d" % (now + 300), "look_by")
+
+
+def read_all(redis):
+    reply = redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
+    return [entry for entry, _ in reply[0][1]] if reply else []
+
+
+def look(redis):
+    redis("HSET", QUEUE + "state", "sweep_at", 1)
+    return call(redis, "look", "relay", 128, 10**7, 10**5, "")
+
+
+def check_foreign(redis):
+    """Entries that other programs write or delete must hold up no task, and must be counted."""
+    bring_about(redis, "waiting")
+    expect(call(redis, "put", "buried", "0", "", "") == [-17], "a buried id put again at once")
+    redis("ZADD", QUEUE + "due", 1, "poison")
+    redis("HSET", QUEUE + "task", "poison", "unreadable")
+    expect(look(redis)[1] == 1, "look past what cannot be read")
+    expect(redis("HEXISTS", QUEUE + "task", "poison") == 0, "the record is left")
+    # Add an entry that has timerhub's fields, no record, and a lease that is over.
+    entry = redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "kept")
+    read_all(redis)
+    redis("XCLAIM", QUEUE + "ready", "timerhub", "c", 0, entry, "IDLE", 10**9, "JUSTID")
+    look(redis)
+    dead = redis("XRANGE", QUEUE + "dead", "-", "+")
+    expect([fields[7] for _, fields in dead] == [b"attempts", b"record", b"record"], "dead", dead)
+    expect(dead[2][1][9] == b"kept", "the data is lost")
+    expect(redis("HGET", QUEUE + "state", "orphans") == b"2", "orphans")
+    # Another program deletes an entry while a consumer has the entry's task.
+    entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
+    redis("XDEL", QUEUE + "ready", entry)
+    expect(call(redis, "retry", "task", 0) == [-2], "retry of what was deleted")
+
+
+def check_revived(redis):
+    bring_about(redis, "none")
+    expect(redis("ZSCORE", QUEUE + "past", "buried") is not None, "past without the buried")
+    entry = redis("XRANGE", QUEUE + "dead", "-", "+")[0][0]
+    expect(call(redis, "revive", entry)[0] == 0, "revive")
+    expect(redis("ZSCORE", QUEUE + "past", "buried") is None, "past with the revived")
+
+
+def check_created(redis):
+    redis("FLUSHALL")
+    expect([call(redis, "create")[1] for _ in range(2)] == [1, 0], "created twice, or not at all")
+
+
+def check_wiped(redis):
+    """If the queue or its stream was deleted, the next look must make it again."""
+    bring_about(redis, "taken")
+    redis("DEL", QUEUE + "ready")
+    call(redis, "put", "new", "0", "", "")
+    look(redis)
+    look(redis)
+    expect(len(read_all(redis)) == 1, "no group after the stream was deleted")
+    redis("FLUSHALL")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    expect(read_all(redis) == [], "no group after FLUSHALL")
+    expect(redis("HGET", QUEUE + "state", "version") == b"1", "no version after FLUSHALL")
+    redis("FLUSHALL")
+    redis("SET", QUEUE + "past", "x")
+    try:
+        expect(False, "look:", look(redis))
+    except RedisError:
+        expect(redis("EXISTS", QUEUE + "ready") == 0, "a queue made, and no look")
+
+
+def repair(redis):
+    """Calls repair from the beginning to the end. Returns the number of tasks put back, and of
+    entries removed."""
+    stage, cursor, restored, removed = b"task", b"0", 0, 0
+    for _ in range(1000):
+        code, stage, cursor, back, gone = call(redis, "repair", stage, cursor)
+        restored, removed = restored + back, removed + gone
+        expect(code == 0, "repair", code)
+        if stage == b"end":
+            return restored, removed
+    expect(False, "repair does not end")
+    return None
+
+
+def agrees(redis):
+    """Returns whether each waiting id and each entry has a record, and there are no other
+    records."""
+    records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
+    waiting = {name for name, record in records.items() if record[:1] == b"w"}
+    entries = {(fields[1], entry) for entry, fields in redis("XRANGE", QUEUE + "ready", "-", "+")}
+    return waiting == set(redis("ZRANGE", QUEUE + "due", 0, -1)) and entries == {
+        (name, record.rsplit(b":", 1)[1]) for name, record in records.items()
+        if record[:1] == b"r"} and len(records) == len(waiting) + len(entries)
+
+
+def check_repair(redis):
+    """repair must correct every disagreement of the keys, and must not change a sound queue."""
+    for state in STATES:
+        bring_about(redis, state)
+        before = picture(redis)
+        expect(repair(redis) == (0, 0) and picture(redis) == before, "a sound queue", state)
+    bring_about(redis, "none")
+    for number in range(300):
+        call(redis, "put", f"kept-{number}", "never" if number % 2 else "0", "", "data")
+    while call(redis, "look", "relay", 128, 10**7, 10**5, "")[1]:
+        pass
+    read = redis("XREADGROUP", "GROUP", "timerhub", "c", "COUNT", 20, "STREAMS", QUEUE + "ready",
+                 ">")
+    taken = [entry for entry, _ in read[0][1]]
+    redis("XACK", QUEUE + "ready", "timerhub", taken[0])
+    redis("XDEL", QUEUE + "ready", taken[0], taken[1])  # by hand, which leaves the records
+    redis("HDEL", QUEUE + "task", *(fields[1] for _, fields in read[0][1][2:5]))
+    redis("ZREM", QUEUE + "due", "kept-1", "kept-3")  # tasks that would never become due
+    redis("ZADD", QUEUE + "due", "+inf", "nothing", "+inf", read[0][1][6][1][1])
+    redis("HSET", QUEUE + "task", "unreadable", "x")
+    redis("ZADD", QUEUE + "due", "+inf", "unreadable")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XADD", QUEUE + "ready", "*", "id", read[0][1][7][1][1], "due", 1, "n", 1, "data", "")
+    expect(not agrees(redis), "nothing was damaged")
+    expect(repair(redis) == (5, 7), "repaired")
+    expect(agrees(redis), "the keys disagree")
+    expect(call(redis, "peek", "kept-1")[1] == b"waiting", "a task that waits is lost")
+    expect(redis("HLEN", QUEUE + "task") == 298, "records")
+    expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
+    expect(repair(redis) == (0, 0), "repaired again")
+    # Repair entries that another program has added and a consumer has read, with and without a
+    # consumer group.
+    bring_about(redis, "none")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    read_all(redis)
+    expect(repair(redis) == (0, 1), "a foreign entry")
+    expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 0, "pending")
+    bring_about(redis, "taken")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
+    redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
+    expect(repair(redis) == (0, 2), "without a group")
+    # If the key dead refuses entries, no task may be lost.
+    bring_about(redis, "none")
+    redis("DEL", QUEUE + "dead")
+    redis("SET", QUEUE + "dead", "x")
+    redis("HSET", QUEUE + "task", "unreadable", "x")
+    redis("ZADD", QUEUE + "due", "+inf", "unreadable", "+inf", "nothing")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    before = picture(redis)
+    expect(repair(redis) == (0, 0) and picture(redis) == before, "repaired without dead")
+    # Give the records' key a wrong type. repair uses this key only in the middle of its work.
+    bring_about(redis, "none")
+    redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
+    redis("XADD", QUEUE + "ready", "*", "id", "x", "due", 1, "n", 1, "data", "")
+    redis("SET", QUEUE + "task", "x")
+    before = picture(redis)
+    try:
+        expect(False, "repair:", call(redis, "repair", "ready", ""))
+    except RedisError as error:
+        expect("WRONGTYPE" in str(error) and picture(redis) == before, "repair half done", error)
+    # A task that repair has put back is due now, and a relay must be woken.
+    bring_about(redis, "never")
+    redis("ZREM", QUEUE + "due", "task")
+    redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
+    expect(repair(redis) == (1, 0), "put back")
+    expect(redis("ZSCORE", QUEUE + "due", "task") == redis("HGET", QUEUE + "state", "look_by"),
+           "no relay is told")
+    for arguments in ([], ["task"], ["task", "x"], ["what", "0"], ["ready", "x"], ["ready"]):
+        expect(call(redis, "repair", *arguments) == [-22], "repair", arguments)
+
+
+def check_full_stream(redis):
+    """If the stream takes no more entries, a task whose lease is over must not be lost."""
+    bring_about(redis, "exhausted")
+    call(redis, "create", "attempts_max", 0)
+    redis("XADD", QUEUE + "ready", f"{2**64 - 1}-{2**64 - 1}", "foreign", "entry")
+    try:
+        expect(False, "look:", look(redis))
+    except RedisError as error:
+        expect("exhausted" in str(error), error)
+    expect(call(redis, "peek", "task")[1] == b"taken", "the task is lost")
+
+
+def check_later_version(redis):
+    bring_about(redis, "waiting")
+    redis("HSET", QUEUE + "state", "version", 2)
+    expect(call(redis, "look", "relay", 128, 10**7, 10**5, "") == [-95], "look")
+    expect(call(redis, "create") == [-95], "create")
+
+
+def check_consumers(redis, path):
+    """Consumers that have not read for a long time must be forgotten, unless they hold an entry."""
+    text = library(path).replace("CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000,",
+                                 "CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = -1,")
+    redis("FUNCTION", "LOAD", "REPLACE", text)
+    bring_about(redis, "taken")
+    redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
+    call(redis, "look", "relay", 128, 10**7, 10**5, "")
+    names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
+    expect(names == [b"c"], "consumers left:", names)
+    # The next call of timerhub_look within the hour must not forget consumers, because each sweep
+    # reads the list of all consumers.
+    redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
+    look(redis)
+    expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")
+
+
+def main(arguments):
+    with Server() as server:
+        redis = server.client()
+        redis("FUNCTION", "LOAD", "REPLACE", library(arguments[1]))
+        check_wrong_types(redis)
+        check_dead_of_wrong_type(redis)
+        check_full(redis)
+        check_exhausted_stream(redis)
+        check_bad_arguments(redis)
+        check_bad_keys(redis)
+        check_puts(redis)
+        check_foreign(redis)
+        check_revived(redis)
+        check_created(redis)
+        check_wiped(redis)
+        check_full_stream(redis)
+        check_repair(redis)
+        check_later_version(redis)
+        check_consumers(redis, arguments[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

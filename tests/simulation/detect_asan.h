@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. gcc and clang define
+ * different macros for a build with AddressSanitizer.
+ */
+#ifndef TIMERHUB_SIMULATION_DETECT_ASAN_H
+#define TIMERHUB_SIMULATION_DETECT_ASAN_H
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#endif
+#ifdef WITH_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+#endif

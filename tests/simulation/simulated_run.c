@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes one run, as simulated_run.h describes. The first actor opens the hub, waits until the
+ * workers have done their operations, and closes the hub. After the close the simulated kernel must
+ * hold no object of the hub.
+ */
+#include "simulated_run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "../harness/hub_check.h"
+#include "report.h"
+
+/*
+ * Equal to EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins for at most this time, or
+ * for at most spin_ns if spin_ns is longer.
+ */
+#define EARLY_WAKE_NS 16000
+/*
+ * Equal to OWNER_GATHER_NS in lib/owner/owner.c: the longest time by which the owner may be late
+ * when it coalesces a burst.
+ */
+#define GATHER_NS 250000
+/*
+ * Equal to STOPPED_NAP_NS in lib/hub/drain_dispatch.c: how long a waiter sleeps while the owner
+ * compacts a stopped queue's outbox.
+ */
+#define STOPPED_NAP_NS 50000
+
+struct world world;
+
+/*
+ * Returns a random time below 2^62. The time is just before the begin of a bucket of the wheel, or
+ * just before a power of two, or of random magnitude.
+ */
+static uint64_t first_instant(struct dice *dice)
+{
+	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * (unsigned)dice_below(dice, 4) : 0;
+
+	if (shift > 0)
+		return ((1 + dice_magnitude(dice, 61 - shift)) << shift) -
+		       dice_magnitude(dice, shift);
+	if (dice_one_in(dice, 2))
+		return (UINT64_C(1) << (6 + dice_below(dice, 57))) - dice_magnitude(dice, 6);
+	return dice_magnitude(dice, 62);
+}
+
+/* ---- open ---- */
+
+/*
+ * Choose the hub's clock and the clock's distance from virtual time. The distance leaves room to
+ * set the clock forward later.
+ */
+static uint32_t world_choose_clock(struct dice *dice)
+{
+	unsigned choice = world.manual ? 2 : (unsigned)dice_below(dice, 6);
+
+	if (world.plan->focus == FOCUS_CLOCK)
+		choice = 0;
+
+	if (choice > 1)
+		return TIMERHUB_CLOCK_MONOTONIC;
+	kernel.clock = choice == 0 ? CLOCK_REALTIME : CLOCK_BOOTTIME;
+	kernel.ahead_ns = first_instant(dice) - scheduler.now_ns;
+	return choice == 0 ? TIMERHUB_CLOCK_REALTIME : TIMERHUB_CLOCK_BOOTTIME;
+}
+
+static void world_open_hub(struct dice *dice)
+{
+	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64 };
+	enum focus focus = world.plan->focus;
+	bool few = focus == FOCUS_TINY || (focus == FOCUS_WAITS && dice_one_in(dice, 2));
+	unsigned first = focus == FOCUS_STOP ? 1 : 0;
+	struct timerhub_config config = {
+		.size = sizeof(config),
+		.flags = world.manual ? TIMERHUB_MANUAL : 0,
+		.timers_max = capacities[first + dice_below(dice, few || first > 0 ? 2 : 10)],
+		.clock = world_choose_clock(dice),
+		.sleeper = dice_one_in(dice, 3) ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO,
+		.spin_ns = dice_magnitude(dice, 20),
+	};
+	int result = -1;
+
+	if (dice_one_in(dice, 3))
+		config.spin_ns = dice_below(dice, 2);
+	kernel.spin_max_ns = config.spin_ns > EARLY_WAKE_NS ? config.spin_ns : EARLY_WAKE_NS;
+	oracle_begin(config.timers_max);
+	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
+	/*
+	 * Open the hub again and again until the open succeeds. In attempt k the simulated kernel
+	 * refuses the k-th request for memory, a descriptor or a thread.
+	 */
+	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
+		kernel.refuse_after = k <= 12 ? k : 0;
+		result = timerhub_open(&world.hub, &config);
+		if (result < 0 && k > 12)
+			report_failure("open was refused, %d, for no reason", result);
+		if (result < 0 && (kernel.bells | kernel.regions | kernel.threads | kernel.rings))
+			report_failure("a refused open left something behind");
+	}
+	kernel.refuse_after = 0;
+	oracle.manual_hub = world.manual ? world.hub : NULL;
+	report_tell("open: %s, for %u timers, spin %" PRIu64 " ns, %u processors, clock %u",
+	            world.manual ? "manual" : "with an owner", config.timers_max, config.spin_ns,
+	            kernel.cpus, config.clock);
+}
+
+void world_open_queue(unsigned index, struct dice *dice)
+{
+	struct world_queue *queue = &world.queues[index];
+	int result = -1;
+
+	kernel.refuse_after = dice_one_in(dice, 4) ? 1 + (unsigned)dice_below(dice, 3) : 0;
+	while (result < 0) {
+		bool refuse = kernel.refuse_after > 0;
+		uint64_t begin = oracle_stamp();
+		struct timerhub_queue *opened = NULL;
+
+		world.refusing += refuse;
+		result = timerhub_queue_open(world.hub, &opened, NULL);
+		world.refusing -= refuse;
+		/*
+		 * If another worker is opening a queue with a refusal, the refusal may have hit
+		 * this worker's open.
+		 */
+		if (result < 0 &&
+		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
+			report_failure("a queue was refused, %d, for no reason", result);
+		kernel.refuse_after = 0;
+		if (refuse)
+			world.refused = oracle_stamp();
+		queue->queue = opened;
+	}
+	queue->stopping = queue->stopped = false;
+	oracle.queues[index].queue = queue->queue;
+	queue->fd = timerhub_queue_fd(queue->queue);
+	memory_publish(&queue->opened);
+	for (unsigned i = 0; i < world.workers_count; i++)
+		world.workers[i].edges[index] = 0;
+}
+
+static void world_open_queues(struct dice *dice)
+{
+	world.queues_count = 1 + (unsigned)dice_below(dice, QUEUES_MAX);
+	if (world.plan->focus == FOCUS_STOP)
+		world.queues_count = 1;
+	for (unsigned i = 0; i < world.queues_count; i++) {
+		struct world_queue *queue = &world.queues[i];
+
+		queue->dispatched = dice_one_in(dice, 3) || world.dispatches;
+		queue->consumer =
+			dice_one_in(dice, 3) ? -1 : (int)dice_below(dice, world.workers_count);
+		oracle.queues[i].sole_consumer = queue->consumer >= 0;
+		world_open_queue(i, dice);
+	}
+}
+
+/* ---- actors ---- */
+
+static void worker_run(void *argument)
+{
+	struct worker *worker = argument;
+
+	for (unsigned i = 0; i < world.plan->operations; i++)
+		if (world.doers[i] == worker->index)
+			operation_run(worker, i);
+	world.workers_over++;
+	scheduler_wake(&world.workers_over, 1);
+}
+
+/*
+ * Advances a manual hub at the times that timerhub_advance() asks for, and whenever the hub's wake
+ * descriptor is readable.
+ */
+static void mover_run(void *unused)
+{
+	uint64_t next_ns;
+
+	(void)unused;
+	while (!world.over) {
+		uint64_t now_ns = scheduler.now_ns;
+		int result;
+
+		next_ns = 0;
+		report_tell("  advance");
+		result = timerhub_advance(world.hub, now_ns, &next_ns);
+		if (result == -EBUSY) {
+			scheduler_yield();
+			continue;
+		}
+		/* -EINVAL is right if a worker has advanced the hub to a later time first. */
+		if (result == -EINVAL && oracle_now_ns() > now_ns)
+			continue;
+		if (result < 0)
+			report_failure("advance returned %d", result);
+		if (next_ns <= now_ns)
+			report_failure("advance asks to be called again at once");
+		report_tell("  advance = %d, next %" PRIu64, result, next_ns);
+		if (world.over)
+			return;
+		kernel.owner_until_ns = next_ns;
+		oracle.mover_sleeps = true;
+		kernel_poll_level(timerhub_wake_fd(world.hub), next_ns);
+		oracle.mover_sleeps = false;
+	}
+}
+
+static void world_spawn(struct dice *dice)
+{
+	world.workers_count = 1 + (unsigned)dice_below(dice, WORKERS_MAX);
+	for (unsigned i = 0; i < world.plan->operations; i++) {
+		bool dropped = world.plan->dropped && world.plan->dropped[i];
+
+		world.doers[i] = dropped ? NOBODY
+		                         : (uint8_t)operation_worker(world.plan->seed, i,
+		                                                     world.workers_count);
+	}
+	for (unsigned i = 0; i < world.workers_count; i++) {
+		struct worker *worker = &world.workers[i];
+
+		*worker = (struct worker){ .index = i, .blocked_on = -1, .polls_edge = -1 };
+		worker->actor = scheduler_spawn(worker_run, worker);
+	}
+	oracle.mover = kernel.owner;
+	if (world.manual)
+		oracle.mover = scheduler_spawn(mover_run, NULL);
+}
+
+/* ---- when no actor can run ---- */
+
+/*
+ * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as
+ * a consumer. The callback may wait in timerhub_cancel_sync() for a stalled dispatcher, and the
+ * worker signals the descriptor only when it leaves. A worker that sleeps until a callback cell
+ * is free counts as a consumer too.
+ */
+static bool world_taking(unsigned index)
+{
+	for (unsigned i = 0; i < world.workers_count; i++) {
+		const struct worker *worker = &world.workers[i];
+
+		if (worker->inside && worker->inside->queue == index)
+			return true;
+		if (worker->taking && worker->taking->queue == index &&
+		    worker->actor->wake_ns != UINT64_MAX)
+			return true;
+	}
+	return oracle_taking(index);
+}
+
+/*
+ * Fail if a worker still waits although its queue has an event, or although the worker was
+ * interrupted or its queue was stopped. `due` has a bit for each queue that must have an event.
+ */
+static void worker_quiet(const struct worker *worker, unsigned due)
+{
+	int index = worker->blocked_on >= 0 ? worker->blocked_on : worker->polls_edge;
+
+	if (index < 0 || !worker->actor->waits_on)
+		return;
+	if ((due >> index & 1) != 0 && !world_taking((unsigned)index))
+		report_failure("worker %u waits for queue %d, which has timer %u", worker->index,
+		               index, oracle.queues[index].due);
+	if (worker->must_leave && world.queues[index].interrupting == 0)
+		report_failure("worker %u waits on, and was interrupted", worker->index);
+	/*
+	 * While the owner compacts the outbox of a stopped queue, a waiter sleeps for
+	 * STOPPED_NAP_NS. The waiter may still sleep when the owner has finished.
+	 */
+	if (worker->blocked_on >= 0 && world.queues[index].stopped && oracle_mover_sleeps() &&
+	    worker->actor->wake_ns > scheduler.now_ns + STOPPED_NAP_NS)
+		report_failure("worker %u waits on, and the queue is stopped", worker->index);
+}
+
+/* Returns whether no worker is inside a call that changes the hub's state. */
+static bool world_has_no_callers(void)
+{
+	if (oracle.calls > 0 || world.late)
+		return false;
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if (oracle_taking(i) || world.queues[i].closing)
+			return false;
+	return true;
+}
+
+/*
+ * While the owner sleeps, check the invariants of lib/README.md by hub_check(). Only every second
+ * sleep is checked, to save time.
+ */
+static void world_check(void)
+{
+	const char *broken;
+
+	if (!oracle_mover_sleeps() || world.sleeps++ % 2 != 0)
+		return;
+	scheduler_hold();
+	memory_peek(true);
+	broken =
+		hub_check(world.hub, world_has_no_callers() ? HUB_HAS_NO_CALLERS : HUB_HAS_CALLERS);
+	memory_peek(false);
+	scheduler_release();
+	if (broken)
+		report_failure("while the owner sleeps: %s is broken", broken);
+}
+
+static void world_quiet(void)
+{
+	unsigned due;
+
+	if (!world.hub || world.over)
+		return;
+	due = oracle_quiet();
+	for (unsigned i = 0; i < world.queues_count; i++) {
+		const struct world_queue *queue = &world.queues[i];
+
+		if (queue->queue && !queue->closing && (due >> i & 1) != 0 && !world_taking(i) &&
+		    !kernel_readable(queue->fd))
+			report_failure("queue %u has timer %u, and its descriptor does not say so",
+			               i, oracle.queues[i].due);
+	}
+	for (unsigned i = 0; i < world.workers_count; i++)
+		worker_quiet(&world.workers[i], due);
+	world_check();
+	world_conserve();
+}
+
+static void world_stuck(void)
+{
+	if (world.stuck || world.workers_over == world.workers_count)
+		report_failure("no actor can run, and none waits for a time");
+	world.stuck = true;
+	scheduler_wake(&world.workers_over, 1);
+}
+
+void world_conserve(void)
+{
+	struct timerhub_stats stats;
+
+	if (!world_has_no_callers())
+		return;
+	scheduler_hold();
+	memory_peek(true);
+	if (timerhub_stats(world.hub, &stats) < 0)
+		report_failure("stats");
+	memory_peek(false);
+	scheduler_release();
+	oracle_conserve(&stats);
+}
+
+/* ---- the run ---- */
+
+/*
+ * Wait until all workers have ended. If no actor can run, interrupt the waits, because no event,
+ * stop or close will end them.
+ */
+static void world_wait_for_workers(void)
+{
+	while (world.workers_over < world.workers_count) {
+		world.stuck = false;
+		scheduler_block(&world.workers_over, UINT64_MAX);
+		if (!world.stuck)
+			continue;
+		for (unsigned i = 0; i < world.queues_count; i++) {
+			world.queues[i].interrupting++;
+			memory_acquire(&world.queues[i].opened);
+			timerhub_interrupt(world.queues[i].queue);
+			memory_publish(&world.queues[i].left);
+			world.queues[i].interrupting--;
+			world.queues[i].interrupted = oracle_stamp();
+		}
+	}
+	for (unsigned i = 0; i < world.workers_count; i++)
+		memory_join((unsigned)(world.workers[i].actor - scheduler.actors));
+}
+
+static void world_close(struct dice *dice)
+{
+	world.over = true;
+	if (world.manual) {
+		scheduler_calm();
+		kernel_bell(timerhub_wake_fd(world.hub))->count = 1;
+		scheduler_wake(kernel_bell(timerhub_wake_fd(world.hub)), 1);
+		while (!oracle.mover->over)
+			scheduler_block(oracle.mover, UINT64_MAX);
+		memory_join((unsigned)(oracle.mover - scheduler.actors));
+	}
+	for (unsigned i = 0; i < world.queues_count; i++)
+		if (dice_one_in(dice, 2)) {
+			timerhub_queue_close(world.queues[i].queue);
+			world.queues[i].queue = NULL;
+		}
+	timerhub_close(world.hub);
+	world.hub = NULL;
+	if (kernel.bells | kernel.regions | kernel.threads | kernel.rings)
+		report_failure("close left something behind: %u descriptors, %u regions, "
+		               "%u threads, %u rings",
+		               kernel.bells, kernel.regions, kernel.threads, kernel.rings);
+}
+
+void world_run(const struct plan *plan)
+{
+	struct dice dice = dice_seeded(plan->seed, 1);
+	uint64_t now_ns;
+
+	memset(&world, 0, sizeof(world));
+	world.plan = plan;
+	world.manual = dice_one_in(&dice, 4) && plan->focus != FOCUS_CLOCK;
+	now_ns = first_instant(&dice);
+	scheduler_begin(dice_seeded(plan->seed, 2), now_ns);
+	if (plan->focus == FOCUS_TINY) {
+		scheduler.stall_one_in = 16;
+		scheduler.length_mask = 15;
+	}
+	if (plan->focus == FOCUS_STOP) {
+		scheduler.stall_one_in = 16;
+		scheduler.stall_bits = 8;
+		scheduler.length_mask = 3;
+	}
+	memory_begin(plan->memory, dice_seeded(plan->seed, 4));
+	scheduler.quiet = world_quiet;
+	scheduler.stuck = world_stuck;
+	kernel_begin(dice_seeded(plan->seed, 3));
+	world.deadline_style = (unsigned)dice_below(&dice, 4);
+	for (unsigned i = 0; i < 4; i++)
+		world.instants[i] = dice_magnitude(&dice, 40);
+	world_open_hub(&dice);
+	operations_begin(&memory.dice);
+	for (unsigned i = 0; i < 4; i++)
+		world.instants[i] += oracle_now_ns();
+	world.workers_count = WORKERS_MAX;
+	world_open_queues(&dice);
+	world_spawn(&dice);
+	world_wait_for_workers();
+	scheduler_calm();
+	/* no other actor can run, so the scheduler calls world_quiet() once more */
+	scheduler_block(NULL, scheduler.now_ns + 1);
+	world_close(&dice);
+}

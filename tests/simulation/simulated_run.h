@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes one run of the simulation. A run has a hub, the hub's queues, and the workers that call the
+ * hub. A manual hub has an actor that advances it. simulated_run.c makes the choices that a seed
+ * makes once for each run. operations.c makes the workers' operations.
+ */
+#ifndef SIMULATION_SIMULATED_RUN_H
+#define SIMULATION_SIMULATED_RUN_H
+
+#include "kernel.h"
+#include "oracle.h"
+
+#define WORKERS_MAX 5
+#define OPERATIONS_MAX 4096
+#define NOBODY UINT8_MAX
+#define OPERATION_KINDS 100
+
+/*
+ * The kind of runs that --focus asks for. With FOCUS_NONE each seed chooses its own mixture of
+ * operations.
+ */
+enum focus {
+	FOCUS_NONE,
+	FOCUS_WAITS, /* runs with callbacks, and with cancellers that wait for callbacks */
+	FOCUS_LATE,  /* runs with closing queues, and with calls on closing queues */
+	FOCUS_CLOCK, /* runs that set the wall clock, often back to before an expiry */
+	FOCUS_PUSH,  /* runs whose arms and cancels push to one lane of the inbox */
+	FOCUS_TINY,  /* runs on a hub of one or two slots, with repeated deadlines */
+	FOCUS_STOP,  /* runs with a stopped queue whose outbox is full of stale handles */
+};
+
+/* The settings of a run, which the command line gives. */
+struct plan {
+	uint64_t seed;
+	unsigned operations;
+	const bool *dropped; /* for each operation, whether it is left out; or NULL */
+	enum memory_mode memory;
+	enum focus focus;
+};
+
+struct world_queue {
+	/* the library's queue; NULL while this index has no open queue */
+	struct timerhub_queue *queue;
+	int fd; /* the queue's eventfd */
+	/* calls in progress that must return before the queue is closed */
+	unsigned users;
+	bool closing;
+	/* true if workers dispatch the queue's events, so each timer must have a callback */
+	bool dispatched;
+	/* number of the only worker that takes events; -1: all workers do */
+	int consumer;
+	uint64_t closed;       /* stamp at which the last close of the queue returned */
+	uint64_t interrupted;  /* stamp at which the last interrupt of the queue returned */
+	unsigned interrupting; /* number of interrupts in progress */
+	/*
+	 * Views that carry synchronization from the opener to callers, and from callers to the
+	 * closer.
+	 */
+	struct memory_view opened, left;
+	bool stopping;       /* true if a stop of the queue has begun since the queue was opened */
+	bool stopped;        /* true if a stop of the queue has returned */
+	uint64_t stopped_at; /* stamp at which the last stop returned */
+};
+
+struct worker {
+	struct actor *actor;
+	unsigned index;
+	struct dice dice;   /* random numbers of the operation in progress */
+	unsigned operation; /* number of the operation in progress */
+	/*
+	 * for each queue: writes of the eventfd that the worker's edge-triggered poll has reported
+	 */
+	uint64_t edges[QUEUES_MAX];
+	struct taking *taking; /* the dispatch of this worker in progress, or NULL */
+	/* index of the queue that the worker waits for or polls, or -1 */
+	int blocked_on, polls_edge;
+	struct walk walk;    /* the worker's call of timerhub_each() in progress */
+	struct life *inside; /* the timer whose callback the worker runs, or NULL */
+	/* true if an interrupt came while the worker waited, so the wait must end */
+	bool must_leave;
+};
+
+struct world {
+	struct timerhub *hub;
+	bool manual, over;
+	struct world_queue queues[QUEUES_MAX];
+	unsigned queues_count;
+	struct worker workers[WORKERS_MAX];
+	unsigned workers_count, workers_over;
+	unsigned closes; /* number of queues closed so far */
+	/* number of times that no actor could run and the owner slept */
+	unsigned sleeps;
+	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
+	uint64_t instants[4];    /* four deadlines that the run gives to many timers */
+	unsigned relative;       /* number of calls with relative deadlines in progress */
+	bool stuck;              /* true if no actor could run, and no actor waited for a time */
+	const struct plan *plan;
+	/* for each random number below OPERATION_KINDS: the kind of operation */
+	uint8_t kinds[OPERATION_KINDS];
+	/* number of opens of queues in progress that may be refused */
+	unsigned refusing;
+	/* stamp at which the last open of a queue that might be refused ended */
+	uint64_t refused;
+	bool late;       /* workers arm timers on closing queues, which the contract forbids */
+	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
+	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
+	/* for each operation: the worker that does it; NOBODY: it is left out */
+	uint8_t doers[OPERATIONS_MAX];
+};
+
+extern struct world world;
+
+/*
+ * Make the run of this plan. If a law is broken, the process ends and the function does not return.
+ */
+void world_run(const struct plan *plan);
+
+/* Open the queue with this index, sometimes after the kernel has refused an open. */
+void world_open_queue(unsigned index, struct dice *dice);
+
+/*
+ * If no call that changes the hub is in progress, compare timerhub_stats() with the oracle's
+ * counts.
+ */
+void world_conserve(void);
+
+/* Returns the worker that does operation `number`, for a run with this seed. */
+unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
+/* Choose the kinds of operations for this run, and which of them are more frequent. */
+void operations_begin(struct dice *dice);
+/* Do operation `number` as this worker. */
+void operation_run(struct worker *worker, unsigned number);
+/* Do a random operation inside a signal handler or a callback of this worker. */
+void operation_nested(void *worker);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Names one line of a source file. */
+#ifndef SIMULATION_SOURCE_LOCATION_H
+#define SIMULATION_SOURCE_LOCATION_H
+
+struct source_line {
+	const char *file;
+	int line;
+};
+
+#endif

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# The scripts of this folder source this file to install the Debian packages that they need.
+# tests/tools/test_install_packages.py tests it.
+
+# If packages_yes is yes, packages_need installs without asking. The option --yes of a script sets
+# packages_yes.
+packages_yes=no
+
+# packages_missing PACKAGE...: prints the packages that are not installed. The function asks only
+# dpkg. Therefore the function is fast and needs no network.
+packages_missing() {
+	local package
+	for package in "$@"; do
+		dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null |
+			grep -qx installed || echo "$package"
+	done
+}
+
+# Maps a package to a sign that the package's content is installed, for a system without dpkg. A
+# sign is a program, a library that pkg-config knows, a header, or a Python module. If a package is
+# not listed, the sign is a program with the package's name.
+declare -A packages_signs=(
+	[abigail-tools]=program:abidw
+	[binutils]=program:readelf
+	[check]=library:check
+	[debhelper]=program:dh
+	[dpkg-dev]=program:dpkg-buildpackage
+	[gcc-aarch64-linux-gnu]=program:aarch64-linux-gnu-gcc
+	[gnuplot-nox]=program:gnuplot
+	[golang-go]=program:go
+	[libboost-dev]=header:boost/version.hpp
+	[libc6-dev]=header:stdio.h
+	[libc6-dev-arm64-cross]=program:aarch64-linux-gnu-gcc
+	[libev-dev]=header:ev.h
+	[libevent-dev]=library:libevent
+	[libglib2.0-dev]=library:glib-2.0
+	[libhiredis-dev]=library:hiredis
+	[libncurses-dev]=library:ncursesw
+	[libseccomp-dev]=library:libseccomp
+	[libsubunit-dev]=library:libsubunit
+	[libsystemd-dev]=library:libsystemd
+	[liburing-dev]=library:liburing
+	[libuv1-dev]=library:libuv
+	[musl-tools]=program:musl-gcc
+	[ninja-build]=program:ninja
+	[procps]=program:ps
+	[python3-prometheus-client]=module:prometheus_client
+	[python3-redis]=module:redis
+	[python3-yaml]=module:yaml
+	[qemu-user]=program:qemu-aarch64
+	[redis-tools]=program:redis-cli
+	[rpm]=program:rpmbuild
+	[systemtap-sdt-dev]=header:sys/sdt.h
+	[util-linux]=program:setarch
+)
+
+# packages_sign_there SIGN: returns 0 if this machine has the program, library, header or module of
+# the sign.
+packages_sign_there() {
+	local name=${1#*:}
+	case $1 in
+	program:*) command -v "$name" >/dev/null ;;
+	library:*) pkg-config --exists "$name" 2>/dev/null ;;
+	header:*) echo "#include <$name>" | cc -E -o /dev/null - 2>/dev/null ;;
+	module:*) python3 -c "import $name" 2>/dev/null ;;
+	esac
+}
+
+# packages_need_signs PACKAGE...: does the work of packages_need on a system without dpkg. The
+# function installs nothing. If packages are missing, the function prints their names and ends the
+# script.
+packages_need_signs() {
+	local package sign missing=()
+	for package in "$@"; do
+		sign=${packages_signs[$package]-program:$package}
+		packages_sign_there "$sign" || missing+=("${sign/:/ } (in Debian: $package)")
+	done
+	if ((${#missing[@]} > 0)); then
+		echo "There is no dpkg here, so you must install what is missing:"
+		printf '  %s\n' "${missing[@]}"
+		exit 1
+	fi
+}
+
+# packages_install PACKAGE...: installs the packages, and tries at most three times. The first try
+# may fail if a mirror fails for a moment, or if a new machine is still installing packages.
+packages_install() {
+	local apt=(apt-get -q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300) pause_s
+	export DEBIAN_FRONTEND=noninteractive
+	for pause_s in 10 30 0; do
+		if "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "$@"; then
+			return 0
+		fi
+		if ((pause_s > 0)); then
+			echo "apt-get failed; trying again in $pause_s seconds"
+			sleep "$pause_s"
+		fi
+	done
+	return 1
+}
+
+# Asks the user whether the script may install the missing packages. Returns 0 if the answer is yes.
+# With --yes or without a terminal, returns 0 without asking.
+packages_may_install() {
+	local answer
+	if [[ $packages_yes == yes || ! -t 0 || ! -t 1 ]]; then
+		return 0
+	fi
+	read -r -p "Install them, and what they depend on? [y/N] " answer && [[ $answer == [yY]* ]]
+}
+
+# packages_need PACKAGE...: installs the missing packages if the user is root. For another user,
+# prints the command that installs the missing packages, and ends the script.
+packages_need() {
+	local missing
+	if ! command -v dpkg-query >/dev/null; then
+		packages_need_signs "$@"
+		return
+	fi
+	mapfile -t missing < <(packages_missing "$@")
+	if ((${#missing[@]} == 0)); then
+		return
+	fi
+	if (($(id -u) != 0)); then
+		echo "Packages are missing. Install them with:"
+		echo "sudo apt-get install --no-install-recommends ${missing[*]}"
+		exit 1
+	fi
+	echo "These packages are missing: ${missing[*]}"
+	if ! packages_may_install; then
+		echo "Nothing was installed."
+		exit 1
+	fi
+	echo "Installing them: apt-get update, apt-get install --no-install-recommends"
+	if ! packages_install "${missing[@]}"; then
+		echo "Could not install: ${missing[*]}" >&2
+		exit 1
+	fi
+}
+
+# Prints the name of the package with the runtime of clang's sanitizers. The name contains the
+# version of the installed clang, or of the clang that apt knows. If there is no clang, prints
+# nothing.
+packages_clang_runtime() {
+	local version
+	command -v dpkg-query >/dev/null || return 0
+	version=$(clang -dumpversion 2>/dev/null) ||
+		version=$(apt-cache depends clang 2>/dev/null |
+			sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p')
+	if [[ -n $version ]]; then
+		echo "libclang-rt-${version%%.*}-dev"
+	fi
+}
+
+# packages_need_clang PACKAGE...: calls packages_need for the packages, clang and the runtime of its
+# sanitizers. On a new machine apt knows no packages before the first call of packages_need has
+# updated apt's lists. The second call of packages_need then installs the runtime.
+packages_need_clang() {
+	local runtime
+	mapfile -t runtime < <(packages_clang_runtime)
+	packages_need "$@" clang "${runtime[@]}"
+	mapfile -t runtime < <(packages_clang_runtime)
+	packages_need "${runtime[@]}"
+}
+
+# The packages that a bare machine needs to build the library. gcc does not require libc6-dev.
+# shellcheck disable=SC2034 # for those who source this
+packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
+
+# The packages of the event loops in examples/loops.
+# shellcheck disable=SC2034
+packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
+	python3)
+
+# The packages that the relay needs: its library for Redis, and the server that the relay's tests
+# start. The relay's packages start no service.
+# shellcheck disable=SC2034
+packages_relay=(libhiredis-dev redis-tools python3-redis)
+
+# The package with a parser of the OpenMetrics text that the tools print.
+# shellcheck disable=SC2034
+packages_metrics=(python3-prometheus-client)
+
+# The packages with which the packaging suite builds the library and compares ABIs. rpm builds the
+# packages of Fedora.
+# shellcheck disable=SC2034
+packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
+
+# The packages with the compiler for aarch64 and the emulator that runs programs for aarch64.
+# shellcheck disable=SC2034
+packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-linux)
+
+# The packages that tools/build-deb needs in addition. Every build dependency implies
+# build-essential.
+# shellcheck disable=SC2034
+packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
+	systemtap-sdt-dev)
