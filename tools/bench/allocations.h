@@ -5,7 +5,10 @@
 
 #include <stdint.h>
 
-/* Start to count the calls, from 0. Before the start, a call costs one additional load. */
+/*
+ * Begin to count the calls, from 0. Before allocations_start() is called, malloc(), calloc() and
+ * realloc() cost one additional load.
+ */
 void allocations_start(void);
 uint64_t allocations_count(void);
 

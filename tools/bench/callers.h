@@ -17,13 +17,13 @@
 
 struct caller {
 	_Alignas(64) const struct subject *subject;
-	uint32_t first;    /* number of the caller's first timer */
-	uint32_t stride;   /* difference of the numbers of the caller's next two timers */
+	uint32_t first;    /* index of the caller's first timer */
+	uint32_t stride;   /* distance from the index of one of the caller's timers to the next */
 	uint32_t count;    /* number of the caller's timers */
-	uint32_t requests; /* number of the first timer of the caller's requests */
-	uint32_t oldest;   /* the oldest request of the caller, the next to end */
+	uint32_t requests; /* index of the timer of the caller's first request */
+	uint32_t oldest;   /* index of the caller's oldest request, which ends next */
 	struct randoms randoms;
-	struct histogram *arms; /* durations of the caller's arms, or NULL */
+	struct histogram *arms; /* durations of the caller's calls of arm(), or NULL */
 	uint64_t ops;
 };
 
@@ -41,7 +41,7 @@ struct calls {
 	bool caller_ns;        /* add the CPU time of the callers to the result */
 	unsigned warm_divisor; /* warm-up = duration / warm_divisor; 0: a quarter */
 	struct subject_setup setup; /* setup.timers and setup.cross are ignored */
-	struct histogram *arms;     /* durations of the arms of each caller, or NULL */
+	struct histogram *arms;     /* durations of each caller's calls of arm(), or NULL */
 };
 
 struct calls_times {

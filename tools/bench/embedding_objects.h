@@ -38,7 +38,10 @@ static inline uint32_t records_number(const void *timer)
 	return (uint32_t)(bytes / records.stride);
 }
 
-/* If the timer is in a record, count a message in the record. */
+/*
+ * If the timer is in a connection's record, increment the number of messages that the record
+ * contains.
+ */
 static inline void records_touch(uint32_t timer)
 {
 	uint64_t *messages = (uint64_t *)(void *)(records.base + timer * RECORD_BYTES);

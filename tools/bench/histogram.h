@@ -39,8 +39,9 @@ static inline void histogram_add(struct histogram *histogram, uint64_t ns)
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
 /*
- * Returns the smallest value v such that at least the part `share` (0 to 1) of the counted values
- * are at most v.
+ * Returns a quantile of the counted durations. If `share` is 0.99, 99 % of the durations are
+ * shorter than the quantile. The result is the lower bound of the bucket that contains the
+ * quantile.
  */
 double histogram_quantile_ns(const struct histogram *histogram, double share);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers whose lateness is recorded. The requested deadline is the time just before the measured
- * service caches the clock, plus the delay. The lateness is the time in the callback minus the
- * requested deadline. If the lateness is negative, the timer was early.
+ * Timers whose lateness is recorded. The requested deadline is the sum of the delay and the time at
+ * which this file reads the clock, just before the measured service caches the clock. The lateness
+ * is the time in the callback minus the requested deadline. If the lateness is negative, the timer
+ * was early.
  */
 #ifndef BENCH_LATENESS_TIMERS_H
 #define BENCH_LATENESS_TIMERS_H

@@ -10,8 +10,8 @@
 #include "subject.h"
 
 /*
- * Returns a subject (a measured service) with the timers of `subject`. Any thread may call arm,
- * rearm and cancel of the returned subject.
+ * Returns a subject (a measured service) that passes its calls on to `subject`, through the
+ * mailbox. Any thread may call the members arm(), rearm() and cancel() of the returned subject.
  */
 const struct subject *mailbox_wrap(const struct subject *subject);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub-bench measures timerhub and other timer services. Options choose workloads, subjects
- * (measured services) and sizes. A group is one workload at one size. The rounds of a group
- * interleave the subjects and the numbers of threads. The results of a group are printed at the end
- * of its rounds. The bars, which are timerhub's targets, are printed at the end of the run.
+ * (measured services) and sizes. A group is one workload at one size. Each round of a group
+ * measures each subject once with each number of threads. The results of a group are printed at the
+ * end of its rounds. The bars, which are timerhub's targets, are printed at the end of the run.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -298,8 +298,9 @@ static void measure_group(const struct options *options, struct table *table, un
 }
 
 /*
- * Returns whether two cells are in one group, with one workload and one number of timers. A group
- * has all numbers of threads, because the report compares their rates.
+ * Returns whether two cells are in one group, with one workload and one number of timers. Cells
+ * with different numbers of threads are in one group, because the report compares the rates of
+ * these cells.
  */
 static bool same_group(const struct cell *a, const struct cell *b)
 {

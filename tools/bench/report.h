@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints results as tables, as lines of JSON, and compared with timerhub's own bars. */
+/*
+ * Prints results as tables and as lines of JSON, and compares results with timerhub's targets (the
+ * bars).
+ */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 

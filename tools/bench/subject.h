@@ -84,7 +84,7 @@ struct subject {
 	bool (*there)(void);   /* returns whether the service is available; NULL: always */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* NULL: the process ends without a close */
-	void (*tick)(void);  /* cache the time from which this thread's delays count */
+	void (*tick)(void);  /* cache the time; later calls of this thread add delays to it */
 	/*
 	 * arm(), rearm(), finish() and flush() return a negative number if they fail. A failure
 	 * ends the measurement.
@@ -103,7 +103,7 @@ struct subject {
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
 	void (*run)(bool (*done)(void)); /* deliver expiries until done() returns true */
 	void (*wake)(void);              /* make the loop call mailbox_apply(); any thread */
-	void (*within)(void (*body)(void *), void *context); /* call body in the loop; or NULL */
+	void (*within)(void (*body)(void *), void *context); /* call body() in the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* NULL without CAN_COUNT_WAKES */
 	/*
 	 * Sleep as the loop does, at most until until_ns. Returns true if a timer of the loop ended
@@ -119,7 +119,8 @@ struct subject {
 };
 
 /*
- * SUBJECT(identifier, name, how, can, members...) defines a subject. CALLS sets the calls that most
+ * SUBJECT(identifier, name, how, can, members...) defines a subject. CALLS(...) is a list of
+ * initializers for the members `open`, `tick`, `arm`, `rearm`, `cancel` and `run`, which most
  * subjects have.
  */
 #define SUBJECT(identifier, its_name, says, flags, ...)                                            \

@@ -2,9 +2,10 @@
 /*
  * Measures the cost of the disk, which every durable program has. One thread repeatedly writes at
  * least as many bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log
- * does. "sync-batch" writes the bytes of 32 tasks, half the number of tasks that 64 threads put at
- * once. "sync-overwrite" writes to a file whose blocks exist and were written before. A task that
- * is put and finished needs two writes with a sync.
+ * does. "sync-batch" writes the bytes of 32 tasks before each sync, because 32 is half of the
+ * number of tasks that 64 threads put simultaneously. "sync-overwrite" writes to a file whose
+ * blocks exist and were written before. A durable task needs two writes: one write when the task is
+ * put and one write when the task is finished. A sync follows each of the two writes.
  */
 #include <errno.h>
 #include <fcntl.h>

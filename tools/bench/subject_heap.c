@@ -3,8 +3,8 @@
  * Measures the textbook design. "heap" is a 4-ary heap under a mutex. An owner thread sleeps on a
  * condition variable until the earliest deadline, with a timer slack of 1 ns. An arm wakes the
  * owner only if the new deadline is the earliest. The owner takes due timers in batches and calls
- * back without the mutex. As a delay queue, "heap" has no owner thread. Consumers take timers from
- * the heap, one timer at a time.
+ * back without the mutex. In the workload "push-and-take", "heap" is a delay queue and has no owner
+ * thread. Consumers take timers from the heap, one timer at a time.
  *
  * "heap-loop" is the heap of one event loop, without mutex and owner thread. The loop sleeps until
  * the earliest deadline. "timerfd-loop" is a heap whose loop waits in epoll for one timerfd. A
@@ -122,7 +122,9 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/* Wait until done() returns true. The owner makes the callbacks, so a consumer only waits. */
+/*
+ * Wait until done() returns true. The owner thread calls the callbacks, so a consumer only waits.
+ */
 static void heap_run(bool (*done)(void))
 {
 	if (!has_owner) {

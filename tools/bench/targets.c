@@ -10,9 +10,9 @@
 #include "report.h"
 
 enum bar_kind {
-	AT_MOST,  /* the value may be at most `limit` times the other value */
-	AT_LEAST, /* the value must be at least `limit` times the other value */
-	MORE      /* the value may be at most the other value plus `limit` */
+	AT_MOST,  /* the value may be at most `limit` times the value of `other` */
+	AT_LEAST, /* the value must be at least `limit` times the value of `other` */
+	MORE      /* the value may be at most `limit` more than the value of `other` */
 };
 
 struct bar {
@@ -22,9 +22,9 @@ struct bar {
 	const char *value;
 	enum bar_kind kind;
 	double limit;
-	const char *other;      /* subject of the other value; NULL: `limit` is compared */
+	const char *other;      /* subject to compare with; NULL: compare only with `limit` */
 	unsigned threads;       /* number of threads for the value; 0: one thread */
-	unsigned other_threads; /* number of threads for the other value; 0: one thread */
+	unsigned other_threads; /* number of threads for the value of `other`; 0: one thread */
 };
 
 #define CPU "cpu_ns_per_op"
@@ -46,11 +46,11 @@ struct bar {
 	{ "lateness", 10000, subject, "p99_us", AT_MOST, .limit = p99, .other = peer }
 
 static const struct bar bars[] = {
-	/* bars of the timeouts of one event loop */
+	/* targets for the timeouts of one event loop */
 	EVENT_LOOP("timerhub-loop-alone"),
 	EVENT_LOOP("timerhub-loop"),
 
-	/* bars of the calls for any thread */
+	/* targets for the calls that any thread may make */
 	{ "churn", 1000000, "timerhub", CPU, AT_MOST, .limit = 1.5, .other = "heap" },
 	{ "batch-churn", 1000000, "timerhub-many", CPU, AT_MOST, .limit = 0.6, .other = "heap" },
 	{ "push-and-take", 1000000, "timerhub", WALL, AT_MOST, .limit = 0.7, .other = "heap" },
@@ -64,7 +64,7 @@ static const struct bar bars[] = {
 	LATENESS("timerhub-fifo", "timerfd-loop-fifo", 0.9, 1.1),
 	{ "memory", 1000000, "timerhub", "bytes", AT_MOST, .limit = 72 },
 
-	/* bars of the journal */
+	/* targets for the journal */
 	{ "durable", 1000000, "journal", "puts_per_s", AT_LEAST,
 	  .limit = 5, .other = "beanstalkd", .threads = 64, .other_threads = 64 },
 	{ "durable", 1000000, "journal-submit", "puts_per_s", AT_LEAST,

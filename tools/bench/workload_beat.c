@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the owner's work while timers move and no timer expires (the owner's rest).
+ * Measures the owner's work while timers move and no timer expires. The owner of timerhub corrects
+ * schedule entries before it sleeps.
  *
  * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
  * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
@@ -11,8 +12,8 @@
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm, or an arm and a
  * cancel, measured without the caller's sleep. "owner_cpu_us" is the CPU time per second of all
- * threads except the caller. The warm-up is longer than the timeout. Therefore the times for which
- * timers were first scheduled pass during the warm-up.
+ * threads except the caller. The warm-up is longer than the timeout. Therefore each timer's first
+ * deadline has passed when the warm-up ends.
  */
 #include <sys/prctl.h>
 
@@ -129,7 +130,10 @@ static void beat_open(const struct run *run, const struct subject_setup *setup, 
 		calendar_put(i, 0);
 }
 
-/* Run the turns from from_ms on, and count their operations. Returns the duration in seconds. */
+/*
+ * Run the turns of the milliseconds in [from_ms, to_ms), and count their operations. Returns the
+ * duration in seconds.
+ */
 static double beat_count(struct result *result, void (*turn)(uint32_t now_ms), uint32_t from_ms,
                          uint32_t to_ms)
 {

@@ -8,23 +8,24 @@
  *              "loop-refresh" the timers are in the records of connections, and each re-arm touches
  *              the record.
  * churn        A caller cancels a random timer, and arms a timer one to two minutes away.
- * batch-…      "batch-rearm" and "batch-churn" are refresh and churn for 32 timers at once, one of
- *              each 32nd part of the N timers, so a batch has no timer twice. A measured service
- *              with calls for many timers gets the batch. Any other service gets one timer after
- *              the other.
+ * batch-…      "batch-rearm" and "batch-churn" are refresh and churn for 32 timers at once. The N
+ *              timers are divided into 32 equal parts. A batch has one random timer from each part.
+ *              Therefore no timer is twice in a batch. If the measured service has calls for many
+ *              timers, one call gets the whole batch. If the service has no such calls, each call
+ *              gets one timer.
  * request      A caller arms a timer of 30 s and cancels it 64 requests later. N other timers stay
  *              armed. "loop-request" cancels the timer at once, "loop-request-later" a turn later.
  * server       A caller has N connections. A turn handles 1 to 64 messages. A message touches the
  *              record of a random connection, re-arms the connection's idle timeout, ends a request
  *              and starts another request (a request lasts for 256 messages). One message in a
- *              thousand closes its connection and opens another connection. The choice of a message
- *              takes a few ns with every measured service.
+ *              thousand closes its connection and opens another connection. The workload takes a
+ *              few ns to choose each message. Every subject's result includes this time.
  * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
- *              timers and a consumer takes the events. The workload "tail" is "cross-busy", and
- *              measures the time of each arm. The result "apply_ms" is the time from the last call
- *              until the service has applied all calls. The result "inbox_max" is the largest
- *              number of waiting entries. A caller uses its timers in turn. Nearly always, a timer
- *              has ended before its next use.
+ *              other timers and a consumer takes the events. The workload "tail" makes the calls of
+ *              the workload "cross-busy", and measures the duration of each call of arm(). The
+ *              result "apply_ms" is the time from the last call until the service has applied all
+ *              calls. The result "inbox_max" is the largest number of waiting entries. A caller
+ *              uses its timers in turn. Nearly always, a timer has ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"

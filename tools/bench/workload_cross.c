@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures "cross". Each thread arms its own timers with deadlines of 1 to 60 s, and cancels every
- * second timer a little later. The time ends when the service has applied all calls. An operation
- * is an arm or a cancel.
+ * Measures "cross". Each thread arms its own timers with delays of 1 to 60 s, and cancels half of
+ * its timers a little later. The time ends when the service has applied all calls. An operation is
+ * an arm or a cancel.
  */
 #include "clocks.h"
 #include "randoms.h"

@@ -2,7 +2,8 @@
 /*
  * Measures deliveries. N timers expire and are delivered to one consumer. In "burst" all timers are
  * due within a millisecond. In "stream" the deadlines are spread evenly over a second. An operation
- * is a delivery. The cost of arming does not count. The CPU time of owner and consumer counts.
+ * is a delivery. The result includes the CPU time of the owner and of the consumer. The result does
+ * not include the cost of arming.
  *
  * "push-and-take" measures delay queues. One thread pushes N elements, the i-th with a delay of i
  * ns, and takes all elements. An operation is one push and one take. The workload also counts

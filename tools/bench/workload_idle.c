@@ -61,8 +61,8 @@ static void idle_run(const struct run *run, struct result *result)
 }
 
 /*
- * Count the system calls in strace's output that began between the two marks, of all threads except
- * the thread that wrote the marks.
+ * Count the system calls between the two marks in strace's output. The calls of the thread that
+ * wrote the marks do not count.
  */
 static double idle_count_calls(FILE *trace)
 {

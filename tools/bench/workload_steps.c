@@ -12,8 +12,10 @@
 static const struct subject *opened; /* the open measured service, or the service's mailbox */
 static struct subject_setup setup;
 static void (*hook)(uint32_t timer); /* the workload's callback for each expiry, or NULL */
-static bool settled;       /* the timer of driver_settle() has expired; unused with cross */
-static sem_t settlings;    /* with cross: posted when the timer of driver_settle() expires */
+/* whether the timer of driver_settle() has expired; used only if setup.cross is false */
+static bool settled;
+/* if setup.cross is true, the timer of driver_settle() posts this semaphore when it expires */
+static sem_t settlings;
 static uint64_t delivered; /* number of expiries; written by the thread that calls back */
 static uint64_t awaited;   /* number of expiries at which driver_await() returns */
 
