@@ -9,8 +9,8 @@ script_version() {
 }
 
 # script_answer ARGUMENT...: answers the first --help, -h, --version or -V among the arguments, and
-# ends the script. If the arguments have none of these options, the function returns. The function
-# usage of each script prints the help.
+# ends the script. If the arguments have none of these options, the function returns. Each script
+# defines a function named `usage`, which prints the help.
 script_answer() {
 	local word
 	for word in "$@"; do

@@ -18,8 +18,8 @@ packages_missing() {
 }
 
 # Maps a package to a sign that the package's content is installed, for a system without dpkg. A
-# sign is a program, a library that pkg-config knows, a header, or a Python module. If a package is
-# not listed, the sign is a program with the package's name.
+# sign is a program, a library that pkg-config knows, a header, or a Python module. If this map does
+# not contain a package, the package's sign is a program with the name of the package.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -55,8 +55,8 @@ declare -A packages_signs=(
 	[util-linux]=program:setarch
 )
 
-# packages_sign_there SIGN: returns 0 if this machine has the program, library, header or module of
-# the sign.
+# packages_sign_there SIGN: returns 0 if this machine has the program, library, header or Python
+# module that SIGN names.
 packages_sign_there() {
 	local name=${1#*:}
 	case $1 in
@@ -110,8 +110,8 @@ packages_may_install() {
 	read -r -p "Install them, and what they depend on? [y/N] " answer && [[ $answer == [yY]* ]]
 }
 
-# packages_need PACKAGE...: installs the missing packages if the user is root. For another user,
-# prints the command that installs the missing packages, and ends the script.
+# packages_need PACKAGE...: installs the missing packages if the user is root. If the user is not
+# root, prints the command that installs the missing packages, and ends the script.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then

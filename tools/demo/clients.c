@@ -187,10 +187,11 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
 }
 
 /*
- * Returns whether the server closed the client rightly. The server's deadline must have passed. The
- * deadline must be at least the timeout after the last heartbeat that was sent before the deadline.
- * The load generator can stall just before a send. Therefore, if the send of a heartbeat had not
- * returned at the deadline, the heartbeat may have come too late and does not count.
+ * Returns whether the server closed the client correctly. The server must have closed the client
+ * after the deadline. The time between the client's last heartbeat and the deadline must be at
+ * least the timeout. The load generator can stall just before it sends a heartbeat. Therefore, if
+ * send() had not returned at the deadline, the heartbeat may have come too late, and the heartbeat
+ * before it counts as the last heartbeat.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
@@ -234,8 +235,8 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 		text[n] = '\0';
 		/*
 		 * Over loopback the server's last message comes in one piece. If the message came
-		 * in several pieces, the deadline would be missing, and the close would count as
-		 * wrong.
+		 * in several pieces, sscanf() would find no complete deadline, and judge() would
+		 * count the client as closed wrongly.
 		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;

@@ -2,7 +2,7 @@
 /*
  * The clients of the heartbeat server. The clients connect and send heartbeats at random intervals.
  * A tenth of the clients falls silent at random times. For each connection that the server closes,
- * the crowd of clients decides whether the close was right.
+ * this file decides whether the server closed it correctly.
  */
 #ifndef DEMO_CLIENTS_H
 #define DEMO_CLIENTS_H
@@ -22,7 +22,7 @@ struct crowd_plan {
 	uint16_t port;         /* the server's port on 127.0.0.1 */
 	uint64_t seed;         /* seed of all random choices */
 	uint64_t idle_ns;      /* the server must close a client that is silent for this time */
-	uint64_t grace_ns;     /* a close more than this after the timeout counts as missed */
+	uint64_t grace_ns;     /* a client must be closed within this time after its timeout */
 	uint64_t start_ns;     /* time at which the first client connects */
 	uint64_t ramp_ns;      /* duration until all clients have connected */
 	uint64_t silent_by_ns; /* all silent clients fall silent before this time */
@@ -37,9 +37,9 @@ struct crowd_tally {
 	uint32_t silent;           /* number of clients that fell silent */
 	uint32_t closed_silent;    /* number of silent clients closed on time */
 	uint32_t closed_wrongly;   /* number of clients closed too early or without reason */
-	uint32_t closed_our_pause; /* number of right closes caused by a stall of this process */
-	uint32_t missed;       /* number of silent clients not closed grace_ns after the timeout */
-	uint64_t *lateness_ns; /* for each right close: time of the close - server's deadline */
+	uint32_t closed_our_pause; /* number of clients closed because this process stalled */
+	uint32_t missed;       /* number of silent clients open for idle_ns + grace_ns or longer */
+	uint64_t *lateness_ns; /* for each correctly closed client: time of close - deadline */
 	uint32_t lateness_count;
 };
 
@@ -81,14 +81,14 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns);
 void crowd_hear(struct crowd *crowd, uint64_t index);
 
 /*
- * Returns the number of connected clients that are or will fall silent, without the silent clients
- * that the server should have closed already.
+ * Returns the number of connected clients that are silent or will fall silent. Silent clients that
+ * the server should have closed already do not count.
  */
 uint32_t crowd_waiting(const struct crowd *crowd, uint64_t now_ns);
 
 /*
- * Count the silent clients that the server did not close in time. After this call, closes are not
- * judged.
+ * Count the silent clients that the server did not close in time. Call this function after the last
+ * call of crowd_hear().
  */
 void crowd_finish(struct crowd *crowd, uint64_t now_ns);
 

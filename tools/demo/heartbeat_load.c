@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the heartbeat server under load and checks its closes. Thousands of clients connect over
- * loopback and send heartbeats at random intervals. A tenth of the clients falls silent at random
- * times. The exit status is 1 if the server closed a connection that was not silent, or did not
- * close a silent connection. Ctrl-C ends the run and prints the table so far.
+ * Runs the heartbeat server under load, and checks that the server closes only silent connections,
+ * and closes them in time. Thousands of clients connect over loopback and send heartbeats at random
+ * intervals. A tenth of the clients falls silent at random times. The exit status is 1 if the
+ * server closed a connection that was not silent, or did not close a silent connection. Ctrl-C ends
+ * the run and prints the table so far.
  *
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
@@ -36,7 +37,7 @@ enum {
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 20, /* a client not closed this time after its deadline counts as missed */
+	GRACE_S = 20, /* seconds after its deadline at which an open client counts as missed */
 	SETTLE_S = 1, /* time from the last silent client's deadline to the run's end */
 };
 
@@ -54,7 +55,7 @@ static struct {
 	struct server_process server;
 	struct crowd crowd;
 
-	struct table_state shown; /* figures of the last line that a terminal shows */
+	struct table_state shown; /* figures of the live line that was printed last */
 } demo = { .connections = 10000,
 	   .duration_ns = 20 * S,
 	   .idle_ms = 3000,
@@ -319,7 +320,7 @@ static void parse(int argc, char **argv)
 	fprintf(stderr,
 	        "usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] "
 	        "SERVER\n"
-	        "at least %" PRIu64 " seconds, for the silent ones to be found\n",
+	        "SECONDS must be at least %" PRIu64 ", so that each silent client can time out\n",
 	        (shortest_ns + S - 1) / S);
 	exit(2);
 }

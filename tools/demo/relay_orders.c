@@ -46,7 +46,7 @@ enum {
 	WORKER_DIES_AT = 20
 };
 
-/* The results of the calls of all processes about one order. */
+/* The results of the calls that all processes made for one order. */
 struct order {
 	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the reply of a call was lost */
 	_Atomic uint32_t deliveries;

@@ -16,7 +16,7 @@
 
 enum { GROUPED_BYTES = 32, GROUPED_AT_ONCE = 8 };
 
-/* Format 1234567 as 1,234,567. The eighth later call overwrites the result. */
+/* Format 1234567 as 1,234,567. Each call overwrites the result of the eighth call before it. */
 static const char *grouped(uint64_t value)
 {
 	static char texts[GROUPED_AT_ONCE][GROUPED_BYTES];
@@ -57,8 +57,9 @@ void table_live(const struct table_state *before, const struct table_state *now,
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
 	/*
-	 * The server's figures are a little older than the load generator's figures. Therefore the
-	 * server's rates are computed with the time of the server's figures.
+	 * The server reads its figures a little earlier than the load generator reads its own
+	 * figures. Therefore the rates of the server use the time at which the server read its
+	 * figures.
 	 */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns
@@ -111,9 +112,10 @@ static void print_loop(const struct server_figures *server)
 	char each[32];
 
 	snprintf(each, sizeof(each), "%.1f", (double)server->loop_ns / messages);
-	row("messages", grouped(server->messages), "read; each moved its connection's timeout");
+	row("messages", grouped(server->messages), "the server moves a timeout for each message");
 	row("loop's time per message, ns", each, "timerhub_loop_turn() without its callbacks");
-	row("wake-ups by timeouts", grouped(server->wakes), "turns that a timeout began");
+	row("wake-ups by timeouts", grouped(server->wakes),
+	    "times that the loop's fd was readable");
 }
 
 static void print_closed(const struct crowd_tally *tally, const struct crowd_plan *plan,
@@ -123,7 +125,7 @@ static void print_closed(const struct crowd_tally *tally, const struct crowd_pla
 	    "%s fell silent; the server closed %s", grouped(tally->silent),
 	    grouped(server->closed_idle));
 	row("wrongly closed", grouped(tally->closed_wrongly),
-	    "heard of less than the timeout before");
+	    "clients that were not silent for the whole timeout");
 	row("missed", grouped(tally->missed), "silent, not closed %.1f s after the timeout",
 	    (double)plan->grace_ns / (double)S);
 	if (tally->closed_our_pause > 0)

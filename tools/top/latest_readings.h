@@ -29,8 +29,8 @@ void watch_close(struct watch *watch);
 int watch_read(struct watch *watch);
 
 /*
- * Returns the reading before the latest of the target's hub `index`, or NULL if the hub has only
- * one reading.
+ * Returns the last but one reading of the hub target.hubs[index], or NULL if the hub has only one
+ * reading.
  */
 const struct reading *watch_before(const struct watch *watch, unsigned index);
 

@@ -18,7 +18,7 @@
 static const struct metrics_family extras[] = {
 	{ "timerhub_inbox", "gauge", NULL, "Entries in the inbox that the owner has not read." },
 	{ "timerhub_outbox", "gauge", NULL, "Expiries that no consumer has taken yet." },
-	{ "timerhub_timers_max", "gauge", NULL, "Most timers that may be live at once." },
+	{ "timerhub_timers_max", "gauge", NULL, "Largest possible number of live timers." },
 };
 
 #define EXTRAS (sizeof(extras) / sizeof(extras[0]))

@@ -269,6 +269,7 @@ void page_fill(struct page *page, const struct target *target, unsigned index,
 	}
 	page_queues(page, now, before);
 	page_add(page, "%s", "");
-	page_add(page, "* timers that came up and were found moved later. Moving a timer later is");
-	page_add(page, "  itself not counted: it is one exchange on the timer's own word.");
+	page_add(page,
+	         "* number of timers that the owner scheduled again, because they were moved");
+	page_add(page, "  to a later deadline. The calls that move timers are not counted.");
 }

@@ -111,8 +111,8 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	 */
 	read_slots(board, ret_reading);
 	/*
-	 * Entries from queues_end on are not read, because the read would allocate memory in the
-	 * watched process.
+	 * Do not read the entries that no queue has used (index queues_end and higher), because a
+	 * read of an unused page of the board would allocate memory in the watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);

@@ -19,7 +19,10 @@ struct queue_reading {
 	uint64_t waiting; /* number of handles in the outbox; withdrawn expiries count too */
 };
 
-/* The counters of a hub since the hub was opened, with the names of struct timerhub_stats. */
+/*
+ * The counters of a hub since the hub was opened. Counters that struct timerhub_stats contains have
+ * the same name in both structs.
+ */
 struct reading {
 	uint64_t at_ns; /* time of the reading by CLOCK_MONOTONIC */
 	uint64_t armed, refiled, cancelled, expired, delivered, overruns;

@@ -11,9 +11,9 @@
 #include "latest_readings.h"
 
 /*
- * Show the hubs of the watch and read their counters again in each interval. Returns 0 when the
- * user quits or `*stop` is set. When no hub is left, returns -1 with the reason in the target's
- * `refusal`. If the terminal is unknown, returns -1 with an empty `refusal`.
+ * Show the hubs of `watch`, and read the counters of these hubs again in each interval. Returns 0
+ * when the user quits or `*stop` is set. When no hub is left, returns -1 with the reason in the
+ * target's `refusal`. If the terminal is unknown, returns -1 with an empty `refusal`.
  */
 int screen_run(struct watch *watch, uint64_t interval_ns, const volatile sig_atomic_t *stop);
 

@@ -83,8 +83,8 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 
 /*
  * Returns whether the watched process is alive. An ended process stays in /proc until its parent
- * waits for it. A process that is ending first gets FLAG_EXITING, then closes its files, and then
- * changes its state.
+ * waits for it. When a process ends, the kernel first sets the flag FLAG_EXITING, then closes the
+ * process's files, and then changes the process's state.
  */
 static bool target_alive(const struct target *target)
 {
@@ -284,8 +284,7 @@ static int target_explain(struct target *target, const bool *found)
 		              (int)target->pid, target->command);
 	if (found[VERDICT_FORKED])
 		return refuse(target,
-		              "process %d (%s) only inherited the hub of the process that it was "
-		              "forked from",
+		              "process %d (%s) was forked from the process that opened the hub",
 		              (int)target->pid, target->command);
 	if (found[VERDICT_FOREIGN])
 		return refuse(target,
