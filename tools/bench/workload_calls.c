@@ -20,12 +20,13 @@
  *              and starts another request (a request lasts for 256 messages). One message in a
  *              thousand closes its connection and opens another connection. The workload takes a
  *              few ns to choose each message. Every subject's result includes this time.
- * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them, while the owner expires
- *              other timers and a consumer takes the events. The workload "tail" makes the calls of
- *              the workload "cross-busy", and measures the duration of each call of arm(). The
- *              result "apply_ms" is the time from the last call until the service has applied all
- *              calls. The result "inbox_max" is the largest number of waiting entries. A caller
- *              uses its timers in turn. Nearly always, a timer has ended before its next use.
+ * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them. At the same time, the
+ *              owner expires timers, and a consumer takes the events of these timers. The workload
+ *              "tail" makes the calls of the workload "cross-busy", and measures the duration of
+ *              each call of arm(). The result "apply_ms" is the time from the last call until the
+ *              service has applied all calls. The result "inbox_max" is the largest number of
+ *              waiting entries. A caller uses its timers in turn. Nearly always, a timer has ended
+ *              before its next use.
  */
 #include "callers.h"
 #include "clocks.h"
