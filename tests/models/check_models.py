@@ -25,8 +25,8 @@ import time
 # bit states or hash compaction.
 DEPTH_MAX = 200000
 
-# Searches that are large enough for gcc. gcc takes two seconds longer than tcc, and its search
-# program is nearly twice as fast.
+# Large searches, whose programs gcc compiles. gcc compiles a program in two seconds more than tcc,
+# but the program from gcc runs nearly twice as fast.
 LARGE = {("timer.pml", "true"), ("timer.pml", "true -DINTERVAL=2"),
          ("timer.pml", "true -DINTERVAL=1 -DNO_ARMER -DREARMERS"), ("timer.pml", "true -DSLACK"),
          ("timer.pml", "true -DTO_NEVER -DNO_REARM"), ("inbox.pml", "true -DONE_SLOT"),
@@ -196,9 +196,10 @@ def call(folder, *command):
 def search(folder, path, run):
     """Makes the search program by Spin, runs it, and returns its output."""
     call(folder, "spin", "-a", *run.defines, str(path.resolve()))
-    # tcc compiles the program of a small search. This program is slower than gcc's, but is ready
-    # before gcc has read the source. With NOCOMP the search stores states uncompressed. NOCOMP
-    # takes a fifth less time and a third more memory.
+    # Spin writes a C program for the search. If the search is small, tcc compiles the program. A
+    # program from tcc runs slower than a program from gcc, but is ready before gcc has read the
+    # source. With NOCOMP the search stores states uncompressed. NOCOMP shortens a search by a
+    # fifth, and increases its memory by a third.
     large = (path.name, run.name) in LARGE
     compiler = ["gcc", "-O1"] if large else ["tcc", "-DNOCOMP"]
     call(folder, *compiler, "-w", "-DSAFETY", "-o", "pan", "pan.c")

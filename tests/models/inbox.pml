@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the inbox: flags in the pair that coalesce submissions, cells with laps, and reused
- * slots.
+ * A model of the inbox. Flags in a slot's pair join several submissions into one entry. The model
+ * also has the laps of cells, and reuses slots.
  *
  * Two callers use two slots. The first caller makes two calls, and the second caller makes one
- * call. Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may rest at any
- * scheduled slot, which means that it corrects the slot's schedule entry. With -DONE_SLOT there is
+ * call. Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may correct the
+ * schedule entry of any scheduled slot. This correction is named rest. With -DONE_SLOT there is
  * only one slot, the first caller makes three calls, and the second caller makes two calls without
  * a cancel. With one slot, a caller that is delayed before or after its push can meet a later claim
  * of the slot.
  *
- * Spin may stop scheduling a thread at any step, as if the thread were stopped for ever. The laws
- * are therefore checked in every reachable state, not only at the end. The model has no store
- * buffers. Every store of a caller is a locked instruction. Two stores of the owner are not locked.
- * The first store empties a cell, and a locked change of the slot's pair follows it. The second
- * store is the promise, which promise.pml models with buffers. A walk along filled cells is one
- * step, because a cell that was filled stays filled for that place. Before the walk a caller may be
- * delayed, while other callers move the tail and the owner empties the cell. The confirmation of a
- * push is one step, which is the successful change of the pair or the load that finds no change
- * necessary.
+ * Spin also searches the runs in which a thread is stopped for ever at some step. The laws are
+ * therefore checked in every reachable state, not only at the end. The model has no store buffers.
+ * Every store of a caller is a locked instruction. Two stores of the owner are not locked. The
+ * first store empties a cell, and a locked change of the slot's pair follows it. The second store
+ * writes the promise. promise.pml models this store with a store buffer. A caller walks along
+ * filled cells in one step, because a place of the inbox is filled only once. A cell serves a new
+ * place in each lap. Before the walk a caller may be delayed, while other callers move the tail and
+ * the owner empties the cell. The confirmation of a push is one step. This step is either a
+ * successful compare-and-swap of the pair, or a load of the pair that shows that no
+ * compare-and-swap is necessary.
  *
  * The model leaves out these parts:
  *
@@ -29,9 +30,9 @@
  * - Slack, and separate loads of the halves of a pair, are left out. timer.pml models both.
  *
  * A slot has one entry in the inbox for each claim. A claim lasts until the owner looks at the
- * slot. After the owner's look another thread can claim the slot. While a claim lasts, only an
- * armer may claim again, and only if the first claim is not confirmed. If an armer claims again,
- * the first claimant is delayed, and its push adds one more entry.
+ * slot. After that, another thread can claim the slot. While a claim lasts, only an armer may claim
+ * again, and only if the first claim is not confirmed. If an armer claims again, the armer and the
+ * delayed first claimant both push the slot, so the inbox gets one entry more.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -45,8 +46,8 @@
  *
  * Laws:
  *   never_late    the owner does not sleep beyond the deadline of an armed timer
- *                 A wake that is pending, or a thread inside a call on the timer, excuses a longer
- *                 sleep.
+ *                 The owner may sleep longer while a wake is pending, or while a thread is inside a
+ *                 call on the timer.
  *   always_room   a push finds an empty cell
  *   once_inside   a slot has at most one entry in the inbox or one claim for a push
  *                 Each armer that found a delayed claimant may add one entry.
@@ -60,8 +61,9 @@
  *   bug FLAG_OUTSIDE_PAIR    never_late    "in the inbox" is no flag of the pair (trap 3)
  *   bug PUSHED_FIRST         never_late    the claim also sets PUSHED
  *   bug LOOK_UNCOUNTED       never_late    -DONE_SLOT look does not change the counter
- *                                          The owner's look does not change the counter of looks,
- *                                          so a push confirms a later claim.
+ *                                          The owner looks at the slot without incrementing the
+ *                                          pair's counter. A delayed claimant then confirms a later
+ *                                          claim.
  *   bug CONFIRMED_ANYWAY     never_late    -DONE_SLOT confirmation ignores the counter
  *   bug CONFIRMED_ASLEEP     never_late    caller of a confirmed push sends no wake
  *                                          A caller does not wake the owner if another caller has
@@ -69,8 +71,9 @@
  *   bug COVERED_IN_INBOX     never_late    arm takes over the entry of a slot in the inbox
  *   bug COVERED_EARLIER      never_late    arm takes over an entry that is too late
  *   bug LOOKED_SCHEDULED     never_late    look at a free slot leaves the deadline
- *                                          The owner's look removes the schedule entry of a free
- *                                          slot, but the pair keeps its deadline.
+ *                                          When the owner looks at a free slot, it removes the
+ *                                          slot's schedule entry, but leaves the deadline in the
+ *                                          pair.
  *   bug REST_SCHEDULED       never_late    rest at a free slot leaves the deadline
  *   bug NO_RELOAD            never_late    the pair is not read again after the push (trap 2)
  *   bug COALESCED_ASLEEP     never_late    caller without a push sends no wake
@@ -86,8 +89,9 @@
  *   bug NO_SECOND_LOOK       never_late    owner raises its promise, does not look again (trap 5)
  *   bug NO_COALESCING        once_inside   every submission pushes
  *   bug EMPTIED_LATE         always_room   -DONE_SLOT owner looks, then empties the cell
- *                                          The pair says that the slot has left the inbox before
- *                                          the owner empties the cell.
+ *                                          The owner first clears the pair's flags, by which the
+ *                                          slot has left the inbox, and empties the cell only after
+ *                                          that.
  */
 #ifdef ONE_SLOT
 #define SLOTS 1
@@ -100,13 +104,16 @@
 #else
 #define CALLS 2
 #endif
-#define CELLS (SLOTS + 1) /* one cell more than slots, for the entry of a delayed claimant */
+#define CELLS (SLOTS + 1) /* a cell for each slot, and a cell for a delayed claimant's entry */
 #define BEGIN (CELLS - 1) /* the first place; the next place begins a new lap */
 #define SOON 0
 #define LATER 1
 #define NEVER 3
 
-/* A pair has a phase of 1 bit, flags, the deadline, and the counter of looks. */
+/*
+ * A pair has a phase of 1 bit, flags, the deadline, and a counter of how often the owner has looked
+ * at the slot.
+ */
 #define FREE 0
 #define ARMED 1
 #define PHASE(w) ((w) & 1)
@@ -169,8 +176,8 @@ byte work[CALLERS];
 bool apart[SLOTS];  /* with -DFLAG_OUTSIDE_PAIR: the slot is in the inbox */
 
 /*
- * For each slot: number of its entries in the inbox plus number of claimants that will push. A
- * claimant that an armer has ignored does not count.
+ * For each slot: number of its entries in the inbox plus number of claimants that will push. If an
+ * armer claims a slot again, the armer is counted, and the first claimant is not counted any more.
  */
 short inside[SLOTS];
 
@@ -178,7 +185,7 @@ bool never_late = true;
 bool always_room = true;
 bool once_inside = true;
 
-#define PAST 15 /* value of work[]: the slot has a later timer than the caller's call */
+#define PAST 15 /* value of work[]: the caller's timer has ended, and its slot has a new timer */
 #define AT_WORK(slot) (work[0] == 1 + (slot) || work[1] == 1 + (slot))
 /*
  * Whether a slot has an armed timer that is due before look_by. While the owner sleeps, look_by is
@@ -428,7 +435,9 @@ inline look_at(slot)
 	}
 }
 
-/* Whether a rest at this slot would change the slot's schedule entry or pair. */
+/*
+ * Whether the owner would change this slot's schedule entry or pair, if it corrected the entry now.
+ */
 #define DOUBTED(slot) \
 	(PHASE(pair[slot]) == FREE || DEADLINE(pair[slot]) > filed[slot])
 

@@ -29,8 +29,8 @@
  * Laws:
  *   not_lost     at rest with events left, the eventfd is readable and no consumer is blocked
  *   fd_tells     a call that finds the queue empty leaves the eventfd unreadable (law 9)
- *                The eventfd may be readable if another thread has written it since the consumer
- *                began to clear it, or was about to write it at that time.
+ *                The eventfd may be readable if another thread wrote it after the consumer had
+ *                begun to clear it, or was about to write it when the consumer began.
  *   fd_quiet     at rest, another call that finds no event makes the eventfd unreadable
  *   home         at rest, no consumer is blocked on a stopped queue
  *   handed_out   a wait that ends because of a stop leaves no event from before the stop
@@ -53,21 +53,23 @@
  *                                        then the flag stays set although the eventfd is empty.
  *   bug NO_SIGNAL_AGAIN     not_lost     consumer that leaves events does not signal again
  *   bug AGAIN_RINGS_FIRST   not_lost     -DTHRICE eventfd, then flag
- *                                        A consumer that leaves events writes the eventfd, and then
- *                                        sets the flag.
+ *                                        If a consumer leaves events in the outbox, it writes the
+ *                                        eventfd, and then sets the flag.
  *   bug COUNT_BEFORE_RING   fd_quiet     write counted too early
- *                                        A thread counts its write of the eventfd before the write,
- *                                        and does not record that the write has begun.
+ *                                        A thread counts its write of the eventfd as finished
+ *                                        (`rings`) before it makes the write.
  *   bug COUNT_AFTER_RING    fd_tells     write counted too late
- *                                        A thread counts its write of the eventfd after the write,
- *                                        and does not record that the write has begun.
+ *                                        A thread counts its write of the eventfd as finished
+ *                                        (`rings`) after the write, but does not count it as begun
+ *                                        (`midway`) before the write.
  *   bug CLEARED_MIDWAY      fd_tells     -DTHRICE clear counts begun writes as done
  *   bug CLEARED_BEFORE_READ fd_tells     clear is recorded before the read
  *   bug TICKET_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then reads the eventcount
  *   bug WAITER_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then counts itself
  *   bug NO_TICKET           not_lost     -DSECOND=WAIT eventcount unused
- *                                        A waiter that is about to block does not compare the
- *                                        eventcount.
+ *                                        The owner publishes events without incrementing the
+ *                                        eventcount, so a waiter that is about to block does not
+ *                                        notice the events.
  *   bug WAITER_NO_BARRIER   not_lost     -DSECOND=WAIT early look
  *                                        A waiter looks at the outbox before its increment of
  *                                        `waiters` is visible.
@@ -78,8 +80,9 @@
  *                                        A waiter that sees the stop after it found the queue empty
  *                                        does not look at the outbox again.
  *   bug COMPACTING_UNSEEN   handed_out   -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT at once
- *                                        A waiter takes an empty outbox for an exhausted one,
- *                                        although the owner is compacting it.
+ *                                        A waiter finds the outbox empty while the owner is
+ *                                        compacting the outbox, and concludes that no event is
+ *                                        left.
  *   bug COMPACTING_LATE     handed_out   -DFIRST=WAIT -DSECOND=NOBODY -DSTOP -DCOMPACT too late
  *                                        The owner sets "compacting" after it has moved the head.
  *   bug WAKES_ONE           not_lost     -DFIRST=WAIT -DSECOND=WAIT one wake for two
@@ -98,8 +101,8 @@
 #endif
 
 byte head, tail;
-bool compacting; /* the owner is compacting the outbox; lib/ has a bit of the tail for this */
-/* value that the tail will have when the owner has put the removed handles back; else 0 */
+bool compacting; /* the owner is compacting the outbox; in lib/ this is one bit of the tail */
+/* while the owner compacts the outbox: the tail's value after the compaction; otherwise 0 */
 byte put_back;
 bool signalled;
 /*
@@ -130,13 +133,13 @@ bool blocked[2];
 /* Number of threads that have set "signalled" and have not written the eventfd yet. */
 byte ringing;
 /*
- * For each consumer: whether a thread has written the eventfd since the consumer began to clear it,
- * or was about to write it when the consumer began.
+ * told[i] is true in two cases. Either a thread has written the eventfd since consumer i began to
+ * clear it, or a thread was about to write the eventfd when consumer i began to clear it.
  */
 bool told[2] = true;
 
 /*
- * The store buffers of the owner's store of the tail and of the consumers' stores. Only planted
+ * Store buffers for the tail, which the owner stores, and for each consumer's stores. Only planted
  * faults leave a value in a buffer. A value of 0 means an empty buffer.
  */
 byte tail_buffer;
@@ -426,7 +429,7 @@ endwait:
 	atomic { !blocked[me] && DRAINED -> waiters--; number = 0; nothing = false }
 }
 
-/* Makes calls that take events, and may leave after each call. */
+/* Calls the functions that take events. After each call the consumer may end. */
 proctype consumer(byte me; byte kind)
 {
 	byte seen, half, number, before;

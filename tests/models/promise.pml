@@ -44,11 +44,11 @@
  *   bug WAKE_IF_ASLEEP        never_late   caller wakes the owner only if it is asleep
  *   bug CLAIM_BEFORE_WAKE     never_late   caller records its wake, then sends it
  *   bug WAKE_BY_DEADLINE      never_late   recorded by promise
- *                                          A caller records its wake by the promise that it found
- *                                          too late, not by the pass.
+ *                                          To record its wake, a caller stores the promise that was
+ *                                          too late for its timer, instead of the pass number.
  *   bug RECORD_CURRENT_PASS   never_late   recorded too late
- *                                          A caller records its wake for the pass that it reads
- *                                          after the wake.
+ *                                          After the wake, a caller reads the pass number again,
+ *                                          and records the wake for this pass.
  *   bug RECORD_GOES_BACK      never_late   older record wins
  *                                          A late record of an older pass replaces the record of a
  *                                          newer pass.
@@ -265,8 +265,8 @@ inline take(k)
 }
 
 /*
- * Whether caller k's timer must expire before a timer with the deadline `at`, and the owner has not
- * seen caller k's timer.
+ * Whether the owner has not seen caller k's timer, although that timer must expire before a timer
+ * with the deadline `at`.
  */
 #define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
 

@@ -11,8 +11,9 @@
  * do not change.
  *
  * The closer's stores of "closing" and "gone" go through a store buffer. With -DINSIDE_NO_BARRIER
- * the worker's store of "inside" goes through a store buffer too. All other stores in this model
- * are locked instructions or system calls, or no other thread reads the variable.
+ * the worker's store of "inside" goes through a store buffer too. No other store in this model
+ * needs a store buffer. Each of them is a locked instruction or a system call, or stores a variable
+ * that only the storing thread reads.
  *
  * The model leaves out these parts:
  *
@@ -67,12 +68,12 @@
  *   bug VERDICT_EARLY     closes        waiter reads "closing" before the eventcount
  *   bug PASS_UNTOLD       closes        owner wakes closers, then numbers the pass
  *   bug GONE_UNSAID       untouched     -DLATE "gone" not set before the wait
- *                                       The closer of an earlier version of lib/ did not set
+ *                                       In an earlier version of lib/, the closer did not set
  *                                       "gone" before it waited for the pass.
  *   bug LATE_LEFT         none_kept     -DLATE late expiries stay in the outbox
- *                                       In an earlier version of lib/, events that the owner put
- *                                       after the closer's walk over the slots stayed in the
- *                                       outbox.
+ *                                       In an earlier version of lib/, the owner could put an event
+ *                                       into the outbox after the closer had walked over the slots,
+ *                                       and the event stayed there.
  *   bug GONE_NO_BARRIER   untouched     -DLATE closer reads the pass before "gone" is visible
  *   bug GONE_AFTER_PASS   untouched     -DLATE closer sets "gone" after the wait
  *   bug LATE_BEFORE_PASS  none_kept     -DLATE late expiries dropped too soon
@@ -296,8 +297,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The closer changes a pair to the phase DROPPED, which is stored as FREE. With the name DROPPED,
- * faults can be planted in the closer's changes only.
+ * The closer changes a pair to the phase DROPPED, which is stored as FREE. Other threads store
+ * FREE, so a fault that is planted in the changes to DROPPED affects only the closer.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications, which decide which relay polls when a task is due, and
- * which relays a put wakes.
+ * A model of the relays' notifications. They decide which relay polls at the time at which a task
+ * becomes due, and which relays are woken by a put.
  *
  * The model has relays, two producers, and a Redis server that runs one script after another. At
  * most one of four faults happens: a relay dies, and its connection is closed or stays half-open; a
@@ -9,8 +9,8 @@
  * connections. A poll, its answer and the wake-up messages may be on their way for any number of
  * steps. Messages of different connections may overtake each other. The clock of Redis advances
  * when no message is on its way and no relay is due to poll. The model therefore shows the effect
- * of the order of steps, and not of their duration. The model leaves out a clock that is set,
- * leases, and a second death.
+ * of the order of steps, and not of their duration. The model leaves out leases, jumps of a clock,
+ * and the death of a second relay.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -53,7 +53,10 @@
 #define NEVER 15
 #define COMMON 3 /* replaces the rank in a message on the channel common to all relays */
 
-/* The states of a relay: no poll in progress, two states of a poll, and dead or left. */
+/*
+ * States of a relay. An IDLE relay has no poll in progress. A SENT or RAN relay has a poll in
+ * progress. A GONE relay has died or left.
+ */
 #define IDLE 0
 #define SENT 1 /* the poll is on its way to Redis */
 #define RAN 2  /* Redis has run the poll, and the answer is on its way */
@@ -63,8 +66,8 @@
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
 /*
- * The keys in Redis. Relays are ordered by the number of promises that they broke, then by number.
- * The order gives their ranks.
+ * The keys in Redis. A relay that broke fewer promises has a lower rank. If two relays broke
+ * equally many promises, the relay with the lower index has the lower rank.
  */
 byte now;
 byte look_by = NEVER;
@@ -324,8 +327,8 @@ proctype misfortune(byte me)
 	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
 	:: d_step {
 		/*
-		 * A relay that leaves has no poll on its way, because polls and the leave use one
-		 * connection.
+		 * A relay sends its polls and its leave by one connection, so no poll of the relay
+		 * is on its way when Redis runs the leave.
 		 */
 		stage[me] != SENT && seated[me] ->
 			count = RANK(me);
@@ -370,7 +373,7 @@ proctype misfortune(byte me)
  */
 #define IS_QUIET(me) (stage[me] == GONE || \
 	(stage[me] == IDLE && hears[me] && target[me] > now && empty(bell[me])))
-/* Whether this relay has rank 0, which must poll first, and is dead. */
+/* Whether this relay is dead and has rank 0. The relay of rank 0 must poll first. */
 #define IS_DEAD_FIRST(me) (stage[me] == GONE && seated[me] && RANK(me) == 0)
 #if RELAYS == 3
 #define ALL_QUIET (IS_QUIET(0) && IS_QUIET(1) && IS_QUIET(2))

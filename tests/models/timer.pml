@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the changes of a timer's pair by arm, re-arm, cancel, look, expiry, rest and delivery,
- * and of the reuse of the slot.
+ * A model of all changes of a timer's pair. A caller arms, re-arms or cancels the timer. The owner
+ * looks at the slot, expires the timer, or corrects the schedule entry (rest). A consumer delivers
+ * the timer. The model also reuses the slot.
  *
  * One slot has two timers, one after the other. One process, the changer, re-arms or cancels a
  * timer. A second process, the armer, re-arms or cancels a timer, and then arms the slot again. The
  * other processes are the owner, the clock, and two consumers. If two timers are periodic, there is
- * only one consumer. A process loads each half of the pair in a step of its own. A change of the
- * pair compares both halves.
+ * only one consumer. A process loads each half of the pair in a step of its own. A compare-and-swap
+ * of the pair compares both halves.
  *
  * With -DINTERVAL=n both timers are periodic. With -DNO_ARMER the slot has only one timer. With
  * -DREARMERS there are two changers and one consumer, and a changer only re-arms. With two
@@ -27,11 +28,13 @@
  * - A timer whose queue is closed is left out, and queue_close.pml models it.
  * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
- * In this model only the pairs of periodic timers count the owner's looks, in 2 bits. The delivery
- * of a periodic timer needs this counter. The timer's consumer may load the state of one pair and
- * the deadline of a later pair, and may read the clock before the later pair is due. If the owner
- * has looked at the slot between the two pairs, the counters differ and the consumer's change
- * fails. If the owner has not looked, a push is still claimed, so the owner will look.
+ * In this model only the pair of a periodic timer has a counter of how often the owner has looked
+ * at the slot. The counter has 2 bits. The delivery of a periodic timer needs this counter. The
+ * timer's consumer may load the state of one pair and the deadline of a later pair, and may read
+ * the clock before the later pair is due. If the owner looked at the slot after the first pair and
+ * before the later pair, the counters differ, and the consumer's compare-and-swap fails. If the
+ * owner did not look at the slot in this time, the slot's push is still claimed, so the owner will
+ * look at the slot later.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -89,14 +92,15 @@
  *   bug COVERS_EARLIER      scheduled      arm takes over a schedule entry that is too late
  *   bug COVERS_CLAIMED      scheduled      arm takes the entry over while a push is claimed
  *   bug LOOKED_SCHEDULED    scheduled      look at a free slot leaves the deadline
- *                                          The owner's look removes the schedule entry of a free
- *                                          slot, but the pair keeps its deadline.
+ *                                          When the owner looks at a free slot, it removes the
+ *                                          slot's schedule entry, but leaves the deadline in the
+ *                                          pair.
  *   bug TAKEN_SCHEDULED     scheduled      expiry of a free slot leaves the deadline
- *                                          The owner removes the schedule entry of a free slot that
- *                                          is due, but the pair keeps its deadline.
+ *                                          When a free slot is due, the owner removes the slot's
+ *                                          schedule entry, but leaves the deadline in the pair.
  *   bug REST_SCHEDULED      scheduled      rest at a free slot leaves the deadline
- *                                          The owner's rest removes the schedule entry of a free
- *                                          slot, but the pair keeps its deadline.
+ *                                          Before a sleep, the owner removes the schedule entry of
+ *                                          a free slot, but leaves the deadline in the pair.
  *   bug UNSCHEDULE_BY_STORE not_lost       owner finds a slot free, then stores the pair
  *   bug EXPIRE_BY_STORE     never_early    owner decides to expire, then stores the pair
  *   bug EXPIRE_HALF         never_early    owner that expires compares only the state
@@ -112,21 +116,22 @@
  *                                          The next deadline is the time of the delivery plus the
  *                                          interval.
  *   bug PERIODS_TORN        never_early    -DINTERVAL=1 -DNO_ARMER -DREARMERS undue periods
- *                                          A delivery counts periods from a deadline that is not
- *                                          due.
+ *                                          A delivery counts periods from a deadline without a
+ *                                          check that the deadline is due.
  *   bug LOOK_UNCOUNTED      scheduled      -DINTERVAL=1 -DNO_ARMER -DREARMERS look uncounted
- *                                          The owner's look does not change the pair's counter of
- *                                          looks.
+ *                                          The owner looks at the slot without incrementing the
+ *                                          pair's counter.
  *   bug OVERDUE_UNCLAIMED   scheduled      -DINTERVAL=2 no claim for overdue
- *                                          The delivery of an overdue timer claims no push.
+ *                                          A consumer delivers an overdue timer without pushing the
+ *                                          slot into the inbox.
  *   bug OVERDUE_BY_STORE    not_lost       -DINTERVAL=2 overdue by a store
- *                                          The owner makes a timer overdue by a store, without a
- *                                          comparison of the pair.
+ *                                          The owner stores the phase OVERDUE in the pair without a
+ *                                          compare-and-swap.
  *   bug OVERDUE_DROPPED     not_lost       -DINTERVAL=2 overdue skipped
  *                                          A consumer skips the handle of an overdue timer.
  *   bug BACK_UNTOLD         scheduled      -DINTERVAL=1 -DNO_ARMER -DBACK no claim
- *                                          A delivery claims no push, although the clock may be set
- *                                          back.
+ *                                          The clock may be set back, but a consumer that delivers
+ *                                          a period pushes the slot only if the timer is overdue.
  *   bug BACK_UNCLAIMED      scheduled      -DKEPT=3 -DNO_ARMER -DBACK no claim
  *                                          A consumer returns a timer to ARMED, because the clock
  *                                          was set back, and claims no push.
@@ -239,8 +244,8 @@
 #endif
 
 /*
- * SAME is the comparison that a compare-and-swap of the pair makes. SAME_STATE, which some planted
- * faults use instead, compares only the state.
+ * SAME is the comparison that a compare-and-swap of the pair makes. Some planted faults replace
+ * SAME by SAME_STATE, which compares only the state.
  */
 #define SAME (state == s && deadline == d)
 #define SAME_STATE (state == s)
@@ -516,9 +521,10 @@ inline unschedule()
 }
 
 /*
- * Finish a snapshot of the pair, whose first load of the state is in `s`. Without slack both halves
- * are loaded in one step. Only the owner can bring back an earlier state, so a pair whose state did
- * not change existed when its deadline was loaded. One step is therefore enough.
+ * Finish the owner's snapshot of the pair. The variable `s` has the state from a first load. No
+ * thread except the owner can bring back an earlier state. If a second load returns the same state,
+ * the pair therefore had this state when the deadline was loaded. A load of both halves in one step
+ * has the same result, and is used without slack.
  */
 inline snapshot()
 {
@@ -537,7 +543,9 @@ inline snapshot()
 #endif
 }
 
-/* The time at which the owner's rest schedules a slot with this pair. */
+/*
+ * The time at which the owner schedules a slot with this pair, when it corrects the slot's entry.
+ */
 #ifdef REST_DROPS_PERIOD
 #define EXPIRED_FILED NEVER
 #else
@@ -817,8 +825,8 @@ done:
 
 #ifdef LOOKER
 /*
- * Models hub_look(), by which timerhub_each() reads a timer. The pair and the data that it returns
- * must be of one timer.
+ * Models hub_look(), by which timerhub_each() reads a timer. The pair and the data that hub_look()
+ * returns must belong to the same timer.
  */
 proctype looker()
 {
