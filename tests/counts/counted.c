@@ -6,8 +6,9 @@
  *
  * Each run executes the same instructions on every machine. The hub is manual, so it has no thread
  * and no clock. The hub has room for many more timers than the program arms. The program replaces
- * sysconf() and sched_getcpu(). The number of processors would decide how many free stacks and
- * inbox lanes the hub has. The calling thread's processor would decide which slots the timers get.
+ * sysconf() and sched_getcpu(). Without the replacements, the machine's number of processors would
+ * decide how many free stacks and inbox lanes the hub has. The calling thread's processor would
+ * decide which slots the timers get.
  *
  * The functions inline_* contain the inline functions of timerhub_loop.h. The instructions of the
  * inline functions are counted too, although these functions are in this program and not in the

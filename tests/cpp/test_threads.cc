@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests timerhub.hpp with several threads. Some threads dispatch the events of one queue, while
- * other threads arm, move and destroy timers. The program frees an object that a callable uses as
- * soon as the header permits. If the header permitted a free too early, AddressSanitizer or
- * ThreadSanitizer would report an error. In one test, other threads arm timers on the queue of a
- * loop. Usage: test_threads [NAME [LENGTH]]
+ * other threads arm, move and destroy timers. The callables use objects. The program frees each of
+ * these objects as soon as the header permits. If the header permitted a free too early,
+ * AddressSanitizer or ThreadSanitizer would report an error. In one test, other threads arm timers
+ * on the queue of a loop. Usage: test_threads [NAME [LENGTH]]
  */
 #include <timerhub.hpp>
 
@@ -224,9 +224,9 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	expect(!ender.cancel());
 #endif
 	/*
-	 * The thread that calls cancel() is inside no callback. If the library still counted the
-	 * callbacks that an exception or the end of a thread has left, cancel() would wait for
-	 * ever.
+	 * The thread that calls cancel() is inside no callback. Earlier callbacks were left by an
+	 * exception or by the end of a thread. If the library still counted these callbacks,
+	 * cancel() would wait for ever.
 	 */
 	timer.cancel();
 	expect(token.use_count() == 1);
@@ -377,7 +377,7 @@ struct loop_job {
 	timerhub::loop loop;
 	timerhub::timeout<> tick;
 	unsigned ticks = 0;
-	unsigned calls = 0; /* number of calls of callables that other threads have armed */
+	unsigned calls = 0; /* number of callbacks of timers that other threads armed */
 };
 
 constexpr unsigned armed_each = 2000;

@@ -65,8 +65,8 @@ struct rig {
 	}
 
 	/*
-	 * Turns the loop, moves the clock, and turns the loop again. The turn before the move of
-	 * the clock schedules the timeouts that were set since the last turn.
+	 * Turns the loop, moves the clock, and turns the loop again. The first turn is necessary,
+	 * because a turn schedules the timeouts that were set before it.
 	 */
 	unsigned go(timerhub::delay to)
 	{

@@ -405,7 +405,7 @@ void timer_is_destroyed_in_its_own_callback()
 		owned.reset();
 		for (const int value : guard)
 			expect(value == 7);
-		expect(*seen.living == 2); /* a called copy, and the callable on the heap */
+		expect(*seen.living == 2); /* the copy that is called, and the copy on the heap */
 	};
 	static_assert(!timerhub::is_small_v<decltype(callable)>);
 	expect(!large->timer.arm_every(rig.queue, 1s, std::move(callable)));
@@ -414,8 +414,8 @@ void timer_is_destroyed_in_its_own_callback()
 }
 
 /*
- * timer::cancel() destroys the callable. The callable owns the session, so the timer is destroyed
- * during its own cancel.
+ * The callable owns the session, and the session owns the timer. timer::cancel() destroys the
+ * callable, so the timer is destroyed during its own cancel().
  */
 void callable_may_own_its_timer()
 {
@@ -450,7 +450,8 @@ void timer_is_destroyed_in_a_nested_callback()
 			return;
 		}
 		expect(!one->timer.expires_after(1s));
-		expect(rig.go(3s) == 1); /* calls the timer's callable inside its own call */
+		/* calls the callable a second time, inside its first call */
+		expect(rig.go(3s) == 1);
 		expect(calls == 2 && living == 1);
 	}));
 	expect(rig.go(1s) == 1 && calls == 2 && living == 0 && rig.live() == 0);

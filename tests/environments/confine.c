@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program `confine` runs a command with fewer rights than the user has. The options select the
- * system call filter and the capabilities of a container, another user, little memory to lock, or
- * few processors (see usage()). The exit status is the status of the command. If the machine does
- * not permit the options, the exit status is 125.
+ * The program `confine` runs a command with fewer rights than the user has. One option gives the
+ * command the system call filter and the capabilities of a container. Other options run the command
+ * as another user, with little memory that it may lock, or on few processors (see usage()). The
+ * exit status is the status of the command. If the machine does not permit the options, the exit
+ * status is 125.
  *
  * The system call filter refuses calls with the same errors as the default profile of a container
  * engine. The filter lists the refused calls and allows all others. A container engine's profile
@@ -39,8 +40,8 @@ static const unsigned container_capabilities[] = {
 };
 
 /*
- * System calls that a container engine's default profile refuses, at least without a capability
- * that a container lacks.
+ * System calls that a container engine's default profile refuses in a container. The profile allows
+ * some of these calls to a process with a certain capability, which a container lacks.
  */
 static const int container_refuses[] = {
 	SCMP_SYS(io_uring_setup),
@@ -95,11 +96,11 @@ static const int container_refuses[] = {
 };
 
 /*
- * A container engine's default profile allows personality(2) with these two bits, and the query of
- * the current personality.
+ * A container engine's default profile allows personality(2) with these two bits. It also allows
+ * personality(0xffffffff), which returns the current personality.
  */
 #define PERSONALITIES UINT32_C(0x20008)
-/* Of the permitted arguments of personality(2), only the query's argument has this bit. */
+/* Of the permitted arguments of personality(2), only 0xffffffff has this bit. */
 #define PERSONALITY_ASKED UINT32_C(0x80000000)
 
 #define NEW_NAMESPACES                                                                             \
@@ -188,8 +189,8 @@ static bool container_keeps(unsigned capability)
 }
 
 /*
- * Drop the capabilities that a container does not have. The drops need CAP_SETPCAP, which a
- * container has.
+ * Drop the capabilities that a container does not have. A process needs CAP_SETPCAP to drop a
+ * capability, and a container has CAP_SETPCAP.
  */
 static void capabilities_as_container(void)
 {

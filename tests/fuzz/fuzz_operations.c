@@ -16,7 +16,7 @@
 #define CALL_ABSOLUTE 16 /* the call's time is a point in time, not a delay */
 #define CALL_FROM_NOW 32 /* with CALL_ABSOLUTE: the input's time is added to the present time */
 #define CALL_NEVER 32    /* without CALL_ABSOLUTE: the delay is NEVER */
-#define CALL_OTHER 64    /* make the second of two similar calls, or arm a kept timer */
+#define CALL_OTHER 64    /* keep the armed timer (TIMERHUB_KEEP), or make a variant of the call */
 #define CALL_QUEUE 128
 
 enum {

@@ -58,8 +58,8 @@ static uint32_t size_in(const void *options)
 }
 
 /*
- * Adds the faults of the size that a struct claims. Returns true if the struct is large enough for
- * its members to be read.
+ * Sets in `faults` the faults of a struct's member `size`. Returns true if the struct is large
+ * enough for its members to be read.
  */
 static bool check_size(const unsigned char *bytes, uint32_t size, uint32_t known_bytes,
                        struct faults *faults)
@@ -131,8 +131,9 @@ static struct faults config_faults(const unsigned char *bytes)
 }
 
 /*
- * Returns whether the kernel may refuse a hub with a valid config with `result`. For instance, the
- * kernel may refuse io_uring, and the config may insist on io_uring.
+ * Returns whether timerhub_open() may return `result` for a valid config, because the kernel
+ * refuses a resource. For instance, the kernel may refuse io_uring, and the config may insist on
+ * io_uring.
  */
 static bool kernel_refuses(const struct timerhub_config *config, int result)
 {

@@ -50,7 +50,7 @@ CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_journal.h",
            "include/timerhub_relay.h"]
-# The header for io_uring, whose functions are inline, so that no map lists them.
+# The header for io_uring. No linker's map lists its functions, because they are inline.
 INLINE_HEADER = "include/timerhub_uring.h"
 # Structs that give their name to a page, because the page describes several calls on the struct.
 STRUCTS = ["timerhub_loop"]
@@ -276,8 +276,8 @@ def check_pages(root):
         complaints += check_overview(folder / name, *wanted)
     complaints += check_debugging(root, pages)
     complaints += check_cpp(root)
-    # Each page must be in man/meson.build, with the names of all calls that it describes, for which
-    # links are installed.
+    # man/meson.build must list each page with its aliases. An alias is the name of a call that the
+    # page describes, and is installed as a link to the page.
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     complaints += check_guides(folder, listed)
     for path, names in pages.items():

@@ -35,8 +35,8 @@ def main(arguments):
         return 2
     page, program, tool = arguments
     printed = shown(tool, program)
-    # timerhub-top prints a second column with the lateness on some lines, so a line must only begin
-    # with the text of the page.
+    # On some lines, timerhub-top prints a second column with the lateness. The page lacks this
+    # column, so it suffices that a printed line begins with the page's line.
     missing = [line for line in program_and_output(pathlib.Path(page))[1].splitlines()
                if not re.search(rf"^{re.escape(line)}( |$)", printed, re.MULTILINE)]
     for line in missing:

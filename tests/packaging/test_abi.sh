@@ -43,7 +43,7 @@ event="class-decl name='timerhub_event'"
 config="class-decl name='timerhub_config'"
 member="/offset-in-bits='256'/,/<\/data-member>/d"
 
-# The changed description has one function more than the library, only as a symbol.
+# The changed description has the symbol of a function that the library lacks.
 falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
 # In the changed description a member of a struct is 32 bits further on.
 falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
@@ -63,8 +63,8 @@ falsified bad -e "20,\$d"
 falsified good -e "/function-decl name='timerhub_wait'/,/<\/function-decl>/d" \
 	-e "/elf-symbol name='timerhub_wait'/d"
 
-# tagged TAG SED-COMMAND makes a release with the name TAG, whose description of the ABI is changed
-# by sed.
+# The function `tagged TAG SED-COMMAND` makes a release with the name TAG. The description of the
+# release's ABI is lib/abi/timerhub.abi, changed by SED-COMMAND.
 tagged() {
 	local git=(git -C "$copy" -c user.name=test -c user.email=test@localhost)
 	sed -e "$2" "$root/lib/abi/timerhub.abi" >"$copy/lib/abi/timerhub.abi"
@@ -74,8 +74,8 @@ tagged() {
 	cp "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"
 }
 
-# told WANTED LINE compares the library with the last release. tools/abi must say WANTED and print
-# LINE about the release.
+# The function `told WANTED LINE` compares the library with the last release. tools/abi must say
+# WANTED and print LINE about the release.
 told() {
 	local got=good
 	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad

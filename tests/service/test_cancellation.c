@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 
 /*
- * Number of calls of the library that have returned in the cancelled thread, which writes the
- * number.
+ * Number of calls of the library that have returned. The thread that is cancelled makes these
+ * calls, and writes the number.
  */
 static atomic_uint came;
 static unsigned calls_made;

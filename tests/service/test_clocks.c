@@ -122,8 +122,8 @@ static long fdinfo(int fd, const char *key)
 }
 
 /*
- * Returns whether the timerfd is armed. The kernel reports a setting of the clock only on an armed
- * timerfd.
+ * Returns whether the timerfd is armed. If the clock is set, the kernel reports this only on an
+ * armed timerfd.
  */
 static bool timerfd_is_set(int fd)
 {
@@ -360,7 +360,7 @@ static void within_namespace_by(unsigned clock, int64_t ahead_s)
 	if (clocks[clock].id == CLOCK_REALTIME)
 		ahead_s = 0;
 	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
-	/* HOUR is longer than this test takes, so the hub's clock is the clock of the namespace. */
+	/* the test takes less than HOUR, so the namespace's clock is still below this bound */
 	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
 	expire_some(&rig, clocks[clock].id);
 	start_ns = monotonic_ns();
@@ -378,8 +378,8 @@ static void within_namespace(int64_t ahead_s)
 
 /*
  * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run,
- * the clocks of the namespace are behind by half of the machine's uptime, because a clock cannot be
- * below 0.
+ * the clocks of the namespace are behind by half of the machine's uptime. If they were behind by
+ * more than the uptime, they would be below 0, which the kernel does not permit.
  */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {

@@ -178,8 +178,7 @@ END_TEST
 /*
  * The parent process may have left unused numbers below the highest descriptor.
  * fill_descriptor_gaps() opens descriptors until all numbers below the highest descriptor are used.
- * If no number below the highest descriptor is unused, a limit that is n higher allows exactly n
- * more descriptors.
+ * After that, a limit of n plus the number of open descriptors allows exactly n more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {

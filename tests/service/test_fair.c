@@ -75,7 +75,8 @@ static unsigned queues_allowed(unsigned wanted)
 }
 
 /*
- * One event of a queue is due a microsecond before `each` timers in each of `queues` other queues.
+ * One queue has a single timer, and each of `queues` other queues has `each` timers. The single
+ * timer is due a microsecond before all others.
  */
 static void one_event_before(unsigned queues, unsigned each)
 {
@@ -117,8 +118,9 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * Many far timers are armed while the owner sleeps until a deadline. The owner wakes once for some
- * thousands of the armed timers, so it has few entries left to schedule when the deadline comes.
+ * Many far timers are armed while the owner sleeps until a deadline. Whenever some thousands of the
+ * far timers wait in the inbox, a caller wakes the owner, and the owner schedules them. When the
+ * deadline comes, few far timers are therefore left to schedule.
  */
 static void far_timers_meanwhile(unsigned count)
 {

@@ -217,8 +217,8 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 END_TEST
 
 /*
- * An expiry is withdrawn, and no consumer drains. If another timer expires after the withdrawal,
- * the fd must be readable.
+ * A timer expires, and is cancelled before a consumer takes its event. If another timer expires
+ * after that, the fd must be readable.
  */
 START_TEST(fd_shows_what_expires_after_a_withdrawal)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests open, close, wait, interrupt and shutdown of hubs and queues, and hubs with many queues.
- * After the close of a hub, no thread, descriptor or memory of the hub is left.
+ * Tests how hubs and queues are opened and closed, and how a wait ends: by a timer, a timeout, an
+ * interrupt or a close. Tests hubs with many queues. After the close of a hub, no thread,
+ * descriptor or memory of the hub is left.
  */
 #include "rig.h"
 
@@ -362,8 +363,8 @@ END_TEST
 /*
  * Every queue of a hub has a file descriptor. If the test cannot raise the limit of descriptors far
  * enough, timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues.
- * In a sanitized build the limit of descriptors is lower, because the largest number of queues
- * would take ten seconds.
+ * In a sanitized build the limit of descriptors is lower, because the test would take ten seconds
+ * to open the largest number of queues.
  */
 START_TEST(many_queues_end_at_their_number)
 {

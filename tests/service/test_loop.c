@@ -662,8 +662,8 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 }
 
 /*
- * _i says whether the callback of a queue's timer or of a timeout closes the loop. After the close,
- * the turn must call no other callback.
+ * If _i is 0, the callback of a queue's timer closes the loop. If _i is 1, the callback of a
+ * timeout closes the loop. After the close, the turn must call no other callback.
  */
 START_TEST(close_in_a_callback_ends_both)
 {

@@ -264,7 +264,7 @@ START_TEST(misuse_of_sizes_of_a_later_version)
 }
 END_TEST
 
-/* Returns the last `bytes` bytes of a page that an inaccessible page follows. */
+/* Returns the last `bytes` bytes of an accessible page. The next page is inaccessible. */
 static void *before_an_abyss(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -678,7 +678,7 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 }
 
 /*
- * A few slots get ten thousand timers, one after the other. Every old handle of a slot must be
+ * Ten thousand timers use two slots, one timer after the other. Every old handle of a slot must be
  * stale, and the handle of the slot's present timer must be valid.
  */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
@@ -737,8 +737,8 @@ END_TEST
 
 /*
  * The pairs (deadline and state) of TIMERS timers fill a page, and the next page contains the
- * callers' data. The test's data imitates the pair of one more timer, which would be armed and have
- * the handle `beyond`.
+ * callers' data. The handle `beyond` is for the slot after the last slot. At the place of this
+ * slot's pair, the callers' data has the values of an armed timer's pair.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {

@@ -71,7 +71,10 @@ START_TEST(never_early_manual)
 }
 END_TEST
 
-/* The hub keeps deadlines around every power of two of the clock to the nanosecond. */
+/*
+ * Near every power of two of the clock, each timer expires exactly at the nanosecond of its
+ * deadline.
+ */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 5: if two timers were armed before the earlier of their deadlines, one consumer receives
- * their events in order of deadline.
+ * Law 5: one consumer receives the events of two timers in the order of their deadlines, if both
+ * timers were armed before the earlier deadline.
  */
 #include "rig.h"
 

@@ -395,7 +395,7 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	/* the event counts the periods from 0 to the largest deadline */
+	/* the count of the event is the number of periods from time 0 to the largest deadline */
 	expect(event.count == UINT64_MAX);
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));

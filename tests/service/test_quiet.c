@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 /*
- * Advances the hub to each time that it announces, until it announces none. Returns the number of
- * advances.
+ * Advances the hub to each time that it announces, until it announces none. Returns how many times
+ * it has advanced the hub.
  */
 static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
 {
@@ -116,7 +116,7 @@ END_TEST
  * Each of many connections receives data at random intervals of 0.5 to 1.5 s, and has an idle
  * timeout of 3 s. The test's loop turns once in each millisecond of virtual time.
  */
-#define BEAT_TURNS 2048 /* more than the turns between two receptions of data */
+#define BEAT_TURNS 2048 /* larger than the number of turns between two receptions of data */
 #define BEAT_IDLE_NS (3 * SEC)
 
 struct beat {
@@ -212,8 +212,8 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	beat.calls = 0;
 	beat_fall_silent(&beat);
 	/*
-	 * The hub may ask for one advance for each turn in which a connection last received data,
-	 * and for two more advances.
+	 * Each connection received its last data in one of the last 1,500 turns. The hub may ask
+	 * for one advance for each of these turns, and for two more advances.
 	 */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
@@ -327,7 +327,10 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	/* The hub has the default size, so its inbox asks for no wake for 1,000 entries. */
+	/*
+	 * With the hub's default size, no caller wakes the owner because 1,000 entries wait in the
+	 * inbox.
+	 */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
@@ -390,8 +393,9 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 END_TEST
 
 /*
- * The owner learns how much earlier than due it must ask the kernel to wake it. If the kernel wakes
- * the owner before the deadline, the owner must not sleep again for the remaining time.
+ * The owner learns how late the kernel wakes it, and asks the kernel for a wake-up that much before
+ * the deadline. If the kernel wakes the owner before the deadline, the owner must not sleep again
+ * for the remaining time.
  */
 #define LEAD_TIMERS 1500
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /*
- * Opens and closes a hub with the config's sleeper `asked` and with `flags`. Returns the sleeper
- * that the hub used, or the errno of timerhub_open().
+ * Opens a hub whose config has the sleeper `asked` and the flags `flags`, and closes the hub.
+ * Returns the sleeper that the hub used, or the errno of timerhub_open().
  */
 static int sleeper_of(uint32_t asked, uint32_t flags)
 {

@@ -256,8 +256,8 @@ START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 END_TEST
 
 /*
- * A ring is closed while its poll is active, and its descriptor's number goes to another ring. The
- * ring that gets the number must get no completion of the closed ring's poll.
+ * A ring is closed while its poll is active. A new ring gets the closed ring's descriptor number.
+ * The new ring must get no completion of the closed ring's poll.
  */
 START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 {
@@ -353,7 +353,7 @@ END_TEST
 
 enum { WANTED_MAX = 1 << 16 };
 static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* by the timer's data: number of events taken */
+static atomic_uchar seen[WANTED_MAX]; /* number of taken events, by the timer's data */
 static atomic_uint taken;
 
 static void race_begin(unsigned count)

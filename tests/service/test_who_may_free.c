@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tests are programs as a user writes them from the header. Each program frees its timers'
- * memory as soon as the header's table "who may free when" permits. If the table permits a free too
- * early, AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks that throw,
- * and test_sleeper_choice.c tests the environment.
+ * Each test is a program that a user could write after reading the header. Each program frees its
+ * timers' memory as soon as the header's table "who may free when" permits. If the table permits a
+ * free too early, AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks
+ * that throw, and test_sleeper_choice.c tests the environment.
  */
 #include "rig.h"
 
@@ -21,8 +21,8 @@ struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* if events are drained: session of the connection's other socket */
-	struct session *next; /* if events are drained: next session to free after the batch */
+	struct session *peer; /* session of the connection's other socket, if events are drained */
+	struct session *next; /* next session to free after the batch, if events are drained */
 	bool closed;
 };
 
@@ -284,8 +284,7 @@ START_TEST(stops_joins_and_closes)
 		for (unsigned i = 0; i < COUNT_OF(threads); i++)
 			thread_join(threads[i]);
 		/*
-		 * An event that expires after the last worker has left waits for a drain by the
-		 * test.
+		 * If a timer expires after the last worker has left, no thread takes its event.
 		 */
 		expect_eq(stats_of(rig.hub).delivered, atomic_load(&taken));
 		timerhub_queue_close(rig.queue);

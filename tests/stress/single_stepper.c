@@ -33,7 +33,7 @@ enum what { ATTACH, LEARN, STOP_AT, LEARN_REST, FINISH };
 
 struct order {
 	enum what what;
-	/* stop when the victim reaches the instruction for this time, counted from 1 */
+	/* stop the victim when it reaches the instruction `at` for the `times`-th time */
 	unsigned times;
 	uintptr_t at;
 };
@@ -102,8 +102,9 @@ static bool go_on(enum __ptrace_request request)
 
 /*
  * Find out whether breakpoints in debug registers work. The victim is at a mark, outside the
- * library. A breakpoint before the next instruction must stop the victim before a single step has
- * executed that instruction.
+ * library. probe_breakpoints() sets a breakpoint at the victim's next instruction, and lets the
+ * victim make a single step. If breakpoints work, the victim stops before it executes the
+ * instruction.
  */
 static void probe_breakpoints(void)
 {
@@ -250,8 +251,8 @@ static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
 /*
- * Number of calls that the victim has ended. When the victim increments calls_ended, the increment
- * releases the writes of the call.
+ * Number of the victim's calls that have returned. When the victim increments calls_ended, the
+ * increment releases the writes of the call.
  */
 static atomic_uint calls_ended;
 
@@ -384,8 +385,8 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	bool stopped;
 
 	/*
-	 * The path may contain the instruction several times, so count how often the path reaches
-	 * it before the stop.
+	 * The path may contain the instruction several times, so count how often the path contains
+	 * it up to the index `instruction`.
 	 */
 	for (unsigned i = 0; i <= instruction; i++)
 		order.times += way->instructions[i] == order.at;

@@ -48,8 +48,8 @@ const struct tracer_way *tracer_learn(void);
 
 /*
  * Runs the victim's call up to the instruction way->instructions[instruction], and leaves the
- * victim stopped before this instruction. Returns false if the call took another path and has
- * ended.
+ * victim stopped before this instruction. Returns false if the call has ended on a path that
+ * differs from `way`.
  */
 bool tracer_stop_at(const struct tracer_way *way, unsigned instruction);
 

@@ -167,7 +167,7 @@ static void *churn(void *arg)
 
 /*
  * Two threads arm and cancel timers of a default hub, which has one other live timer. The hub must
- * refuse no arm, and its memory must not grow.
+ * accept every timer, and its memory must not grow.
  */
 START_TEST(capacity_under_churn_costs_no_memory)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests laws 2 and 4 for kept timers. Two threads re-arm timers while the timers expire and are
- * delivered. No re-arm may be refused. The arm of a timer starts one expiry, and so does each
- * re-arm that finds the timer idle. Each started expiry must be delivered exactly once.
+ * delivered. No re-arm may be refused. A timer must expire once after it was armed, and once after
+ * each re-arm that found it idle. Each of these expiries must be delivered exactly once.
  */
 #include "rig.h"
 
@@ -14,7 +14,10 @@
 
 struct kept {
 	timerhub_timer handle;
-	/* number of expiries that the arm and re-arms of the idle timer have started */
+	/*
+	 * number of expiries that must come: 1, plus the number of re-arms that found the timer
+	 * idle
+	 */
 	_Atomic uint64_t started;
 	_Atomic uint64_t came;
 };

@@ -13,7 +13,10 @@
 #define ARMERS 2
 #define TAKERS 3
 #define LIVES_MAX 200000
-/* Of RESTS_EVERY timers, one is cancelled only when no consumer holds an event of the timer. */
+/*
+ * One in RESTS_EVERY timers is cancelled while no consumer holds an event of the timer. The other
+ * timers are cancelled at any time.
+ */
 #define RESTS_EVERY 8
 /*
  * Number of periods of each timer that are recorded. A timer reaches more than PERIODS_MAX periods
@@ -56,7 +59,7 @@ static bool life_has_told(const struct life *life, uint64_t period)
 	return (atomic_load(&life->told[period / 64]) >> period % 64 & 1) != 0;
 }
 
-/* Returns the number of gaps: reported periods whose period before is not reported. */
+/* Returns the number of gaps. A gap is an unreported period that precedes a reported period. */
 static unsigned life_gaps(const struct life *life)
 {
 	unsigned gaps = 0;

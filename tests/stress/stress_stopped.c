@@ -4,12 +4,12 @@
  * or cancel delays no timer but the one it was working on, and no other thread".
  *
  * One thread, the victim, makes the same call many times, once for each instruction of the library
- * on the call's path. In each call ptrace (single_stepper.h) stops the victim before one of these
- * instructions. While the victim is stopped, other threads arm, re-arm, cancel and receive events.
- * If another thread waited for the victim, that thread would hang. When the other threads have
- * finished, the victim continues, and its call must return a result that the contract allows. If
- * ptrace is not available, only tests/service/test_lock_free.c stops threads, at random instants
- * by a signal.
+ * on the call's path. In each call, the victim is stopped by ptrace before one of these
+ * instructions (single_stepper.h). While the victim is stopped, other threads arm, re-arm, cancel
+ * and receive events. If another thread waited for the victim, that thread would hang. When the
+ * other threads have finished, the victim continues, and its call must return a result that the
+ * contract allows. If ptrace is not available, only tests/service/test_lock_free.c stops threads,
+ * at random instants by a signal.
  */
 #include "rig.h"
 #include "single_stepper.h"
@@ -17,13 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STOPS_CHOSEN 200 /* number of stops in each scene, if a stop takes long */
+#define STOPS_CHOSEN 200 /* number of stops in each scene, in a sanitized build */
 #define STOPS_STEPPED 50 /* number of stops in each scene, if a stop needs single steps */
 #define OTHERS 8         /* number of timers that the other threads arm */
 #define LEARNINGS 10
-#define LEARNINGS_SANITIZED 3 /* number of recorded calls with a sanitizer, whose paths vary */
+#define LEARNINGS_SANITIZED 3 /* number of recorded calls in a sanitized build */
 #define LESSONS 5             /* number of attempts to find a path that the call takes often */
-#define TRIES 6               /* number of calls in which to stop at one instruction of a path */
+#define TRIES 6               /* number of attempts to stop a call at one instruction */
 #define BATCH 3               /* number of timers that one call of timerhub_arm_many() arms */
 
 static struct rig rig;
@@ -99,8 +99,8 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 }
 
 /*
- * Returns whether a stop takes long. With a sanitizer the path of a call is many times as long.
- * Without breakpoints each stop needs single steps.
+ * Returns whether it takes long to stop the victim at an instruction. With a sanitizer the path of
+ * a call is many times as long. Without breakpoints each stop needs single steps.
  */
 static bool stops_are_dear(void)
 {
@@ -333,11 +333,11 @@ END_TEST
 
 /*
  * A producer is delayed in a submission while other threads submit. When the producer continues, it
- * must find the current end of the inbox within a cache line, and must not walk over the new
- * entries. The hub is manual and has one lane, into which other threads push 1,600 entries. A walk
- * over 1,600 entries would take about 16,000 instructions. Six kinds of calls are delayed, each at
- * the instruction where the delay costs most. Together the six calls may take at most
- * SIX_CALLS_MORE_MAX additional instructions.
+ * must find the current end of the inbox after at most one cache line of cells, and must not walk
+ * over the new entries. The hub is manual and has one lane, into which other threads push 1,600
+ * entries. A walk over 1,600 entries would take about 16,000 instructions. Six kinds of calls are
+ * delayed, each at the instruction where the delay costs most. Because of the delays, the six calls
+ * together may execute at most SIX_CALLS_MORE_MAX instructions more than six calls without a delay.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16
@@ -514,9 +514,10 @@ END_TEST
 /* ---- arming the last slots ---- */
 
 /*
- * Laws 6 and 7: a thread that is stopped in an arm may keep only its own slot from the other
- * threads, even if it was moving many free slots. Each stop uses a new hub. In the first scene no
- * slot has been used. In the second scene all free slots are on the free stack of another CPU.
+ * Laws 6 and 7: one thread is stopped while it arms a timer. The other threads must get all slots
+ * except the stopped thread's slot, even if the stopped thread was moving many free slots. Each
+ * stop uses a new hub. In the first scene no slot has been used. In the second scene all free slots
+ * are on the free stack of another CPU.
  */
 #define SLOTS 2048
 
@@ -585,9 +586,9 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 END_TEST
 
 /*
- * Returns whether the other run of this program tests the manual hubs. The program runs once with
- * each sleeper. Manual hubs have no sleeper, so if the kernel permits io_uring, only the run with
- * io_uring tests them.
+ * Returns whether this run leaves the manual hubs to the run with io_uring. The program runs once
+ * with each sleeper. Manual hubs have no sleeper, so one run with manual hubs is enough. If the
+ * kernel permits io_uring, this is the run with io_uring.
  */
 static bool manual_elsewhere(void)
 {

@@ -2,8 +2,8 @@
 /*
  * Tests that no wake-up of the owner or of a consumer is lost. Each thread arms one timer at a
  * time, and blocks until the timer's event comes. If a wake-up is lost, the thread hangs, and the
- * test fails after the time ARRIVES. Another thread makes the owner's promise (the time by which
- * the owner looks at the inbox) earlier and later.
+ * test fails after 20 s (ARRIVES). Another thread moves the owner's promise to earlier and later
+ * times. The promise is the time by which the owner looks at the inbox.
  */
 #include "rig.h"
 

@@ -570,8 +570,9 @@ class View(unittest.TestCase):
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
                                        for line in terminal.lines()))
-                # The old screen's last line is the same in the part that tmux keeps, so the test
-                # also waits for a line above the last line.
+                # tmux keeps the first 40 columns of the old screen's last line. These 40 columns
+                # equal the new screen's last line, so the test also waits for a line above the last
+                # line.
                 terminal.resize(40, 9)
                 eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
                 terminal.resize(5, 2)
