@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arms, re-arms, cancels and reads timers. Any thread may call. All calls except
+ * Arms, re-arms, cancels and reads timers. Any thread may call these functions. All calls except
  * timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
  *
  * Each call checks its arguments, lets timer.c decide, and then does the work that is left
@@ -39,7 +39,7 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the time if the deadline is a delay, and 0 if the deadline is absolute. */
+/* Returns the present time if the caller gave a delay, and 0 if the caller gave a point in time. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -234,9 +234,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm moves an armed timer to a later point in time. The frequent re-arm calls no
- * function, and therefore stores nothing to the stack. The locked instruction of the re-arm would
- * wait for every store. All other re-arms branch to hub_rearm().
+ * In the frequent case, a re-arm moves an armed timer to a later point in time. In this case no
+ * function is called, so no register is stored on the stack. The locked instruction of the re-arm
+ * would wait for every such store. All other re-arms branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -386,12 +386,15 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer of the timer had the queue, and [armed] carries the pointer. A
-		 * later queue with this index is opened after the timer's cancel, which changed the
-		 * pair.
+		 * Relaxed: the armer of the timer had the pointer to the queue, and this thread has
+		 * acquired the armer's change of the pair [armed]. A later queue with this index is
+		 * opened after the timer's cancel, which changed the pair.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* A change, not a load, so that the loads of timer_read() come before it. */
+		/*
+		 * Compare the pair by timer_change(), not by a load, so that the loads of
+		 * timer_read() come first.
+		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers expiries to consumers: implements drain, wait and dispatch. Any thread may call.
+ * Delivers expiries to consumers: implements drain, wait and dispatch. Any thread may call these
+ * functions.
  *
  * A handle from the outbox is a hint. timer_deliver() decides whether its timer is delivered. The
  * slot of a delivered one-shot goes straight to a free stack. A dispatching thread has a cell that
@@ -123,7 +124,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Deliver one event; the caller calls its callback. Returns false if the outbox was empty. */
+/*
+ * Deliver one event. The calling function then calls the event's callback. Returns false if the
+ * outbox was empty.
+ */
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
@@ -246,8 +250,8 @@ static void dispatching_end(struct dispatching *dispatching)
 }
 
 /*
- * Built with -fexceptions, so that unwinding runs the cleanup. Not inline, because
- * timerhub_dispatch() of an empty queue would save the registers of this function.
+ * This file is built with -fexceptions, so that unwinding runs the cleanup. queue_dispatch() is not
+ * inline, so that timerhub_dispatch() saves fewer registers when the queue is empty.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -308,8 +312,8 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 
 /*
  * Block until there may be events, or a reason to return. On a stopped queue a waiter waits only
- * while the owner compacts the outbox, and for STOPPED_NAP_NS at most. The owner wakes as many
- * waiters as it puts events back, and no thread wakes the other waiters.
+ * while the owner compacts the outbox, and for STOPPED_NAP_NS at most. The owner wakes one waiter
+ * for each event that it puts back, and no thread wakes further waiters.
  */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
@@ -349,7 +353,10 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* `stopped` was read first: outbox_exhausted() sees all events before the stop. */
+		/*
+		 * The flag `stopped` was read first, so outbox_exhausted() sees all events that
+		 * were published before the stop.
+		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -378,7 +385,10 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
 		result = queue_wait(queue, events, max, until_ns);
 	}
-	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX); /* carries the end of the wait */
+	/*
+	 * Release: a closer that loads the lower count may free the memory that this wait has used.
+	 */
+	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }
 

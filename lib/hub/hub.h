@@ -49,18 +49,22 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * Do the work that a decision has left. Push the slot, and wake the owner if the timer's deadline,
- * read after the push, is earlier than the owner's promise. `pair` is the pair after the decision.
+ * Do the work that a decision of timer.c requires. Push the slot, and wake the owner if the timer's
+ * deadline, read after the push, is earlier than the owner's promise. `pair` is the pair after the
+ * decision.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancel the timer if it is on this queue, or with TIMER_ANY_QUEUE on any queue. The timer's slot
- * must be below the arena's capacity. Returns 0 or -ENOENT.
+ * Cancel the timer if its queue has the index `queue`, or if `queue` is TIMER_ANY_QUEUE. The
+ * timer's slot must be below the arena's capacity. Returns 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Wait for the end of the present pass. After the wait the owner uses no pointer of that pass. */
+/*
+ * Wait for the end of the owner's present pass. After the wait the owner uses no pointer that it
+ * loaded in this pass.
+ */
 void hub_wait_pass(struct timerhub *hub);
 
 /* A closer checks at this interval whether waiting or advancing threads have left. */

@@ -188,7 +188,8 @@ static bool hub_try_enter(struct timerhub *hub)
 
 static void hub_leave(struct timerhub *hub)
 {
-	(void)u32_fetch_add_release(&hub->advancing, 1); /* [advance]: carries the pass's writes */
+	/* [advance]: the next thread that advances the hub sees all writes of this pass. */
+	(void)u32_fetch_add_release(&hub->advancing, 1);
 }
 
 int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)
@@ -278,7 +279,11 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	arena = arena_count(&hub->arena); /* count the arena before the ended timers */
+	/*
+	 * Count the arena first: a timer that is delivered in between is then not counted as
+	 * cancelled.
+	 */
+	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes queues. Any thread may call, unless timerhub.h says otherwise.
+ * Opens and closes queues. Any thread may call these functions, unless timerhub.h says otherwise.
  *
  * The thread that closes a queue makes the waiters return -ESHUTDOWN, then cancels the queue's
  * timers one by one, like timerhub_cancel(). When the owner has finished its pass, nothing refers
@@ -148,8 +148,8 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 
 /*
  * If a thread arms a timer on the queue during the close, against the contract, the timer may
- * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. The
- * owner drops a timer that expires later.
+ * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. If
+ * such a timer expires after the close, the owner drops the timer.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -171,7 +171,10 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the first change of hub_wait_pass() carries QUEUE_GONE to the owner. */
+		/*
+		 * Relaxed: hub_wait_pass() begins with an atomic addition of 0, which makes
+		 * QUEUE_GONE visible to the owner.
+		 */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);

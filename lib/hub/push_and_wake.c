@@ -2,8 +2,9 @@
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
  * The claiming thread reads the deadline after its push, because another caller may have moved the
- * timer earlier since the claim. The other caller saw the claim and only woke the owner, which may
- * have found no entry yet. All functions except hub_wait_pass() are lock-free and signal-safe.
+ * timer to an earlier time after the claim. The other caller saw the claim and only woke the owner,
+ * which may have found no entry yet. All functions except hub_wait_pass() are lock-free and
+ * signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -29,9 +30,9 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot for the claim in `*pair`. Returns false if the owner has processed the slot since
- * the claim. The owner has then seen the change for which the push was claimed. If the result is
- * true, `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * Push the slot, whose pair `*pair` has the flag STATE_CLAIMED. Returns false if the owner has
+ * processed the slot since the claim. The owner has then seen the change for which the push was
+ * claimed. If the result is true, `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -73,7 +74,9 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* A thread whose CAS comes after this addition of 0 sees this thread's stores. */
+	/*
+	 * The addition of 0 makes this thread's earlier stores visible to the next hub_try_enter().
+	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance]: the load acquires all that the ended pass has written. */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)

@@ -4,23 +4,25 @@
  * virtual machine at least 10 to 16 us. The owner therefore asks the kernel for a wake-up that is
  * earlier by the margin, and spins until the timer's instant. Only the owner uses this file.
  *
- * The margin tracks the 12.5th percentile of the lateness of sleeps. If a sleep ends later than the
- * margin, the margin grows by one step. After any other sleep the margin shrinks by seven steps.
- * The margin can grow to 14 us within 300 sleeps, and can shrink by 14 us within 40 sleeps. Of the
- * first N sleeps, for every N, at most N/8 end more than EARLY_WAKE_DOWN_NS before the instant.
+ * The margin tracks the 12.5th percentile of the lateness of sleeps. If a sleep is late by more
+ * than the margin, the margin grows by one step. If a sleep is late by the margin or less, the
+ * margin shrinks by seven steps. The margin can grow to 14 us within 300 sleeps, and can shrink by
+ * 14 us within 40 sleeps. Among the first N sleeps, at most N/8 sleeps end more than
+ * EARLY_WAKE_DOWN_NS before the timer's instant. This is true for every N.
  *
- * An earlier design used the least lateness of the last hundreds of sleeps as the margin. One sleep
- * on a processor that has not halted makes the least lateness too small for hundreds of sleeps.
- * With the earlier design the median lateness fell by 20 us, with the percentile by 24 us.
+ * An earlier design set the margin to the least lateness of the last hundreds of sleeps. A sleep on
+ * a processor that has not halted has a very small lateness. One such sleep kept the margin too
+ * small during the next hundreds of sleeps. The earlier design lowered the median lateness of
+ * events by 20 us, and the percentile lowers the median lateness by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H
 
 #include "base/bits.h"
 
-/* The longest early-wake margin, which limits how long the owner spins because of the margin. */
+/* The largest early-wake margin. The owner spins at most this long, unless spin_ns is longer. */
 #define EARLY_WAKE_MAX_NS 16000
-/* The step of the margin: a late sleep raises it by one step, another sleep lowers it by seven. */
+/* The size of one step of the margin. The margin grows by one step, and shrinks by seven steps. */
 #ifndef EARLY_WAKE_UP_NS
 #define EARLY_WAKE_UP_NS 64
 #endif

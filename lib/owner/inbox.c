@@ -17,10 +17,10 @@
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All accesses in the table are seq_cst. Their order makes one outcome impossible: the producer
- * reads an older promise or pass and does not wake the owner, and the drain does not reach the
- * producer's cell or finds it empty. A producer may also find a cell filled and fill the next cell.
- * The load of a filled cell is seq_cst, so a drain that reaches the next cell finds both filled.
+ * All accesses in the table are seq_cst, so no wake-up is lost. A wake-up would be lost if the
+ * producer reads an older promise or pass and does not wake the owner, and the drain misses the
+ * producer's entry. A producer may find one cell filled, and fill the next cell. The producer's
+ * load of the filled cell is seq_cst, so the drain finds both of these cells filled.
  *
  * An entry only names a slot to process, so the order of entries does not matter, and the inbox can
  * be split into lanes. Model: tests/models/inbox.pml.
@@ -53,11 +53,17 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* Producers count the entries after this many pushes into a lane, or after half a small lane. */
+/*
+ * The least number of pushes into a lane between two counts of the entries. In a small lane,
+ * entries are counted after pushes into half of the lane's cells.
+ */
 #define INBOX_ASK_MIN 512
 /* The page size: lane_expect() touches one cell in each page of the inbox. */
 #define INBOX_TOUCH_BYTES 4096
-/* At most this many threads may be stopped between a push claim and the push (see timer.c). */
+/*
+ * The inbox has room for this many threads that have claimed a push and stopped before the push
+ * (see timer.c).
+ */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif
@@ -132,9 +138,10 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Fetch a cell that will soon be filled. The owner wrote the cell last, so it is in another CPU's
- * cache. A page that was never used is written, not read. A read would map the kernel's page of
- * zeros, which the kernel would later have to unmap from every CPU.
+ * Fetch a cell that will soon be filled. The owner has written the cell, so the cell is usually in
+ * the cache of the owner's CPU. If the cell begins a page that was never used, write the cell
+ * instead of reading it. A read would map the kernel's page of zeros, which the kernel would later
+ * have to unmap from every CPU.
  */
 static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
 {
@@ -187,9 +194,9 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 
 /*
  * Returns whether the owner must drain the inbox after a push at `place`, because at least
- * INBOX_MANY entries wait or the lane is half full. Only pushes at some positions count the
- * entries, because a count reads all lanes. Each lane has such positions, so none hides many
- * entries.
+ * INBOX_MANY entries wait or the lane is half full. A producer counts the entries only after a push
+ * at certain positions, because counting reads all lanes. Every lane has such positions, so
+ * producers notice many entries in any lane.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries from callers to the owner the slots that the owner must process. The inbox has many
+ * Carries slots from callers to the owner, which must process each slot. The inbox has many
  * producers and one consumer, and is lock-free. A slot usually has one entry. If another thread has
  * claimed the push of a slot but has not pushed yet, an armer adds a second entry. The inbox has
  * more cells than slots, so a push always finds an empty cell.
@@ -25,7 +25,7 @@ struct inbox {
 	struct inbox_lane *lanes;
 	uint32_t lane_mask;   /* number of lanes, a power of two, minus one */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* entries are counted once in ask_mask + 1 pushes into a lane */
+	uint64_t ask_mask;    /* number of pushes into a lane per count of entries, minus one */
 	struct memory memory; /* the mapping that holds the lanes and the cells */
 };
 

@@ -2,12 +2,12 @@
 /*
  * Makes the rounds of the owner (passes) that owner.h declares. A pass has six steps:
  *
- *   1. Number the pass.
+ *   1. Give the pass its number.
  *   2. Read the clock.
  *   3. Drain the inbox. If the owner read the clock after the drain, a timer armed in between
  *      could be delivered after a timer with a later deadline.
  *   4. Expire the timers that are due by the reading of step 2, and publish the events.
- *   5. Check the earliest schedule entries, and correct the stale entries (the rest).
+ *   5. Check the earliest schedule entries, and correct each stale entry (owner_rest()).
  *   6. Store the time of the next drain (the promise).
  *
  * owner.c contains only the control flow. A schedule entry is only a hint: timer.c decides by the
@@ -32,7 +32,10 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* If OWNER_CROWD timers expire in 1 ms, the next pass is OWNER_GATHER_NS later, or more. */
+/*
+ * If at least OWNER_CROWD timers expire within 1 ms, the owner delays its next pass. The next pass
+ * then begins at least OWNER_GATHER_NS after the present pass.
+ */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -139,8 +142,8 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 
 /*
  * Put a timer that has just become pending into its queue. If the timer is periodic, schedule its
- * next period. If the timer has ended since, the slot's next timer is in the inbox, or is not due
- * before the entry of the ended timer's period.
+ * next period. If the timer has already ended, the slot may have a new timer. The new timer is in
+ * the inbox, or is not due before this schedule entry.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -236,10 +239,11 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat the
- * check until the earliest entry has been checked since the owner last slept. The owner therefore
- * checks each slot at most once between two sleeps, however quickly callers move timers. Returns
- * false after OWNER_REST checks. After `false`, another pass drains the inbox first.
+ * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat these
+ * two steps until the earliest entry is already checked. Between two sleeps the owner therefore
+ * checks each slot at most once, however quickly callers move timers. Returns false after
+ * OWNER_REST checks. If the result is false, the owner makes another pass, which drains the inbox
+ * before it checks more entries.
  */
 static bool owner_rest(struct owner *owner)
 {

@@ -44,7 +44,7 @@ struct owner {
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* ends sleeps too, if the clock is not monotonic */
+	struct deadline_fd deadline_fd; /* timerfd that ends sleeps if the clock is not monotonic */
 	struct early_wake early_wake;   /* the early-wake margin */
 	struct timerhub_config config;  /* the hub's config; thread_name: only in owner_start() */
 	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */

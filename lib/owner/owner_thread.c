@@ -38,8 +38,9 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleep in ppoll once, because io_uring has returned `error`. If the error is not transient or
- * repeats, the owner sleeps only in ppoll from now on. A new seccomp filter may cause the error.
+ * Sleep in ppoll once, because io_uring has returned `error`. If the error is permanent, or if
+ * errors repeat, the owner sleeps only in ppoll from now on. A new seccomp filter may cause the
+ * error.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -155,7 +156,7 @@ static int owner_pin(unsigned cpu)
 	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
 }
 
-/* Make the steps of the start that the owner's thread itself must make: name, CPU, sleeper. */
+/* In the owner's thread: set the name and the CPU of the thread, and start the sleeper. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
@@ -181,7 +182,7 @@ static void *owner_main(void *argument)
 
 	owner->tid = gettid();
 	owner->start_result = result;
-	u32_store_release(&owner->started, 1); /* [started]: carries start_result */
+	u32_store_release(&owner->started, 1); /* [started]: owner_start() may read the result */
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
@@ -248,7 +249,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	while (u32_load_acquire(&owner->started) == 0) /* [started]: carries start_result */
+	while (u32_load_acquire(&owner->started) == 0) /* [started]: start_result is written */
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
 		result = owner->start_result;
@@ -280,8 +281,8 @@ void owner_wait_pass(struct owner *owner)
 {
 	/*
 	 * The addition of 0 must be a read-modify-write. A pass that begins after the addition must
-	 * see the closer's earlier store that the queue is gone. A load, even a seq_cst load, may
-	 * be executed before an earlier store leaves the store buffer.
+	 * see QUEUE_GONE, which the closer has stored before the addition. A load, even a seq_cst
+	 * load, may be executed before an earlier store leaves the store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

@@ -8,20 +8,24 @@
  *   deadline < look_by: wake
  *
  * All accesses in the table above are seq_cst. Their order makes one outcome impossible: the caller
- * reads the old, earlier promise and does not wake the owner, and the owner's second reading misses
- * the entry. If the owner lowers the promise, no second reading is needed. A caller that reads the
- * old, later promise wakes the owner, and the eventfd stays readable.
+ * reads the old, earlier promise and does not wake the owner, and the owner's second reading of the
+ * inbox misses the entry. If the owner moves the promise to an earlier time, the owner need not
+ * read the inbox again. A caller may still read the old promise, which is later than the new
+ * promise. Such a caller wakes the owner, and the eventfd stays readable.
  *
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
- * push it. A thread sets PUSHED after it has filled the cell, so the cell was filled before the
- * caller's loads. The order of seq_cst accesses agrees, because in RC11 it follows happens-before.
+ * push the slot again. The other thread filled the cell before it set PUSHED. The caller reads
+ * PUSHED before it makes the loads of the table. The cell was therefore filled before these loads.
+ * The seq_cst order has the same order of these accesses, because in RC11 the seq_cst order never
+ * contradicts happens-before.
  *
  * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
- * the caller stored first and was then stopped, no other caller would wake the owner. If the caller
- * lowered the promise instead, its late store could affect a later sleep. If `woken_pass` is the
- * current pass, a caller has woken the owner since this pass was numbered. After this wake the
- * owner makes another pass and drains the inbox. `woken_pass` is relaxed, because the pass was read
- * seq_cst. A caller that reads an older value only wakes once more.
+ * the caller stored the number before it woke the owner, and was stopped in between, no other
+ * caller would wake the owner. The caller does not store an earlier promise, because such a store
+ * could come late and affect a later sleep. If `woken_pass` is the current pass, a caller has woken
+ * the owner since this pass was numbered. After this wake the owner makes another pass and drains
+ * the inbox. The load of `pass` is seq_cst, and the load of `woken_pass` may be relaxed: a caller
+ * that reads an older `woken_pass` wakes the owner once in vain.
  *
  * Model: tests/models/promise.pml.
  */

@@ -19,7 +19,7 @@ struct promise {
 /* Set the first promise: 0 if a pass follows, UINT64_MAX if the owner waits for a wake. */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
-/* Owner: number a new pass, before the owner reads the clock and drains the inbox. */
+/* Owner: give a new pass its number, before reading the clock and draining the inbox. */
 void promise_begin_pass(struct promise *promise);
 
 /* Owner: store the promise. Returns true if the owner must read the inbox once more. */

@@ -11,8 +11,8 @@
 
 /*
  * If this many sleeps in a row end with EINTR, the sleeper treats EINTR as an error. A kernel or a
- * seccomp filter may return EINTR every time. Without the limit the owner would then never sleep,
- * and keep a CPU busy.
+ * seccomp filter may return EINTR every time. Without the limit, such an owner would keep a CPU
+ * busy and never sleep.
  */
 #define SLEEPER_INTERRUPTIONS_MAX 16
 
@@ -23,8 +23,9 @@ struct sleeper_ops {
 	int (*start)(struct sleeper *sleeper);
 	/*
 	 * Sleep for `timeout_ns` (UINT64_MAX: no limit), or until the bell is signalled, even if it
-	 * was signalled before the call. The call may return early, because only the clock says
-	 * which timers are due. Returns 0, or a negative errno if the owner could not sleep.
+	 * was signalled before the call. The call may return early. This does no harm, because the
+	 * owner reads the clock after each sleep. Returns 0, or a negative errno if the owner could
+	 * not sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/* Close the sleeper, in the owner's thread, or elsewhere while the owner does not run. */
@@ -35,9 +36,10 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* the eventfd that ends a sleep; the hub closes it */
 	/*
-	 * The timerfd, which ends a sleep while it is readable, or -1. The sleeper neither closes
-	 * nor clears the timerfd. The owner may change this member between sleeps. sleeper_uring.c
-	 * ignores the change: it polls the timerfd that open got, edge-triggered.
+	 * The timerfd that ends a sleep when it becomes readable; -1: none. The sleeper neither
+	 * closes nor clears the timerfd. The owner may change this member between sleeps.
+	 * sleeper_uring.c ignores such a change, and polls the timerfd that sleeper_open_uring()
+	 * got, edge-triggered.
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the sleeper that waits in io_uring. The owner makes all calls except open and close.
+ * Implements the sleeper that waits in io_uring. The owner's thread makes all calls. Another thread
+ * may open and close the sleeper.
  *
  * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
  * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
  * with a timeout argument, so there is no timeout request to cancel. The timeout is relative,
- * because absolute timeouts are wrong inside time namespaces. Open creates the ring disabled, so
- * that open can report errors. The owner's thread enables the ring, and is its only user.
+ * because absolute timeouts are wrong inside time namespaces. sleeper_open_uring() creates the
+ * ring, and reports errors to its caller. The ring stays disabled until the owner's thread enables
+ * the ring. Only the owner's thread uses the ring.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +26,10 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* A submission that ends with EINTR is tried this many times. A sandbox may always return EINTR. */
+/*
+ * A submission that ends with EINTR is tried this many times. Some sandboxes return EINTR for every
+ * submission.
+ */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
@@ -43,9 +48,9 @@ struct sleeper_uring {
 };
 
 /*
- * Returns whether the kernel has the needed features: a timeout in the wait call (Linux 5.11),
- * finer than a jiffy, and multishot poll. CQE_SKIP (5.17) implies the finer timeout and multishot
- * poll.
+ * Returns whether the kernel has the needed features: multishot poll, and a timeout of the wait
+ * call (Linux 5.11) that is finer than a jiffy. CQE_SKIP (5.17) implies multishot poll and the fine
+ * timeout.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {
