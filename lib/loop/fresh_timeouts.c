@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements fresh_timeouts.h: moves the deadlines of the array `fresh` on, and schedules the
- * timeouts of the list. Invariant: a timeout that is set is scheduled no later than its deadline,
- * or the timeout is in `fresh`, or its place is in the list. A timeout is at most once in `fresh`,
- * and its place at most once in the list. Tested by tests/unit/test_loop.c.
+ * Implements fresh_timeouts.h: adds the passed time to the deadlines of the array `fresh`, and
+ * schedules the timeouts of the list. Invariant: a timeout that is set is scheduled no later than
+ * its deadline, or the timeout is in `fresh`, or its place is in the list. A timeout is at most
+ * once in `fresh`, and its place at most once in the list. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
@@ -31,8 +31,8 @@ static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 }
 
 /*
- * Put the timeouts that callbacks have set into the list. While a turn runs, loop_recheck() skips
- * listed timeouts.
+ * Put all timeouts of the array `fresh` into the list. Callbacks have set these timeouts. While a
+ * turn runs, loop_recheck() skips listed timeouts.
  */
 static void fresh_list_all(struct timerhub_loop *loop)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the timeouts that were set by delay since the loop last read its clock. The delays of these
- * timeouts count from the last reading. After the next reading, fresh_move_on() adds the time
- * between the two readings to each deadline. If a timeout's schedule entry is later than its
- * deadline, the timeout's place is put into the list. Each turn schedules the timeouts of the list.
- * A timeout that is set and stopped in one turn is therefore never scheduled.
+ * Keeps each timeout that the program has set by a delay after the loop's last reading of the
+ * clock. The delay counts from the last reading of the clock. When the loop reads the clock again,
+ * fresh_move_on() adds the time that has passed between these two readings to each deadline. If a
+ * timeout's schedule entry is later than its deadline, the timeout's place is put into the list.
+ * Each turn schedules the timeouts of the list. A timeout that is set and stopped in one turn is
+ * therefore never scheduled.
  */
 #ifndef TIMERHUB_FRESH_TIMEOUTS_H
 #define TIMERHUB_FRESH_TIMEOUTS_H
@@ -24,7 +25,8 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
 /*
- * Empty the list, and schedule those of its timeouts that are scheduled later than their deadlines.
+ * Empty the list. If a timeout of the list is scheduled later than its deadline, schedule the
+ * timeout again.
  */
 void fresh_file(struct timerhub_loop *loop);
 

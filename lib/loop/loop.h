@@ -34,7 +34,7 @@ struct timerhub_loop {
 	/* the place that is scheduled at next_ns; SLOT_NONE: no place, or not known */
 	uint32_t first;
 	bool is_stirred; /* true: schedule entries have changed since next_ns was computed */
-	/* takes the position of a removed timeout in the array `fresh`; is never set */
+	/* placeholder for a removed timeout in the array `fresh`; is never set */
 	struct timerhub_timeout gone;
 	/* True: a callback has closed the loop, so the end of the turn frees the loop. */
 	bool is_closed;

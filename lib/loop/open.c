@@ -11,7 +11,8 @@
 #include "loop/fresh_timeouts.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2) /* the most timeouts of a loop, and timers of a hub */
+/* The largest number of timeouts in a loop, and the largest number of timers in a hub. */
+#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2)
 
 uint64_t loop_thread(void)
 {

@@ -34,13 +34,13 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns the grid, as a shift, on which to schedule a timeout again. The timeout's entry on the
- * grid `before` has come up `rest_ns` before the deadline. Usually the remaining time is short
- * because the timeout was moved some time ago. A timeout that was moved has the same length as
- * before, and keeps the grid. If the remaining time permits a coarser grid, grid_next() returns the
- * coarser grid. If the entry was exact and a step of the grid is more than a quarter of the
- * remaining time, the grid was chosen for a longer timeout. For a shorter timeout grid_next()
- * returns a finer grid.
+ * Returns the grid, as a shift, on which to schedule a timeout again. The argument `before` is the
+ * grid on which the timeout was scheduled. The timeout's entry has come up, and `rest_ns` is the
+ * time left until the deadline. Usually the remaining time is short because the timeout was moved
+ * some time ago. A timeout that was moved has the same length as before, and keeps the grid. If the
+ * remaining time permits a coarser grid, grid_next() returns the coarser grid. If the entry was
+ * exact and a step of the grid is more than a quarter of the remaining time, the grid was chosen
+ * for a longer timeout. For a shorter timeout grid_next() returns a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {

@@ -54,13 +54,13 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 
 /* ---- before the loop blocks ---- */
 
-/* The most schedule entries that a turn corrects. */
+/* The largest number of schedule entries that loop_correct_first() checks in one turn. */
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
 /*
- * Returns whether the place has an exact schedule entry at `at_ns`, and its timeout was moved,
- * stopped or removed since the entry was made.
+ * Returns whether the place's schedule entry at `at_ns` is exact and stale. The entry is stale if
+ * the place's timeout was moved, stopped or removed after the entry was made.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {

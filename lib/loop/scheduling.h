@@ -27,7 +27,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
  * Correct the earliest schedule entries before the loop blocks, and compute the time at which the
  * loop must wake. If the earliest entry is exact, and its timeout was moved since, schedule the
  * timeout again. If the timeout was stopped, remove the entry. An entry on the grid stays, because
- * other timeouts are scheduled at the same time. loop_rest() checks at most 256 entries.
+ * the loop usually wakes at this time for another timeout. loop_rest() checks at most 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

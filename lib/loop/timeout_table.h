@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives each timeout of a loop a place in a table, from add to remove. The schedule holds indexes
- * of this table, never addresses of timeouts. A free place keeps its schedule entry for the next
- * timeout that gets the place. Only one thread uses a table.
+ * Gives each timeout of a loop a place in a table. A timeout keeps its place until the program
+ * removes the timeout. The schedule holds indexes of this table, never addresses of timeouts. A
+ * free place keeps its schedule entry for the next timeout that gets the place. Only one thread
+ * uses a table.
  */
 #ifndef TIMERHUB_TIMEOUT_TABLE_H
 #define TIMERHUB_TIMEOUT_TABLE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Adds, removes, sets and stops timeouts, and returns a timeout's deadline. Only the loop's thread
- * calls these functions. The frequent cases of set, set_at and stop are inline in timerhub_loop.h,
- * and call the functions of this file in all other cases. Programs without inline calls use the
- * functions of this file in every case. Tested by tests/unit/test_loop.c and
- * tests/service/test_loop.c.
+ * calls these functions. The inline functions of timerhub_loop.h handle the frequent cases of set,
+ * set_at and stop. The inline functions call the functions of this file in all other cases.
+ * Programs without inline calls use the functions of this file in every case. Tested by
+ * tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 

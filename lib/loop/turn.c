@@ -4,11 +4,12 @@
  * dispatch the queue, call the callbacks of due timeouts, and compute how long the program may
  * block. Tested by tests/unit/test_loop.c.
  *
- * Callbacks are called in order of deadline. The schedule returns places in order of scheduled
- * time. If a place was scheduled before its deadline and the deadline has passed, the turn first
- * schedules the place again at its deadline, and calls its callback only when the schedule returns
- * the place again. A timeout that a callback sets is fresh or listed until the turn ends. A fresh
- * or listed timeout does not expire before the end of the turn.
+ * Callbacks are called in the order of the deadlines. The schedule returns places in the order of
+ * their scheduled times. The deadline of a returned place may have passed, and still be later than
+ * the scheduled time. In this case the turn schedules the place again at the deadline. The turn
+ * calls the callback when the schedule returns the place the second time. A timeout that a callback
+ * sets is fresh or listed until the turn ends. A fresh or listed timeout does not expire before the
+ * end of the turn.
  */
 #include <errno.h>
 
@@ -17,7 +18,7 @@
 
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
 #define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
-/* number of takes from the schedule by which turn_fetch() prefetches in advance */
+/* turn_fetch() prefetches the memory of the place that comes this many places later */
 #define TURN_AHEAD 12
 
 /* One call of timerhub_loop_turn(). */
@@ -34,7 +35,7 @@ static bool turn_is_over(const struct turn *turn)
 	       !loop_alive(turn->loop);
 }
 
-/* Prefetch the memory that later takes from the schedule will use. */
+/* Prefetch the memory of places that the turn will soon take from the schedule. */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);

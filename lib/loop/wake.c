@@ -3,10 +3,10 @@
  * Implements the descriptor of wake.h. Without a hub, the loop sets the timerfd only if the next
  * scheduled time is earlier than the time of the timerfd, or if the timerfd has expired. A timerfd
  * that expires too early costs one wake-up, and each setting of a timerfd costs one system call.
- * With a hub, the loop moves its kept timer to earlier and to later times, because a move to a
- * later time is only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls
- * wake_expired(). If timeouts are due already, the loop itself writes to the eventfd. If the loop
- * let the owner write, the write would come too late, and in a manual hub only at the next
+ * With a hub, the loop moves its kept timer whenever the next scheduled time changes. A move to a
+ * later time costs only one compare-and-swap. When the kept timer expires, timerhub_dispatch()
+ * calls wake_expired(). If timeouts are due already, the loop itself writes to the eventfd. If the
+ * loop let the owner write, the write would come too late, and in a manual hub only at the next
  * timerhub_advance(). The loop misses no event, because it clears the eventfd before it dispatches
  * the queue. Tested by tests/service/test_loop.c.
  */

@@ -29,7 +29,7 @@ struct wake {
  * errno.
  */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Close queue and timerfd. The wake may be partly open. A forked child may call wake_close(). */
+/* Close the queue and the timerfd, if they are open. A forked child may call wake_close(). */
 void wake_close(struct wake *wake);
 
 /*

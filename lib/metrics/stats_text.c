@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of hubs as text. The text of one hub has lines "name value". The text of
- * any number of hubs is OpenMetrics. timerhub-top is compiled with this file too, for the hubs that
- * it watches. Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * Writes the statistics of hubs as text in two formats. The first format is for one hub, and has
+ * lines "name value". The second format, OpenMetrics, is for any number of hubs. The tool
+ * timerhub-top is compiled with this file, and writes the statistics of the hubs that it watches.
+ * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
  * tests/tools/test_top.py.
  */
 #include "metrics/stats_text.h"

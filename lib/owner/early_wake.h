@@ -12,8 +12,8 @@
  *
  * An earlier design set the margin to the least lateness of the last hundreds of sleeps. A sleep on
  * a processor that has not halted has a very small lateness. One such sleep kept the margin too
- * small during the next hundreds of sleeps. The earlier design lowered the median lateness of
- * events by 20 us, and the percentile lowers the median lateness by 24 us.
+ * small during the next hundreds of sleeps. The earlier design lowered the median lateness by 20
+ * us, and the percentile lowers the median lateness by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

@@ -17,10 +17,10 @@
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All accesses in the table are seq_cst, so no wake-up is lost. A wake-up would be lost if the
- * producer reads an older promise or pass and does not wake the owner, and the drain misses the
- * producer's entry. A producer may find one cell filled, and fill the next cell. The producer's
- * load of the filled cell is seq_cst, so the drain finds both of these cells filled.
+ * All accesses in the table are seq_cst. Their order makes a lost wake-up impossible: the producer
+ * would have to read an older promise or pass, and the drain would have to miss the producer's
+ * entry. A producer may find one cell filled, and fill the next cell. The producer's load of the
+ * filled cell is seq_cst, so the drain finds both of these cells filled.
  *
  * An entry only names a slot to process, so the order of entries does not matter, and the inbox can
  * be split into lanes. Model: tests/models/inbox.pml.

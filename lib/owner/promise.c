@@ -16,8 +16,7 @@
  * If a caller reads PUSHED in the pair, another thread has pushed the slot, and the caller does not
  * push the slot again. The other thread filled the cell before it set PUSHED. The caller reads
  * PUSHED before it makes the loads of the table. The cell was therefore filled before these loads.
- * The seq_cst order has the same order of these accesses, because in RC11 the seq_cst order never
- * contradicts happens-before.
+ * The seq_cst order agrees, because in RC11 the seq_cst order never contradicts happens-before.
  *
  * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
  * the caller stored the number before it woke the owner, and was stopped in between, no other

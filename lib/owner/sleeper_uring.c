@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the sleeper that waits in io_uring. The owner's thread makes all calls. Another thread
- * may open and close the sleeper.
+ * Implements the sleeper that waits in io_uring. Only the owner's thread starts the sleeper and
+ * sleeps. Another thread may open and close the sleeper.
  *
  * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
  * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the notifier of notifier.h. The owner signals consumers, which wait and clear.
+ * Implements the notifier of notifier.h. The owner signals events. Consumers wait for a signal and
+ * clear it.
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0
@@ -10,20 +11,21 @@
  * seq_cst accesses make one outcome impossible: the owner finds `signalled` still 1 and does not
  * write, and the consumer's second reading misses the published event.
  *
- * The consumer clears the eventfd before the flag `signalled`. In the opposite order a signal is
- * lost, as the model has found. A consumer that has already taken the event of a late signal would
- * clear the flag, and then clear the eventfd while the flag is 1 again. The owner would then never
- * write again. If the owner writes between the clearing of the eventfd and of the flag, the eventfd
- * is readable without an event, and `rings` shows the next consumer that it must clear the eventfd.
- * The owner advances `rings` before the write, because the woken consumer may preempt the owner.
+ * The consumer first clears the eventfd, and then sets `signalled` to 0. In the opposite order a
+ * signal is lost, as the model has found: the owner signals between the two steps, and the consumer
+ * then clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again.
+ * In the present order, the owner may write to the eventfd between the two steps. The eventfd is
+ * then readable, even if the outbox is empty. The next consumer sees in `rings` that it must clear
+ * the eventfd. The owner first adds the write to `rings`, and then writes, because the write may
+ * wake a consumer that preempts the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 1, wake       read the outbox, block while ticket is unchanged
  *
  * `waiters` and the outbox are accessed seq_cst. If the owner sees no waiter, the waiter therefore
- * sees the published event. A waiter that loads the advanced ticket is not woken, but sees the
- * event, because the ticket carries it.
+ * sees the published event. A waiter that enters after the wake loads the new ticket. Such a waiter
+ * sees the event, because the owner published the event before it advanced the ticket.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  *
@@ -44,7 +46,10 @@ static void notifier_ring(struct notifier *notifier)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: a consumer that sees the write in progress clears the eventfd. */
+	/*
+	 * Relaxed: a consumer that does not see this addition yet takes the write as in progress,
+	 * and clears the eventfd once more.
+	 */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -57,9 +62,9 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The exchange is relaxed, because a consumer that clears the flag after the load sees the
-	 * published events. If a consumer set the flag since the load, that consumer's write is
-	 * enough.
+	 * The exchange may be relaxed. If a consumer clears the flag after the load, this consumer
+	 * sees the published events. If a consumer sets the flag after the load, the write of this
+	 * consumer is enough.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -82,7 +87,7 @@ void notifier_clear(struct notifier *notifier)
 {
 	uint64_t rings = u64_load_seq_cst(&notifier->rings);
 
-	/* Relaxed: an older `rings_cleared` of another consumer costs one more read of fd. */
+	/* Relaxed: if the load returns an old value, this thread reads the fd once in vain. */
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
@@ -93,7 +98,10 @@ void notifier_clear(struct notifier *notifier)
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
-	/* Relaxed: each write counted in `rings` carries the 1 that `signalled` got before it. */
+	/*
+	 * Relaxed: `signalled` becomes 1 before a write is added to `rings`, so a thread that has
+	 * loaded the new `rings` sees the 1.
+	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }

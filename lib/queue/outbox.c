@@ -56,7 +56,8 @@ static void outbox_restart(struct outbox *outbox)
 		return;
 	/*
 	 * A consumer may see the new head beyond the old tail, and then finds the outbox empty.
-	 * Relaxed: the owner's load of the head has acquired that the cells were copied.
+	 * Relaxed: the owner has loaded the head with acquire, so consumers have finished copying
+	 * the cells.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -100,12 +101,18 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t head = u64_load_relaxed(&outbox->head); /* the head is a guess until the CAS */
 
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox]: carries the handles */
-	/* [outbox-compacting]: carries the flag in the tail. [outbox-room]: cells are copied. */
+	/*
+	 * [outbox-compacting]: a thread that acquires the new head sees the flag in the tail.
+	 * [outbox-room]: consumers have copied the cells before the old head.
+	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Putting back never overtakes reading: each handle is put back at most once. */
+	/*
+	 * The loop puts back each handle at most once, so it never fills a cell that it has not
+	 * read yet.
+	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -120,7 +127,10 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/* [outbox] Acquire: a caller that must not miss an event uses outbox_count(). */
+		/*
+		 * [outbox] Acquire is enough, although the load may miss a new event. A caller that
+		 * must not miss an event calls outbox_count().
+		 */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		unsigned count;
 
@@ -130,7 +140,10 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 		for (unsigned i = 0; i < count; i++)
 			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
-		/* [outbox-room]: the CAS carries that the cells have been copied. */
+		/*
+		 * [outbox-room]: an owner that acquires the new head knows that the cells have been
+		 * copied.
+		 */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
@@ -147,12 +160,15 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/* If a compaction moved the head, the load below sees the compaction's tail or newer. */
+	/*
+	 * If a compaction moved the head, the next load returns the tail that the compaction
+	 * stored, or a newer tail.
+	 */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting]: carries the tail */
 
 	/*
-	 * A tail with the compaction flag is beyond any head. Relaxed: the load of the head or an
-	 * earlier outbox_count() carries the tail.
+	 * A tail with the compaction flag is beyond any head. Relaxed: the load of the head, or an
+	 * earlier outbox_count(), has acquired the needed tail.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

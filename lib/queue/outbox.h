@@ -20,7 +20,7 @@ struct outbox {
 	struct memory memory;                       /* the mapping that holds the cells */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position to take next; consumers write */
 	_Alignas(CACHE_LINE_BYTES)
-		atomic_u64 tail; /* end of the published positions, and a flag; the owner writes */
+		atomic_u64 tail; /* end of published positions, and a flag; written by the owner */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
 	uint64_t head_seen; /* the head when the owner last read it; only the owner uses it */
 };
@@ -39,10 +39,10 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 void outbox_publish(struct outbox *outbox);
 
 /*
- * Owner: take out all handles, and put back in order the handles for which `keep` returns true.
- * `keep` gets the old position of the handle, and its new position if `keep` returns true. Until
- * the next outbox_publish(), consumers find the outbox empty, but not exhausted. Returns how many
- * handles were put back.
+ * Owner: take out all handles. Then put back, in the same order, each handle for which `keep`
+ * returns true. The arguments of `keep` are the handle, the handle's old position, and the position
+ * at which the handle may be put back. Until the next outbox_publish(), consumers find the outbox
+ * empty, but not exhausted. Returns how many handles were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);

@@ -19,7 +19,10 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* List of queues with unpublished events, in order of their first events, and its end. */
+	/*
+	 * List of the queues with unpublished events, in the order of their first events. The field
+	 * `unpublished_end` is the end of the list.
+	 */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* number of slots taken since the first unpublished event */
 	uint64_t told;         /* number of events published so far */

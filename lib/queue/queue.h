@@ -27,7 +27,10 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* Only the owner uses the next three fields. The first links the publisher's list. */
+	/*
+	 * Only the owner uses the next three fields. The field `next_unpublished` links the queues
+	 * of the publisher's list.
+	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* events put since the last publish; 0: not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */

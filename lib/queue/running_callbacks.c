@@ -3,9 +3,9 @@
  * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
  * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
- * CAS carries the thread's earlier stores, and each later change of the pair is a
- * read-modify-write. A canceller that finds the pair changed by the CAS therefore also finds the
- * handle in the cell. Tested by tests/service/test_cancel_sync.c.
+ * CAS releases this store. Later changes of the pair are read-modify-writes, so they keep the store
+ * visible. A canceller that reads the pair after the CAS therefore finds the handle in the cell.
+ * Tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
@@ -68,7 +68,10 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callback)) {
-			/* The CAS that delivers carries `end` and the cell to the canceller. */
+			/*
+			 * The CAS that delivers a handle makes the new `end` visible to the
+			 * canceller.
+			 */
 			u64_raise(&callbacks->end, i + 1);
 			return callback;
 		}
@@ -87,7 +90,10 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release carries the end of this thread's previous callback. */
+	/*
+	 * Release: a canceller that sees the new handle knows that this thread's last callback has
+	 * ended.
+	 */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -98,7 +104,9 @@ void callback_begin(struct callback *callback, uint64_t handle)
 
 void callback_end(struct callback *callback)
 {
-	/* [callback-end]: the exchange carries what the callback did. */
+	/*
+	 * [callback-end]: a canceller that sees the new `now` also sees all writes of the callback.
+	 */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
 	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended]: carries `now` */

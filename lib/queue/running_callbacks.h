@@ -44,8 +44,9 @@ void callback_end(struct callback *callback);
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Wait until no other thread is about to deliver the timer. If `running`, also wait until no other
- * thread runs its callback. The caller must have made sure that no further callback begins.
+ * Wait until no other thread is about to deliver the timer. If `running` is true, also wait until
+ * no other thread runs the timer's callback. The caller must have made sure that no further
+ * callback begins.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

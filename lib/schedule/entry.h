@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a slot of the schedule, and the position of the slot's schedule entry. A slot is an
- * index into the arrays of wheel, run and heap, for a hub's timer or a loop's timeout.
+ * Declares a slot of the schedule, and the position of the slot's schedule entry. A slot is the
+ * index of a hub's timer or of a loop's timeout.
  */
 #ifndef TIMERHUB_ENTRY_H
 #define TIMERHUB_ENTRY_H

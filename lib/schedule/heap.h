@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orders by exact time the slots that were scheduled into the wheel's current finest bucket after
- * the run was sorted, or before this bucket. The heap is 4-ary (D. B. Johnson, "Priority queues
- * with update and finding minimum spanning trees", 1975). Single-threaded and pure: no atomics, no
- * clock.
+ * Orders slots by their exact times. The heap has the slots that were scheduled into the wheel's
+ * current finest bucket after the run was sorted. The heap also has the slots whose time is before
+ * this bucket. The heap is 4-ary (D. B. Johnson, "Priority queues with update and finding minimum
+ * spanning trees", 1975). Single-threaded and pure: no atomics, no clock.
  */
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H

@@ -2,8 +2,8 @@
 /*
  * Implements the run of run.h. Only the owner or the loop's thread calls these functions.
  * Invariant: outside run_add() and run_sort(), the entries from begin to end are in order of time.
- * A removed slot leaves SLOT_NONE in its entry, but never in the first entry. tests/unit/test_run.c
- * compares the run with a sorted array.
+ * run_remove() writes SLOT_NONE into the entry of the slot. Such entries are skipped at the front,
+ * so the first entry always has a slot. tests/unit/test_run.c compares the run with a sorted array.
  */
 #include "schedule/run.h"
 
@@ -15,7 +15,7 @@
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* While filings are written, they are fetched this many entries in advance. */
+/* run_sort() fetches the filing of a slot this many entries before it writes the filing. */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,

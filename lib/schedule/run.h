@@ -44,7 +44,7 @@ static inline uint64_t run_first_ns(const struct run *run)
 /* Take the earliest slot. The run must not be empty. */
 uint32_t run_take(struct run *run);
 
-/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: no slot is known. */
+/* Returns a slot with at most `ahead` earlier slots in the run; SLOT_NONE: no slot is known. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

@@ -2,10 +2,11 @@
 /*
  * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
  * Invariant: an entry in the run or the heap is not later than the end of the base's finest bucket,
- * and an entry in the wheel is later. While run or heap has an entry, the earlier of their first
- * entries is therefore the first entry of the schedule. The wheel makes insertion cheap. Run and
- * heap order slots to the nanosecond. A slot that is alone in its bucket is taken straight from the
- * wheel. tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
+ * and an entry in the wheel is later. If the run or the heap has an entry, the first entry of the
+ * schedule is therefore in the run or the heap. The wheel makes insertion cheap. The run and the
+ * heap keep slots in the order of their times, to the nanosecond. A slot that is alone in its
+ * bucket is taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a
+ * sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -106,9 +107,9 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Fetch the memory that is touched when a chunk's slots are scheduled again, and the next chunk.
- * The memory was last touched when the slots were inserted, so it is not cached. The fetch runs
- * while the previous chunk is processed.
+ * Fetch the next chunk, and the memory that is touched when the slots of this chunk are scheduled
+ * again. The memory was last touched when the slots were inserted, so it is not cached. The fetch
+ * runs while the previous chunk is processed.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -156,7 +157,7 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Take the first slot of run and heap, if it is due. */
+/* Take the earliest slot in the run and the heap, if this slot is due. */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -168,15 +169,15 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Take the first slot of the wheel, if it is due. Run and heap must be empty. Not inline, because a
- * take from the run would then save the registers of this function too.
+ * Take the first slot of the wheel, if it is due. Run and heap must be empty. Not inline, so that
+ * schedule_take() saves fewer registers when it takes a slot from the run.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* UINT64_MAX means an empty wheel. A manual clock can show UINT64_MAX too. */
+		/* UINT64_MAX means an empty wheel, even if a manual clock shows UINT64_MAX. */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the times at which slots are due, and returns the due slots in order. The run holds the
- * slots of the wheel's current finest bucket. The heap holds slots that were scheduled later into
- * the current finest bucket. The wheel holds all later slots. Single-threaded, without atomics or
- * clock.
+ * Keeps the times at which slots are due, and returns the due slots in the order of their times.
+ * The run holds the slots of the wheel's current finest bucket. The heap holds slots that were
+ * scheduled later into the current finest bucket. The wheel holds all later slots. Single-threaded,
+ * without atomics or clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -16,11 +16,11 @@
 
 struct schedule {
 	struct wheel wheel; /* slots due after the current finest bucket */
-	struct run run;     /* slots of the current bucket when its turn came */
-	struct heap heap;   /* slots scheduled later into the current bucket, or before it */
-	struct timer_filing *filings; /* a filing for each slot; zero: not scheduled */
-	uint64_t taken_ns;            /* the time at which the last taken slot was scheduled */
-	uint64_t cascaded;            /* slots moved to a lower level or into the run so far */
+	struct run run;     /* slots that were in the current bucket when the base entered it */
+	struct heap heap;   /* slots added later to the current bucket, and slots due before it */
+	struct timer_filing *filings; /* position of each slot's entry; zero: not scheduled */
+	uint64_t taken_ns;            /* scheduled time of the slot that was taken last */
+	uint64_t cascaded;            /* number of slots moved to a lower level or to the run */
 	struct memory memory;         /* the mapping of everything except the filings */
 };
 
@@ -50,13 +50,17 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 
 /*
  * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is
- * due. Slots are taken in order of time. A take that must first sort a long bucket is as much work
- * as thousands of other takes. With `cheaply`, schedule_take() returns SLOT_DEAR instead.
+ * due. Slots are taken in the order of their times. A call that must first sort a long bucket costs
+ * as much as thousands of usual calls. If `cheaply` is true, such a call returns SLOT_DEAR and does
+ * not sort the bucket.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
-/* Returns a slot that will be taken in `ahead` takes or earlier; SLOT_NONE: no slot is known. */
+/*
+ * Returns a slot of the run with at most `ahead` earlier slots in the run. If the run is empty,
+ * returns the first slot of the wheel. SLOT_NONE means that no slot is known.
+ */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
 	return run_empty(&schedule->run) ? wheel_peek(&schedule->wheel)

@@ -2,14 +2,15 @@
 /*
  * Implements the wheel of wheel.h. Only the owner or the loop's thread calls these functions.
  *
- * A slot is on the level of the highest digit in which its time differs from the base, in the
- * bucket of that digit. Every slot of a level is therefore earlier than every slot of a higher
- * level, and the first occupied bucket of the lowest occupied level has the earliest slot. A move
- * of the base keeps the order of slots, except in the bucket that the base enters. The slots of
- * that bucket are taken out and scheduled on a lower level.
+ * The level of a slot is the highest digit in which the slot's time differs from the base. The
+ * value of this digit is the slot's bucket on the level. Every slot of a level is therefore earlier
+ * than every slot of a higher level, and the first occupied bucket of the lowest occupied level has
+ * the earliest slot. A move of the base keeps the order of slots, except in the bucket that the
+ * base enters. The slots of that bucket are taken out and scheduled on a lower level.
  *
- * Each bucket has a lower bound of its times, so the base moves straight to the next time, not to
- * the bucket's edge. A single distant timer costs one wake-up, not one for each level.
+ * Each bucket stores a lower bound of its slots' times. The base therefore moves straight to the
+ * lower bound of the first bucket, not to the bucket's edge. A single distant timer costs one
+ * wake-up, not one for each level.
  *
  * tests/unit/test_wheel.c compares the wheel with a sorted array, at each level's edges up to 2^63.
  */
@@ -203,7 +204,10 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* Fetch the filing that the next removal from the bucket writes. */
+		/*
+		 * The next removal from the bucket may move the last entry, so fetch the filing of
+		 * this entry's slot.
+		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;

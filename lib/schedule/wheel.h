@@ -45,19 +45,23 @@ struct wheel_level {
 };
 
 /*
- * A walk over a bucket's slots, from the last entry of its first chunk to its last chunk. A removal
- * fills the hole with the last entry of the first chunk, which the walk has passed. The walk
- * therefore misses no slot.
+ * A walk over all slots of a bucket. The walk goes from the first chunk to the last chunk, and in
+ * each chunk from the last entry to the first entry. A removal fills the hole with the last entry
+ * of the first chunk, which the walk has passed. The walk therefore misses no slot.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
-	struct wheel_bucket rest;    /* first: next chunk; bound_*: bound of newer entries */
-	unsigned entry; /* the walk has passed the present chunk's entries from this index on */
+	/*
+	 * The field `first` is the chunk at which the walk is. The fields `bound_ns` and
+	 * `bound_slot` are the bound of the entries that were written since the walk began.
+	 */
+	struct wheel_bucket rest;
+	unsigned entry; /* the walk has visited the chunk's entries at this index and above */
 };
 
 struct wheel {
 	struct timer_filing *filings; /* .where in the wheel: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* every slot is due after the finest bucket of this time */
+	uint64_t base_ns;             /* a time whose finest bucket ends before any slot is due */
 	struct wheel_level *levels;   /* WHEEL_LEVELS levels */
 	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) chunks */
 	uint32_t chunks_used;         /* chunks from this index on were never used */
@@ -135,15 +139,19 @@ struct wheel_first {
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* Fetch the memory for taking the first slot. Returns the first slot, or SLOT_NONE if unknown. */
+/*
+ * Prefetch the memory that the removal of the first slot uses. Returns the first slot; SLOT_NONE:
+ * unknown.
+ */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. The stored slots
- * are the first slot of the wheel or, if the first slot is not known, some slots of its bucket. The
- * caller removes each slot or schedules it again, perhaps at its old time. Returns the number of
- * slots: 0 if no slot comes before `before_ns`, or if a long bucket has lost its first slot since
- * the bucket was swept. A bucket without its first slot may have no slot at wheel_bound_ns().
+ * Store up to `max` slots whose entries may be stale and come before `before_ns`. If the first slot
+ * of the wheel is known, the call stores only this slot. If the first slot is not known, the call
+ * stores some slots of the first bucket. The caller removes each slot or schedules it again,
+ * perhaps at its old time. Returns the number of stored slots. Returns 0 if no slot comes before
+ * `before_ns`. Returns 0 if a long first bucket was swept, and its first slot has left the bucket
+ * after the sweep. In the second case, wheel_bound_ns() may be earlier than every slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
@@ -151,8 +159,8 @@ unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, u
  * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. While the wheel is
  * empty, the base may also move back, after the wall clock was set back. If the base enters a
  * bucket, the bucket is emptied. The call then returns the bucket's first chunk, and
- * wheel_leave_chunk() the further chunks. The caller schedules the chunks' slots again, whose
- * .where is unchanged. If the base enters no bucket, returns CHUNK_NONE.
+ * wheel_leave_chunk() returns each next chunk. The caller schedules the slots of the chunks again.
+ * The field `where` of these slots is unchanged. If the base enters no bucket, returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
