@@ -95,8 +95,8 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 }
 
 /*
- * Most turns correct no schedule entry. If loop_correct_first() were inline, every turn would save
- * its registers.
+ * Not inline, because most turns do not call loop_correct_first(). If this function were inline,
+ * every turn would save the function's registers.
  */
 static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
 {
