@@ -67,8 +67,8 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 END_TEST
 
 /*
- * Waits until the fd is readable or has an edge. When the owner makes room in a full eventfd before
- * a signal, the fd is unreadable for a moment.
+ * Waits until the fd is readable or has an edge. If the owner finds the eventfd full, the owner
+ * clears the eventfd and writes to it again. Between the two steps the eventfd is unreadable.
  */
 static void await(const struct rig *rig, int poll_fd)
 {

@@ -212,7 +212,8 @@ static void *do_nothing(void *arg)
 
 /*
  * Measures libc_keeps_kib with threads that do not use the library. measure_libc() starts several
- * threads, because the first refused threads may use up stacks that the C library has cached.
+ * threads, and the last thread gives the result. The C library may give a cached stack to an
+ * earlier thread, which then adds no memory to the process.
  */
 static void measure_libc(const struct shortage *shortage)
 {
@@ -248,7 +249,10 @@ static void refuse_each(const struct shortage *shortage)
 	refusals_close();
 }
 
-/* A child process makes the open, because a sanitizer makes system calls at exit. */
+/*
+ * The kernel refuses calls in a child process, which ends by _exit(). At a normal exit a sanitizer
+ * would make system calls, which the kernel might refuse.
+ */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();

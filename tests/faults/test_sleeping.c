@@ -119,8 +119,8 @@ START_TEST(refused_once_at_the_kth_call)
 END_TEST
 
 /*
- * After one refusal with a transient error, even of the first call, the owner must still use the
- * sleeper that the test has asked for.
+ * In round k the kernel refuses the k-th sleeping call with a transient error. After each refusal
+ * the owner must still use the sleeper that the test has asked for.
  */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {
@@ -135,8 +135,9 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
 			/*
-			 * If all timers of the load are late on a busy machine, the owner does not
-			 * sleep, so the load is repeated until a call was refused.
+			 * On a busy machine all timers of life_live() may be late. The owner then
+			 * makes no sleeping call, so the test calls life_live() again until the
+			 * kernel has refused a call.
 			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In builds for tests, checks each change of a pair (deadline and state of a slot). timer_change()
- * calls timer_check_change(). The file is a part of the library that tests link, and of the
+ * calls timer_check_change(). The file is compiled into the library that tests link, and into the
  * simulation. tests/unit/test_timer.c makes each illegal change of a pair.
  */
 #include "base/invariant.h"

@@ -57,8 +57,8 @@ static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 }
 
 /*
- * Returns a random number below 2^bits. Every number of bits up to `bits` is equally likely. `bits`
- * is at most 64.
+ * Returns a random number below 2^bits. All lengths of the number, from 0 bits to `bits` bits, are
+ * equally likely. `bits` is at most 64.
  */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {

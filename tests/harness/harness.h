@@ -7,9 +7,8 @@
  * TIMERHUB_TEST_SEED     seed of every random choice; every run prints its seed
  * TIMERHUB_TEST_LENGTH   factor by which the program runs longer than in CI (default 1)
  *
- * Every test program takes two numbers and words as arguments. The first number is the seed of the
- * program, and the second number is its length. A word selects the tests whose name contains the
- * word.
+ * Every test program takes a seed, a length and a word as arguments. The word selects the tests
+ * that have the word in their name.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -92,8 +91,8 @@ void tests_add_loop(const TTest *test, int limit_s, int count);
 int tests_run(void);
 /*
  * Prints that the machine refuses `what` with the errno `error`. Ends the calling test, or a
- * process that the calling test has forked. After test_skips() the program still runs its other
- * tests. If no other test fails, the program ends as skipped.
+ * process that the calling test has forked. After test_skips() the program still runs the tests
+ * after the skipped test. If a test was skipped and no test fails, the program ends as skipped.
  */
 _Noreturn void test_skips(const char *what, int error);
 

@@ -82,7 +82,8 @@ static bool free_is_scheduled(const struct sight *sight)
 
 /*
  * A PENDING periodic timer is scheduled no later than its next period. On a clock that may go back,
- * the schedule entry may be later, since the consumer submits the timer after each delivery.
+ * the schedule entry may be later than the next period, because each consumer that delivers a
+ * period pushes the timer's slot.
  */
 static bool period_is_scheduled(const struct sight *sight)
 {
@@ -223,8 +224,8 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	bool filled = true;
 
 	/*
-	 * After the last entry, producers may have written only into the next cache lines, so the
-	 * check ends there.
+	 * A producer fills no cell far after the last entry. The check therefore reads only four
+	 * cache lines after the last entry.
 	 */
 	for (uint64_t place = head; place < head + cells && place < end + 4 * INBOX_LINE; place++) {
 		uint64_t cell = u64_load_relaxed(&lane->cells[place & (cells - 1)]);
@@ -241,13 +242,13 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 		end++;
 	}
 	/*
-	 * The entries end at most one cache line after the tail, because the owner's look ends
-	 * there.
+	 * The last entry must be at most one cache line after the tail. inbox_begin() relies on
+	 * this bound.
 	 */
 	return tail <= end && end <= tail + INBOX_LINE;
 }
 
-/* The inbox has no empty cell between two entries, so a look of the owner finds every entry. */
+/* The inbox has no empty cell between two entries, so the owner finds every entry. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);

@@ -24,7 +24,10 @@ static bool wheel_entry_names(const struct schedule *schedule, uint32_t slot, ui
 	       schedule->wheel.chunks[chunk].entries[entry].slot == slot;
 }
 
-/* The filing of a scheduled slot names a place, and the entry at this place names the slot. */
+/*
+ * The field `where` of a scheduled slot's filing names a position. The entry at this position must
+ * name the slot.
+ */
 static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 {
 	const struct run *run = &schedule->run;
@@ -241,8 +244,8 @@ static bool bucket_bound_holds(const struct wheel *wheel, unsigned level, uint32
 }
 
 /*
- * No entry of a bucket is earlier than the bucket's bound. If the bucket knows which slot has the
- * bound, this slot is in the bucket.
+ * No entry of a bucket is earlier than the bucket's bound. If the field `bound_slot` of a bucket
+ * names a slot, the bucket has an entry of this slot at the bound.
  */
 static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 {

@@ -115,8 +115,8 @@ static void *store_tid(void *tid)
 }
 
 /*
- * Under an emulator, a joined thread runs on for a moment and does not count as ending.
- * process_threads_at_rest() therefore waits until the joined thread counts as ending.
+ * Under an emulator, a thread may still run for a moment after it was joined.
+ * process_threads_at_rest() therefore waits until thread_is_leaving() returns true.
  */
 unsigned process_threads_at_rest(void)
 {

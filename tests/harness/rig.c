@@ -7,7 +7,8 @@
 #include <string.h>
 
 /*
- * Lets tests that ThreadSanitizer watches fork while threads run, and start threads in the child.
+ * With the option die_after_fork=0, ThreadSanitizer permits a fork in a process with threads. The
+ * forked child may start threads.
  */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)

@@ -3,8 +3,8 @@
  * Finds out whether this machine lets the process use io_uring. The functions ask only the kernel,
  * and do not use the library. C and C++ programs can use this header. In a container, the kernel
  * may refuse even the first io_uring (ring), with EPERM or ENOSYS. If RLIMIT_MEMLOCK is small, the
- * kernel refuses a later ring with ENOMEM. The kernel counts the rings of all processes of a user.
- * A closed ring counts until the kernel has freed it.
+ * kernel refuses a later ring with ENOMEM. Against RLIMIT_MEMLOCK the kernel counts the rings of
+ * all processes of a user. The kernel still counts a closed ring until the ring's memory is freed.
  */
 #ifndef TESTS_URING_ALLOWED_H
 #define TESTS_URING_ALLOWED_H
@@ -20,9 +20,9 @@ extern "C" {
 /*
  * Returns the errno with which the kernel refuses io_uring, or 0. The first call of uring_refused()
  * decides for the whole program. The kernel must grant as many rings as a test program uses at
- * once. If the kernel grants fewer rings, the process gives up all rings, and the kernel refuses
- * each later ring with the same errno. The result is ENOSYS if the kernel lacks a feature that the
- * library needs, or if the library was built without io_uring.
+ * once. If the kernel refuses one of these rings, the process closes all of them, and the kernel
+ * refuses each later ring with the same errno. The result is ENOSYS if the kernel lacks a feature
+ * that the library needs, or if the library was built without io_uring.
  */
 int uring_refused(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares a wall clock of the program's own, which a test may set. The wall clock of the machine
- * stays unchanged. The linker redirects the calls that read the wall clock or wait for it to
- * wall_clock.c (wall_clock_dep in meson.build).
+ * stays unchanged. Some calls read the wall clock, or wait for a time of the wall clock. The linker
+ * replaces these calls by functions of wall_clock.c (wall_clock_dep in meson.build).
  */
 #ifndef TIMERHUB_TESTS_WALL_CLOCK_H
 #define TIMERHUB_TESTS_WALL_CLOCK_H

@@ -41,7 +41,7 @@ struct stopped_thread {
 	struct deed deed; /* the test reads deed.result after stopped_thread_finish() */
 	pthread_t thread;
 	atomic_int stop_at; /* test point (enum test_point) at which the thread stops, or NOWHERE */
-	/* number of times that the thread passes its test point before it stops at it */
+	/* number of times that the thread runs past its test point before the thread stops there */
 	atomic_int passes;
 	atomic_bool stopped;  /* true while the thread is stopped */
 	atomic_bool released; /* true if the thread may continue */
@@ -72,7 +72,7 @@ void owner_stop_at_nothing(void);
 void stopped_threads_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
-/* Returns the queue's next event, which must come within the time ARRIVES and have this data. */
+/* Returns the queue's next event. The event must have this data, and must come within ARRIVES ns. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*
@@ -80,7 +80,7 @@ void expect_nothing(struct rig *rig);
  * this time and no event earlier.
  */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
-/* Makes the owner look at its inbox, and waits until the owner sleeps again. */
+/* Makes the owner drain its inbox, and waits until the owner sleeps again. */
 void owner_looks(struct rig *rig);
 bool queue_readable(const struct timerhub_queue *queue);
 

@@ -35,8 +35,8 @@ static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop
 		a->deed.timer =
 			arm(rig->queue, SPEC(.expires_ns = FAR, .slack_ns = MS, .data = 'A'));
 	/*
-	 * If the owner had not looked, the timer's slot would still be in the inbox, and a re-arm
-	 * would not push the slot.
+	 * Make the owner take the timer's slot from the inbox. If the slot stayed in the inbox, a
+	 * re-arm of the timer would not push the slot.
 	 */
 	owner_looks(rig);
 	expect_context("stop", stop, 0);
@@ -104,8 +104,8 @@ END_TEST
 /*
  * Trap 2: thread A has claimed the push of its timer, and is stopped before the push. Thread B
  * moves A's timer to an earlier deadline, finds the push claimed, and does not push. When A
- * continues, A must decide by B's deadline whether to wake the owner. A's own deadline is later
- * than the promise, so by A's deadline no wake would be needed.
+ * continues, A must compare B's deadline with the owner's promise. By its own deadline, which is
+ * later than the promise, A would not wake the owner.
  */
 static void check_trap_2(enum test_point point)
 {
@@ -115,7 +115,7 @@ static void check_trap_2(enum test_point point)
 	struct stopped_thread a = { .deed = { .what = REARM, .hub = rig.hub, .timer = shared } };
 	uint64_t b_ns;
 
-	/* the owner promises to look at now_ns + FAR / 4 */
+	/* the owner promises to drain the inbox by now_ns + FAR / 4 */
 	(void)arm_at(rig.queue, now_ns + FAR / 4, 'U');
 	owner_settles(rig.hub);
 	a.deed.at_ns = now_ns + FAR / 2;
@@ -189,9 +189,9 @@ START_TEST(trap_3_slot_of_a_stopped_caller_is_not_recycled_too_early)
 END_TEST
 
 /*
- * Tests trap 3 with a timer that ends during thread A's call. Thread A has claimed the push of its
- * timer, and is stopped before the push. Another thread cancels A's timer. The next timer in the
- * slot of A's timer must not depend on A's push.
+ * Trap 3: a timer ends during thread A's call. Thread A has claimed the push of its timer, and is
+ * stopped before the push. Another thread cancels A's timer. The next timer in the slot of A's
+ * timer must not depend on A's push.
  */
 START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 {
@@ -221,8 +221,8 @@ START_TEST(trap_3_timer_cancelled_under_a_stopped_claimant)
 END_TEST
 
 /*
- * Tests trap 3 with a timer that is delivered during thread A's call. The owner has scheduled A's
- * timer for its old deadline, which passes during the call.
+ * Trap 3: a timer is delivered during thread A's call. The owner has scheduled A's timer for its
+ * old deadline, which passes during the call.
  */
 static bool check_delivered_under_a_claimant(uint64_t margin_ns)
 {
@@ -269,8 +269,8 @@ END_TEST
 /*
  * Thread A is stopped after its push. The owner looks at the slot, and this look ends A's claim of
  * the push. Thread B claims a push of the slot, for A's timer or for another timer, and is stopped
- * before its push. If A confirmed B's claim when it continues, the next timer in the slot would
- * need no push, and would wait for B.
+ * before its push. When A continues, A must not confirm a push for B's claim. Otherwise the slot's
+ * next timer would not be pushed, and would wait until B continues.
  */
 static void check_confirmed(bool reused)
 {
@@ -309,8 +309,8 @@ END_TEST
 /*
  * Thread A has pushed its slot, and is stopped before it confirms the push. Thread B arms another
  * timer in the same slot. No thread has confirmed a push, so B pushes the slot again, and is
- * stopped too. Thread A continues, and its confirmation counts for B's claim. After A's
- * confirmation, the next timer in the slot needs no push, and the owner must find the next timer.
+ * stopped too. Thread A continues, and confirms the push for B's claim. After A's confirmation, the
+ * next timer in the slot needs no push, and the owner must find the next timer.
  */
 START_TEST(trap_3_push_is_confirmed_for_the_claim_of_a_timer_after)
 {
@@ -339,8 +339,8 @@ END_TEST
 /*
  * Trap 4: thread A has woken the owner, and is stopped before it records the wake. The owner wakes,
  * finds that A's timer has ended, and sleeps until the same deadline as before. After that, thread
- * A continues and records its wake. A's late record must not prevent other callers from waking the
- * owner in its present sleep.
+ * A continues and records its wake. Although A records its wake late, the callers after A must
+ * still wake the owner.
  */
 static void check_trap_4(bool cancelled)
 {

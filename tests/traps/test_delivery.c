@@ -188,10 +188,10 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 END_TEST
 
 /*
- * The owner has just set a periodic timer PENDING. A consumer delivers the timer's period by an old
- * handle, of an expiry that a re-arm withdrew. The queue closes before the owner finds the queue by
- * its index. The owner must schedule the timer's slot, because the next timer in the slot may rely
- * on its schedule entry.
+ * The owner has just set a periodic timer PENDING. The outbox still has a handle from an earlier
+ * expiry, which a re-arm has withdrawn. By this old handle a consumer delivers the timer's period.
+ * The queue closes before the owner finds the queue by its index. The owner must still schedule the
+ * slot, because the slot's next timer may take over this schedule entry.
  */
 START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 {
@@ -285,8 +285,8 @@ static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owne
 }
 
 /*
- * While the owner is stopped with all handles, a drain finds no event. After the owner has put the
- * valid handle back, the fd must become readable.
+ * The owner has taken all handles out of the outbox, and is stopped. A drain then finds no event.
+ * After the owner has put the valid handle back, the fd must become readable.
  */
 START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 {

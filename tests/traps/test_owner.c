@@ -189,8 +189,8 @@ END_TEST
 
 /*
  * Law 9: the owner has made the fd readable, and is stopped before it records that it signalled the
- * fd. If a drain finds no event, it must make the fd unreadable. In practice the owner may pause
- * before its record, if the consumer that it has woken gets the owner's CPU.
+ * fd. If a drain finds no event, it must make the fd unreadable. Outside of tests, the kernel may
+ * stop the owner at this point, and give the owner's CPU to the woken consumer.
  */
 static bool check_cleared(uint64_t margin_ns)
 {
@@ -268,7 +268,7 @@ END_TEST
 /*
  * The lateness that the statistics count for an event must end when the owner signals the event,
  * and not when the owner's round begins. The owner is stopped between its reading of the clock and
- * the first expiry. More events are due than the owner publishes at once.
+ * the first expiry. More events are due than the owner publishes in one batch.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* the owner is stopped for 2 * 2^25 ns */

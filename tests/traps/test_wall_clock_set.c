@@ -51,7 +51,7 @@ static void wait_expired(const struct rig *rig, uint64_t count)
 	owner_settles(rig->hub);
 }
 
-/* Waits until the owner has noticed `count` settings of the clock. */
+/* Waits until the owner has noticed that the clock was set `count` times. */
 static void wait_jumps(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -144,8 +144,8 @@ START_TEST(back_leaves_new_timers_in_time_and_in_order)
 END_TEST
 
 /*
- * For law 1, the clock's value at the delivery counts. If the clock is set back to a time before an
- * expired timer's deadline, the hub must not deliver the expiry.
+ * Law 1 compares a timer's deadline with the clock at the time of the delivery. If the clock is set
+ * back to a time before an expired timer's deadline, the hub must not deliver the expiry.
  */
 START_TEST(back_withdraws_what_was_not_yet_delivered)
 {
@@ -287,7 +287,7 @@ END_TEST
 
 /*
  * The clock is set back before the delivery of a period, when the owner has scheduled a far period
- * or none. After the setting, every period that was not delivered before must come.
+ * or none. After the clock was set back, every undelivered period must come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
@@ -376,7 +376,7 @@ END_TEST
 
 /*
  * The deadline of the timer is near, so the owner spins. The test sets the clock back by an hour.
- * After the setting, the deadline is an hour away, and the owner must sleep.
+ * After the clock was set back, the deadline is an hour away, so the owner must sleep.
  */
 START_TEST(back_ends_a_spin)
 {
@@ -387,8 +387,8 @@ START_TEST(back_ends_a_spin)
 	sleep_ns(50 * MS);
 	clock_jump(-(int64_t)HOUR);
 	/*
-	 * The test waits until the owner has noticed the first setting. A wake-up for the second
-	 * setting is counted only if the owner sleeps before the second setting.
+	 * Wait until the owner has noticed that the clock was set back. The owner must sleep when
+	 * the clock is set forward, because only a sleeping owner counts a wake-up.
 	 */
 	wait_jumps(&rig, 1);
 	owner_settles(rig.hub);
