@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the coroutines of coroutine.h. A switch pushes the registers that a callee must
- * preserve on the old stack, and pops them from the new stack. The compiler saves all other
- * registers around the call of the switch.
+ * Implements the coroutines of coroutine.h. A switch pushes the callee-saved registers on the old
+ * stack, and pops them from the new stack. The compiler saves all other registers around the call
+ * of the switch.
  */
 #include "coroutine.h"
 
@@ -125,7 +125,10 @@ void coroutine_init_thread(struct coroutine *coroutine)
 	pthread_attr_t attributes;
 
 	*coroutine = (struct coroutine){ .stack = NULL };
-	/* Store the bounds of the thread's own stack, which AddressSanitizer needs at a switch. */
+	/*
+	 * Store the bounds of the thread's own stack. For each switch to a stack, AddressSanitizer
+	 * needs the stack's bounds.
+	 */
 	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
 		(void)pthread_attr_getstack(&attributes, &coroutine->stack,
 		                            &coroutine->stack_bytes);

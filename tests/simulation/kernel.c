@@ -236,8 +236,8 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 }
 
 /*
- * Returns the time at which a sleep until `until_ns` ends. Most sleeps end later than asked by at
- * least kernel.late_ns, and some sleeps by less.
+ * Returns the time at which a sleep until `until_ns` ends. Most sleeps end at least kernel.late_ns
+ * after `until_ns`, and one sleep in eight ends earlier.
  */
 static uint64_t kernel_late_ns(uint64_t until_ns)
 {

@@ -30,8 +30,8 @@ struct wiped {
 struct kernel {
 	struct dice dice;
 	/*
-	 * One wait in `fail_one_in` waits returns EINTR or returns early. If fail_one_in is 0, no
-	 * wait ends early.
+	 * With the probability 1 / fail_one_in, a wait returns EINTR or ends early. If fail_one_in
+	 * is 0, no wait ends early.
 	 */
 	uint32_t fail_one_in;
 	/* one in this number of frequent calls is refused; 0: none is refused */

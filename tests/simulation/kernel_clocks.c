@@ -17,7 +17,7 @@ static struct {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
 	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
-	/* true if a setting of the wall clock signals the timerfd (TFD_TIMER_CANCEL_ON_SET) */
+	/* true if the timerfd is signalled when the wall clock is set (TFD_TIMER_CANCEL_ON_SET) */
 	bool cancels;
 	uint64_t at_ns;
 } timerfd;
@@ -102,8 +102,8 @@ bool timerfd_readable(void)
 }
 
 /*
- * After the clock is set, sleeps end by the new clock. The setting wakes the owner only if the
- * timerfd is due by the new clock, or reports the setting.
+ * After the clock is set, sleeps end by the new clock. The owner wakes at once only if the timerfd
+ * is due by the new clock, or if the timerfd reports that the clock was set.
  */
 void kernel_set_clock(uint64_t now_ns)
 {

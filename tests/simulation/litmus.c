@@ -4,8 +4,8 @@
  * with every combination of memory orders. A search of every reads-from relation and every
  * modification order finds the outcomes that the axioms allow. The search does not use
  * memory_models.c. After the search the program runs many times in the simulated memory. A run with
- * a forbidden outcome is a failure. Each allowed outcome that README.md calls modelled must occur
- * in a run.
+ * a forbidden outcome is a failure. If memory_models.c models an allowed outcome, at least one run
+ * must have the outcome.
  *
  * For C11 the search uses the axioms of RC11 (O. Lahav et al., "Repairing sequential consistency in
  * C/C++11", PLDI 2017), with the release sequences of C++20. For x86 the search uses the axioms of
@@ -184,7 +184,7 @@ static struct execution {
 	unsigned from[EVENTS_MAX];
 	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values that each event reads and writes */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
-	/* writes to each place in modification order, the initial value first */
+	/* list of the writes to each place in modification order, from the initial value on */
 	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES];
 	struct relation sb, rf, co, fr; /* relations between events; co: modification order */
 } run;
@@ -285,8 +285,9 @@ static bool coherent(const struct relation *hb)
 }
 
 /*
- * Returns whether RC11's path sb|loc; hb; sb|loc leads from event i to event j: sb to an event of
- * another place, then hb, then sb from an event of another place.
+ * Returns whether RC11's path sb|≠loc; hb; sb|≠loc leads from event i to event j. The first edge is
+ * sb from i to an event k of another place than i's. The second edge is hb from k to an event l of
+ * another place than j's. The third edge is sb from l to j.
  */
 static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 {
@@ -461,8 +462,8 @@ static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes
 }
 
 /*
- * Compute the values that event i reads and writes, from the write that it reads from. Returns
- * false if the event would, directly or indirectly, read its own write.
+ * Compute the values that event i reads and writes. Event i reads the value of the write
+ * `run.from[i]`. Returns false if the event would, directly or indirectly, read its own write.
  */
 static bool evaluate(unsigned i, unsigned depth)
 {
@@ -578,8 +579,9 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * Let a thread outside the program make seq_cst loads of a word of its own. The loads make
- * seq_cst_order.c forget accesses of the program, and can order only seq_cst accesses.
+ * Let a thread outside the program make seq_cst loads of a word of its own. seq_cst_order.c keeps
+ * only the last SC_EVENTS accesses, so it forgets accesses of the program. The loads affect the
+ * order of seq_cst accesses only.
  */
 static void make_forget(struct dice *dice)
 {
@@ -591,8 +593,8 @@ static void make_forget(struct dice *dice)
 }
 
 /*
- * Use and free the places before the program begins. The earlier use must have no effect on the
- * program.
+ * Use and free the places before the program begins. This use of the places must not change the
+ * program's outcomes.
  */
 static void use_before(struct dice *dice)
 {
@@ -608,8 +610,9 @@ static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
-	 * When this number of events is left, the run makes seq_cst_order.c forget. In three runs
-	 * of four the number is larger than the number of events, so nothing is forgotten.
+	 * When the program has this number of events left, the run calls make_forget(). In three
+	 * runs of four this number is larger than the number of events, so the run does not call
+	 * make_forget().
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
@@ -723,7 +726,7 @@ static bool next_orders(void)
 		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
 		if (event->kind == PAIR)
-			/* the other half of the pair has the order of the first half */
+			/* both halves of the pair have the same memory order */
 			test.events[++i].order = event->order;
 		if (n < 5)
 			return true;

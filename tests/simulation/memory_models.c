@@ -4,11 +4,11 @@
  * functions. No function of this file lets another actor run.
  *
  * In mode c11 the modification order of a word is the order in which its stores are made. Each
- * thread has a vector clock, its view. The thread's own entry in its view, its epoch, counts its
- * releases. A store remembers, for each thread, the epoch in which the thread first read or wrote
- * this store or a later store. If a thread's view contains a remembered epoch of a store, the
- * thread may read no older store. The rule of the remembered epochs covers happens-before and all
- * four forms of coherence.
+ * thread has a view, which is a vector clock. A thread's own entry in this vector is the thread's
+ * epoch, and each release of the thread increments the epoch. For each store the file keeps, for
+ * each thread, the epoch in which the thread made or first read this store. If a thread's view
+ * contains one of these epochs, the thread may read no older store of the word. The rule of these
+ * epochs covers happens-before and all four forms of coherence.
  */
 #include "memory_models.h"
 
@@ -38,7 +38,7 @@ struct store {
 	/* the store is in a release sequence, so an acquire that reads it joins `released` */
 	bool carries;
 	int32_t seen
-		/* for each thread: its epoch when it first saw this store or a later store */
+		/* for each thread: its epoch when it made or first read this store */
 		[MEMORY_THREADS];
 	struct memory_view released;
 } __attribute__((aligned(64)));
@@ -88,8 +88,8 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 }
 
 /*
- * Prepare the current actor to synchronize through `view`, and write the buffered stores of the
- * thread `drained` to memory. Returns false in mode sc, which has no views.
+ * Prepare the current actor to synchronize through `view`. Write the buffered stores of one thread,
+ * whose number is `drained`, to memory. Returns false in mode sc, which has no views.
  */
 static bool view_enter(unsigned drained, const struct memory_view *view)
 {
@@ -262,9 +262,10 @@ static uint32_t location_choose(struct location *location, int order)
 
 /*
  * Fail if C11 allows the new store to come before the last store in the modification order. If so,
- * the new store would be lost, which the simulated memory does not model. The library makes stores
- * that may be lost only with seq_cst, or in the files that races.c lists. A read-modify-write must
- * come directly after the store that it has read, so the check passes over read-modify-writes.
+ * the new store would be lost, which the simulated memory does not model. Such a store is permitted
+ * if it is seq_cst, or if races.c lists its file. No store comes between a read-modify-write and
+ * the store that it has read. If the new store comes after the store that was read, the new store
+ * therefore also comes after the read-modify-write.
  */
 static void location_check_order(const struct location *location, int order)
 {

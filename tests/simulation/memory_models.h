@@ -19,14 +19,14 @@
 #include "../harness/dice.h"
 #include "scheduler.h"
 
-/* Number of threads that have a view, at least the number of actors. */
+/* Number of threads that can have a view. This number must be at least ACTORS_MAX. */
 #define MEMORY_THREADS 12
 
 enum memory_mode { MEMORY_SC, MEMORY_TSO, MEMORY_C11 };
 
 /*
- * A view, which is the known part of each thread's past. All accesses of thread i up to and
- * including the epoch epochs[i] are known.
+ * A view says which accesses of each thread are known. All accesses of thread i up to and including
+ * the epoch epochs[i] are known.
  */
 struct memory_view {
 	int32_t epochs[MEMORY_THREADS];
@@ -39,7 +39,7 @@ struct memory {
 	 */
 	bool peeking;
 	struct dice dice;
-	/* one in this number of loads that may return an older store does so */
+	/* if a load may return an older store, it does so with the probability 1 / stale_one_in */
 	uint32_t stale_one_in;
 	/* in mode tso, one in this number of accesses writes a buffered store to memory */
 	uint32_t drain_one_in;
@@ -73,12 +73,12 @@ static inline bool view_has(const struct memory_view *view, const int32_t *epoch
 	return beyond == 0;
 }
 
-/* Begin a run in this mode, in which no atomic word is known yet. */
+/* Begin a run in this memory mode. The atomic words of earlier runs are forgotten. */
 void memory_begin(enum memory_mode mode, struct dice dice);
 
 /*
- * With true, begin the accesses of a check, which are not simulated. With false, end the accesses
- * of the check.
+ * If `peek` is true, begin a check of the library's words. If `peek` is false, end the check. The
+ * accesses of a check are not simulated.
  */
 void memory_peek(bool peek);
 

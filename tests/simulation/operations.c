@@ -20,14 +20,14 @@
 
 #define MANY_MAX 6
 /*
- * One of FORK_ONE_IN operations forks. A fork costs as much as a thousand operations, so forks are
- * rare.
+ * On average, one operation of FORK_ONE_IN operations calls fork(). A fork costs as much as a
+ * thousand operations, so forks are rare.
  */
 #define FORK_ONE_IN 16384
 /*
- * Largest number of queues that one run closes. The hub frees a closed queue after 64 later closes
- * or refused opens. A run closes fewer than 64 queues, because a late call may use a closed
- * queue at any time.
+ * Largest number of queues that one run closes. The library frees a closed queue after 64 later
+ * closes or refused opens. A late call may use a closed queue until the run ends, so the run must
+ * make fewer than 64 closes and refused opens.
  */
 #define CLOSES_MAX 24
 /* data of each timer that was armed on a closing queue, and that the oracle does not know */
@@ -54,7 +54,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* Returns a random deadline. The library permits most of the returned deadlines. */
+/* Returns a random deadline, at most DEADLINE_MAX_NS, or NEVER. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -349,8 +349,8 @@ static void operation_rearm(struct worker *worker)
 }
 
 /*
- * Stores up to MANY_MAX different timers on which no worker is inside a call. Returns the number of
- * timers.
+ * Stores up to MANY_MAX different timers. No worker is inside a call on one of these timers.
+ * Returns the number of timers.
  */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
@@ -373,8 +373,8 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 }
 
 /*
- * Re-arm several timers by timerhub_rearm_many(). No other worker may be inside a call on one of
- * the re-armed timers, since the oracle must know which timers the result counts.
+ * Re-arm several timers by timerhub_rearm_many(). The result is the number of live timers, which
+ * the oracle must also know. No other worker may therefore be inside a call on one of these timers.
  */
 static void operation_rearm_many(struct worker *worker)
 {
@@ -476,7 +476,8 @@ static void operation_cancel(struct worker *worker)
 }
 
 /*
- * Cancel several timers, on which no other worker is inside a call, by timerhub_cancel_many().
+ * Cancel several timers by timerhub_cancel_many(). No other worker may be inside a call on one of
+ * these timers.
  */
 static void operation_cancel_many(struct worker *worker)
 {
@@ -519,8 +520,9 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * Let a worker advance a manual hub, in addition to the mover. The mover sleeps until the time that
- * the hub announced before this advance, so the operation wakes the mover to advance again.
+ * Let a worker advance a manual hub. A second actor, the mover, also advances the hub. The mover
+ * sleeps until the time that its last advance announced. The worker's advance may announce an
+ * earlier time, so the worker wakes the mover.
  */
 static void operation_advance(void)
 {
@@ -655,7 +657,7 @@ static void on_event(const struct timerhub_event *event)
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
 	scheduler_step();
-	/* Under weak memory, let the callback take up to three switches of the scheduler. */
+	/* Under weak memory, the callback lets other actors run up to three times. */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();

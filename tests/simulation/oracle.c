@@ -127,7 +127,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* A consumer may still hold a period of the removed write (deadline). */
+		/* A consumer may still hold an event with the deadline of the removed write. */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
@@ -336,9 +336,9 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * A re-arm that began at `begin` has returned. Close the timer's writes that ended before `begin`,
- * since their deadlines must no longer be delivered. If `withdrawn` is false, a consumer in
- * progress may still hold the deadline of a closed write.
+ * A re-arm that began at `begin` has returned. Close the timer's writes that ended before `begin`.
+ * Their deadlines must no longer be delivered. If `withdrawn` is false, a consumer may still hold
+ * an event with one of these deadlines.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -356,8 +356,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			i++;
 		} else {
 			/*
-			 * A consumer that has already taken a period of this write may return the
-			 * period later, and after later periods.
+			 * A consumer may have taken a period of this write, and may return the
+			 * period after other consumers have returned later periods.
 			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
@@ -387,8 +387,8 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 }
 
 /*
- * Returns whether a write other than the write that began at `begin` is in force. With `sure`, only
- * writes that are certainly in force count.
+ * Returns whether a write other than the write that began at `begin` is in force. If `sure` is
+ * true, the function ignores every write that is not certainly in force.
  */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
@@ -403,9 +403,10 @@ static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 }
 
 /*
- * Check the result of a re-arm of a kept timer that no other call overlapped. The result must be 0
- * if the re-arm moved an undelivered deadline, and 1 if the timer was idle. While a consumer's call
- * is in progress, the oracle does not know the events that the consumer holds.
+ * Check the result of a re-arm of a kept timer. No other call on the timer overlapped the re-arm.
+ * The result must be 0 if the re-arm moved an undelivered deadline, and 1 if the timer was idle.
+ * While a consumer's call is in progress, the oracle does not know the events that the consumer
+ * holds.
  */
 static void life_idle_told(const struct life *life, uint64_t begin, int result)
 {
@@ -418,7 +419,10 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/* Remove the timer's closed writes. Called when no consumer can hold their expiries. */
+/*
+ * Remove each write of the timer that is no longer in force. Called when no consumer can hold an
+ * expiry of such a write.
+ */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -428,7 +432,10 @@ static void life_forget_closed(struct life *life)
 			i++;
 }
 
-/* Returns the number of writes, without the write that began at `begin`, that may be in force. */
+/*
+ * Returns the number of writes that may be in force. The write that began at `begin` is not
+ * counted.
+ */
 static unsigned life_writes_open(const struct life *life, uint64_t begin)
 {
 	unsigned open = 0;
@@ -689,8 +696,8 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	struct write *found = NULL;
 
 	/*
-	 * Prefer a write in force to a write in progress, which may be refused, and to a write that
-	 * was replaced.
+	 * The first choice is a write in force. The second choice is a write in progress, which may
+	 * be refused. The last choice is a write that was replaced.
 	 */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
@@ -733,8 +740,8 @@ static void life_catch_up(struct life *life, struct write *write)
 }
 
 /*
- * Returns whether a second write may also explain the deadline `expires_ns`. If a second write
- * may explain it, the oracle does not know which of the two writes was delivered.
+ * Returns whether a second write may also explain the deadline `expires_ns`. If two writes explain
+ * the deadline, the oracle does not know which of the two writes was delivered.
  */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
@@ -747,8 +754,8 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 }
 
 /*
- * Returns the number of the timer's periods that are due at `now_ns`, at least 1, if the first of
- * them is due at `first_ns`.
+ * Returns the number of the timer's periods that are due by `now_ns`, but at least 1. The first
+ * period is due at `first_ns`.
  */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
@@ -783,8 +790,9 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
 	/*
-	 * If the calls of two consumers overlap, the period may also belong to an earlier write,
-	 * while the other consumer holds the period before the delivered period.
+	 * If the calls of two consumers overlap, the delivered period may also be a later period of
+	 * an earlier write. In this case the second consumer holds the previous period of the
+	 * earlier write.
 	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
@@ -807,7 +815,10 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/* Another consumer holds the period before the delivered period. */
+		/*
+		 * A second consumer has taken the timer's previous period, but has not returned it
+		 * yet.
+		 */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -852,9 +863,9 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * The expiry of `write` was delivered, so the kept timer is idle. A write that ended before the
- * delivering call began can no longer expire. A write that overlaps the delivering call may still
- * expire.
+ * The expiry of `write` was delivered, so the kept timer is idle. If another write ended before the
+ * delivering call began, the timer can no longer expire at that write's deadline. If another write
+ * overlaps the delivering call, the timer may still expire at that write's deadline.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -868,7 +879,8 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
 				/*
-				 * Another consumer may have taken the expiry of the write `other`.
+				 * A second consumer may hold an event with the deadline of the
+				 * write `other`.
 				 */
 				other->closed = oracle_stamp();
 				i++;
@@ -902,8 +914,8 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 }
 
 /*
- * Fail if an event with a later deadline came before this event. Only events whose timers were
- * armed before the earlier deadline must come in order.
+ * Fail if an event with a later deadline came before this event. Two events must come in order only
+ * if both timers were armed before the earlier one of the two deadlines.
  */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
@@ -972,8 +984,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 }
 
 /*
- * A consumer found the queue empty, and the owner slept during the consumer's whole call. Fail if a
- * due timer's event must be in the queue, because that event is lost.
+ * A consumer found the queue empty, and the owner slept during the consumer's whole call. If the
+ * event of a due timer must be in the queue, the event is lost, and the run fails.
  */
 static void oracle_found_empty(const struct taking *taking)
 {
@@ -1002,7 +1014,10 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/* Fail if a timer of the queue lacks a period that no consumer can hold. */
+/*
+ * Called when no consumer can hold a period of the queue's timers. Fail if a timer has returned a
+ * period, but not the period before it.
+ */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {

@@ -56,8 +56,8 @@ struct write {
 };
 
 /*
- * Periods of a timer that one consumer returned before another consumer has returned earlier
- * periods.
+ * Periods of a timer that one consumer returned, while a second consumer still held an earlier
+ * period of the timer.
  */
 struct ahead {
 	uint64_t expires_ns, count;
@@ -104,7 +104,7 @@ struct life {
 	bool ahead_lost;         /* true if the next deadline to be delivered is not known */
 	uint64_t taken;          /* periodic or kept timer: stamp of the last delivery */
 	struct plain data;       /* the timer's data points at this member */
-	struct memory_view view; /* view of the lock that guards the handle in a program */
+	struct memory_view view; /* view of the lock by which a program guards the handle */
 	/* the actor that armed the timer; it has the handle before the arm returns */
 	const struct actor *armer;
 	/* true if the arm or a delivery has given out the handle, so all actors may have it */
@@ -152,12 +152,12 @@ struct oracle {
 	struct life *active[LIVES_MAX];
 	unsigned active_count, arming_count;
 	unsigned lingering;
-	/* largest number of slots in use while arms have been in progress */
+	/* largest number of slots in use since the last time that no arm was in progress */
 	unsigned occupancy_peak;
 	unsigned capacity;
 	/* longest time that the owner may be late when it coalesces a burst */
 	uint64_t gather_ns;
-	unsigned calls; /* number of calls on timers in progress, without waits and walks */
+	unsigned calls; /* number of arms, re-arms, cancels and queries in progress */
 	uint64_t stamp;
 	uint64_t clock_set; /* stamp at which the clock was last set */
 	struct oracle_queue queues[QUEUES_MAX];
@@ -165,7 +165,7 @@ struct oracle {
 	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
 	/*
 	 * If false, each arm synchronizes with all earlier calls that freed a slot. If true, an arm
-	 * may be refused although a slot was freed, because the armer need not see the free.
+	 * does not synchronize with these calls, and may be refused although a slot is free.
 	 */
 	bool apart;
 	struct memory_view places_view;
@@ -178,8 +178,8 @@ struct oracle {
 	unsigned advancing; /* number of workers that are inside timerhub_advance() now */
 	uint64_t advances;  /* number of all calls of timerhub_advance() by workers */
 	/*
-	 * Number of callers that count the live timers now, and the largest number of live timers
-	 * during their calls.
+	 * Number of workers that are inside timerhub_stats() now, and an upper bound of the number
+	 * of live timers during their calls.
 	 */
 	unsigned counting, live_most;
 };
@@ -194,13 +194,14 @@ uint64_t oracle_stamp(void);
 bool oracle_full(void);
 
 /*
- * Informs the oracle that a call that arms a timer begins. `first_ns` is the timer's smallest
+ * Informs the oracle that a caller begins to arm a timer. `first_ns` is the timer's smallest
  * possible deadline. The array must have room for another timer, see oracle_full().
  */
 struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, uint64_t first_ns);
 /*
- * Informs the oracle that a call that arms a timer returns. The deadline may be up to `later_ns`
- * later than `first_ns` of oracle_arm_begin(). If the deadline was absolute, `later_ns` is 0.
+ * Informs the oracle that a caller has armed a timer, or that the arm was refused. The deadline may
+ * be up to `later_ns` later than `first_ns` of oracle_arm_begin(). If the deadline was absolute,
+ * `later_ns` is 0.
  */
 void oracle_arm_end(struct life *life, int result, uint64_t later_ns);
 
@@ -240,8 +241,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
  */
 void oracle_shut_down(const struct taking *taking);
 /*
- * Informs the oracle that a call that takes events returns. If `empty` is true, the call found
- * no more events in the queue.
+ * Informs the oracle that a consumer's call returns. If `empty` is true, the call found no more
+ * events in the queue.
  */
 void oracle_take_end(struct taking *taking, bool empty);
 /* Returns whether the actor that expires timers (the mover) sleeps because no work is left. */
@@ -250,7 +251,10 @@ bool oracle_mover_sleeps(void);
 /* Returns whether a consumer may hold events of this queue. */
 bool oracle_taking(unsigned queue);
 
-/* Informs the oracle that a call that closes a queue begins. Returns the stamp of this begin. */
+/*
+ * Informs the oracle that a worker begins to close a queue. Returns the stamp at which the close
+ * began.
+ */
 uint64_t oracle_drop_begin(unsigned queue);
 void oracle_drop_end(unsigned queue, uint64_t begin);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the check for races of plain_accesses.h. Accesses are recorded for granules of four
- * bytes, because the compiler may merge neighbouring accesses. A mask says which of the four bytes
- * an access touched. A granule keeps its last write and each thread's last read. Every older access
- * happened before the kept accesses, or was already reported as a race.
+ * Implements plain_accesses.h, which checks plain accesses for races. Accesses are recorded for
+ * granules of four bytes, because the compiler may merge neighbouring accesses. A mask says which
+ * of the four bytes an access touched. A granule keeps its last write and each thread's last read.
+ * Every older access happened before the kept accesses, or was already reported as a race.
  *
  * Only memory that the library allocates is checked. The library gives no thread the address of
  * another thread's stack. The library's static variables are atomic. All other static memory
@@ -28,8 +28,8 @@
 #define PC_TEXT_BYTES 128
 
 /*
- * Number of bits in the place of an access. The place is the address after the instruction that
- * made the access, minus __executable_start.
+ * Number of bits of a field that names the instruction of an access. The field is the address after
+ * the instruction, minus __executable_start.
  */
 #define PC_BITS 28
 
@@ -149,7 +149,10 @@ static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-/* Prepare a granule for its first access in this run, or since its memory was allocated. */
+/*
+ * Prepare a granule for its first access since the run began, or since the granule's memory was
+ * allocated.
+ */
 static void granule_begin(size_t index, uint32_t pc)
 {
 	struct page *page = &pages[index / PAGE_GRANULES];
@@ -231,7 +234,7 @@ void plain_allocated(const void *base, size_t bytes)
 	pages_hold(base, bytes, true);
 }
 
-/* Free memory. The free counts as a write to all accessed granules of the memory. */
+/* Record the freeing of this memory as a write to each granule that was accessed before. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);

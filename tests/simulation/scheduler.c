@@ -16,9 +16,7 @@
 #define STACK_BYTES ((size_t)128 << 10)
 /* A run with more switches than this is taken for an endless spin, and fails. */
 #define SWITCHES_MAX 2000000
-/*
- * Virtual time later than this value does not drift any more, because the clock has only 63 bits.
- */
+/* The clock stops drifting at this virtual time, so that a drift cannot overflow 64 bits. */
 #define DRIFT_END_NS (UINT64_C(9) << 60)
 
 struct scheduler scheduler;

@@ -48,12 +48,12 @@ struct scheduler {
 	struct actor *current;
 	unsigned self;     /* number of the current actor */
 	uint32_t runnable; /* a bit for each actor that is not blocked, stalled or ended */
-	/* a bit for each actor that runs only if no actor without a bit can run */
+	/* a bit for each unlucky actor, which runs only if all runnable actors are unlucky */
 	uint32_t unlucky;
 	uint64_t now_ns;   /* virtual time */
 	uint64_t next_ns;  /* no blocked actor continues without a wake before this time */
-	uint64_t switches; /* number of choices of the next actor */
-	uint64_t changes;  /* number of choices that switched to another actor */
+	uint64_t switches; /* number of times that the scheduler chose the next actor */
+	uint64_t changes;  /* number of times that the chosen actor was not the current actor */
 	unsigned held;     /* while `held` is not 0, no other actor runs */
 	int steps_kept;    /* value of simulation_steps_left when the hold began */
 	/* largest number of steps that an actor usually runs without a switch */
@@ -112,7 +112,7 @@ void scheduler_yield(void);
 
 /*
  * Block the current actor until scheduler_wake() is called for `on`, or until `until_ns`. If `on`
- * is NULL, only time ends the block.
+ * is NULL, the actor stays blocked until `until_ns`.
  */
 void scheduler_block(const void *on, uint64_t until_ns);
 

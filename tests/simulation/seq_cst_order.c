@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the order of seq_cst accesses of seq_cst_order.h. An event is one seq_cst access. For
- * each event the module keeps the set of all events that precede it in psc, directly or indirectly.
- * An event e directly follows an event g in three cases:
+ * Implements seq_cst_order.h, which keeps the order of seq_cst accesses. An event is one seq_cst
+ * access. For each event the module keeps the set of all events that precede it in psc, directly or
+ * indirectly. An event e directly follows an event g in three cases:
  *
- * - The same thread makes e after g.
+ * - One thread makes the event g first, and the event e later.
  * - e accesses the same word as g, and comes after g in the word's order or happens after g.
- * - After g, g's thread accesses another word, and this access happens before an access by e's
- *   thread to a word other than e's.
+ * - After g, g's thread makes an access a to another word than g's. Before e, e's thread makes an
+ *   access b to another word than e's. The access a happens before b.
  */
 #include "seq_cst_order.h"
 
@@ -25,7 +25,7 @@ static struct event {
 	int32_t epoch; /* epoch of the event's thread when it made the event */
 	int32_t left;  /* epoch of the thread's next access to another word; or LEFT_NEVER */
 } events[SC_EVENTS];
-/* for each known event: a bit for each known event that precedes it in psc */
+/* befores[i]: the known events that precede event i in RC11's order psc, a bit for each */
 static uint32_t befores[SC_EVENTS];
 /* number of events so far; event n is events[n % SC_EVENTS] */
 static unsigned events_made;
@@ -34,8 +34,8 @@ static unsigned events_made;
 static uint32_t always;
 
 /*
- * For each thread: the word of its last access, and its view at the end of its accesses to the word
- * before.
+ * For each thread: the word that the thread accessed last, and the view that the thread had when it
+ * began to access this word.
  */
 static struct {
 	const void *word;
@@ -108,7 +108,8 @@ static uint32_t turned(uint32_t bits, unsigned turn)
 
 /*
  * Returns the events that precede an access of `word` made now. The loop goes from the newest event
- * to the oldest, because the set of a newer event contains most of the older events.
+ * to the oldest. A newer event usually has more preceding events, so the loop can skip more of the
+ * older events.
  */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
@@ -129,7 +130,10 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 	return before;
 }
 
-/* Returns the stores to the word that a load misses if it returns store `number`. */
+/*
+ * If a load of the word returns store `number`, the load misses newer stores. Returns the missed
+ * stores.
+ */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
@@ -145,8 +149,8 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 	uint32_t missed = events_missed(word, number);
 
 	/*
-	 * The load must not miss the oldest event, because the load replaces the oldest event,
-	 * which then counts as preceding all later events.
+	 * The load must not miss the store of the oldest event. The load's event replaces the
+	 * oldest event, and a replaced event counts as preceding all later events.
 	 */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;

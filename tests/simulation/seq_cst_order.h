@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the order of seq_cst accesses of RC11. RC11 demands a partial order of these accesses,
+ * Keeps RC11's order of the seq_cst accesses. RC11 demands a partial order of these accesses,
  * "psc", without a cycle. If psc allows it, a seq_cst load may miss an earlier seq_cst store. Only
- * the last SC_EVENTS accesses are known. An older access counts as preceding all known accesses. A
- * load misses no store that was made before the load's call of the library began, because the laws
- * are about calls that follow each other.
+ * the last SC_EVENTS accesses are known. An access that is no longer known counts as preceding all
+ * known accesses. A load misses no store that was made before the loading thread entered the
+ * library. Otherwise a call might miss the effect of a call that has already returned, which the
+ * laws forbid.
  */
 #ifndef SIMULATION_SEQ_CST_ORDER_H
 #define SIMULATION_SEQ_CST_ORDER_H
@@ -44,8 +45,8 @@ void sc_access(const void *word);
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 
 /*
- * Record a seq_cst access of the word. If `store` is true, the access made store `number`, else it
- * loaded store `number`.
+ * Record a seq_cst access of the word. The argument `number` is the number of the store that the
+ * access made or loaded. The access made the store if the argument `store` is true.
  */
 void sc_made(struct sc_word *word, uint32_t number, bool store);
 

@@ -122,8 +122,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
 		/*
-		 * If another worker is opening a queue with a refusal, the refusal may have hit
-		 * this worker's open.
+		 * While a second worker opens a queue that the kernel should refuse, the kernel may
+		 * refuse this worker's queue instead.
 		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
@@ -231,10 +231,10 @@ static void world_spawn(struct dice *dice)
 /* ---- when no actor can run ---- */
 
 /*
- * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as
- * a consumer. The callback may wait in timerhub_cancel_sync() for a stalled dispatcher, and the
- * worker signals the descriptor only when it leaves. A worker that sleeps until a callback cell
- * is free counts as a consumer too.
+ * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as a
+ * consumer. The callback may wait in timerhub_cancel_sync() for a stalled dispatcher. The worker
+ * signals the queue's descriptor only at the end of its dispatch. A worker that sleeps until a
+ * callback cell is free counts as a consumer.
  */
 static bool world_taking(unsigned index)
 {

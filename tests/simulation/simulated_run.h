@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes one run of the simulation. A run has a hub, the hub's queues, and the workers that call the
- * hub. A manual hub has an actor that advances it. simulated_run.c makes the choices that a seed
- * makes once for each run. operations.c makes the workers' operations.
+ * hub. If the hub is manual, one actor advances the hub. simulated_run.c makes the choices that
+ * hold for the whole run. operations.c makes the workers' operations.
  */
 #ifndef SIMULATION_SIMULATED_RUN_H
 #define SIMULATION_SIMULATED_RUN_H
@@ -16,17 +16,17 @@
 #define OPERATION_KINDS 100
 
 /*
- * The kind of runs that --focus asks for. With FOCUS_NONE each seed chooses its own mixture of
- * operations.
+ * The subject of all runs, which --focus names. With FOCUS_NONE each seed chooses its own mixture
+ * of operations.
  */
 enum focus {
 	FOCUS_NONE,
-	FOCUS_WAITS, /* runs with callbacks, and with cancellers that wait for callbacks */
-	FOCUS_LATE,  /* runs with closing queues, and with calls on closing queues */
-	FOCUS_CLOCK, /* runs that set the wall clock, often back to before an expiry */
-	FOCUS_PUSH,  /* runs whose arms and cancels push to one lane of the inbox */
-	FOCUS_TINY,  /* runs on a hub of one or two slots, with repeated deadlines */
-	FOCUS_STOP,  /* runs with a stopped queue whose outbox is full of stale handles */
+	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
+	FOCUS_LATE,  /* closing queues, and calls on closing queues */
+	FOCUS_CLOCK, /* a wall clock that is often set back to a time before an expiry */
+	FOCUS_PUSH,  /* arms and cancels that push to one lane of the inbox */
+	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
+	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
 
 /* The settings of a run, which the command line gives. */
@@ -68,10 +68,11 @@ struct worker {
 	struct dice dice;   /* random numbers of the operation in progress */
 	unsigned operation; /* number of the operation in progress */
 	/*
-	 * for each queue: writes of the eventfd that the worker's edge-triggered poll has reported
+	 * for each queue: number of writes to its eventfd when the worker's last edge-triggered
+	 * poll returned
 	 */
 	uint64_t edges[QUEUES_MAX];
-	struct taking *taking; /* the dispatch of this worker in progress, or NULL */
+	struct taking *taking; /* the worker's dispatch in progress, or NULL */
 	/* index of the queue that the worker waits for or polls, or -1 */
 	int blocked_on, polls_edge;
 	struct walk walk;    /* the worker's call of timerhub_each() in progress */
@@ -97,9 +98,9 @@ struct world {
 	const struct plan *plan;
 	/* for each random number below OPERATION_KINDS: the kind of operation */
 	uint8_t kinds[OPERATION_KINDS];
-	/* number of opens of queues in progress that may be refused */
+	/* number of calls in progress that open a queue and may be refused */
 	unsigned refusing;
-	/* stamp at which the last open of a queue that might be refused ended */
+	/* stamp at the end of the last call that opened a queue and might be refused */
 	uint64_t refused;
 	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */

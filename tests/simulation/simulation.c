@@ -25,9 +25,9 @@
 
 #define JOBS_MAX 256
 /*
- * Limits of processor time. If one attempt takes more than ATTEMPT_HANG_S seconds, or 256 seeds
- * take more than HANG_S seconds, the process is taken to hang and is killed. SHRINK_S limits the
- * search for fewer operations.
+ * Limits of time, in seconds. If one attempt takes more than ATTEMPT_HANG_S seconds of processor
+ * time, or 256 seeds take more than HANG_S seconds, the kernel kills the process. After SHRINK_S
+ * seconds the program stops its search for a smaller run that still fails.
  */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
@@ -37,7 +37,7 @@ struct options {
 	uint64_t first, last; /* the seeds to run */
 	unsigned operations, jobs;
 	double minutes; /* if > 0, run seeds from `first` on for this number of minutes */
-	/* longest time in seconds of the search for the fewest operations that fail */
+	/* longest time in seconds that the search for a smaller failing run may take */
 	double shrink_s;
 	enum memory_mode memory;
 	enum focus focus;
@@ -49,7 +49,7 @@ struct options {
 /* Memory that the program's main process shares with the processes that run seeds. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the seed that the next free process runs */
-	_Atomic(uint64_t) weakened; /* number of times that runs made the weakened access */
+	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
 	/* sum of a hash of each run's last random state and last virtual time */
 	_Atomic(uint64_t) digest;
 	struct {
@@ -288,7 +288,7 @@ static unsigned run_jobs(const struct options *options)
 		failed = job_of(pids, options->jobs, pid);
 		for (unsigned i = 0; i < options->jobs; i++)
 			if (i != failed)
-				/* pids[i] is a child that was not waited for, or has just ended */
+				/* the child process pids[i] still exists, or has just ended */
 				(void)kill(pids[i], SIGKILL);
 	}
 	return failed;

@@ -17,7 +17,7 @@ static struct {
 	int line, order;
 	uint64_t times;
 	bool made; /* true if the access in progress is the weakened access */
-	/* true if in this run, loads that may see the weakened access often return old stores */
+	/* true if in this run, the loads that weaken.h describes often return old stores */
 	bool eager;
 	/* for each thread: number of its next loads that often return old stores */
 	unsigned left[MEMORY_THREADS];

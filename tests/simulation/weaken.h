@@ -16,9 +16,10 @@
 #define WEAKEN_LOAD 100
 
 /*
- * Parse `what`, for example "file.c:12:relaxed". From now on the atomic accesses in line 12 of
- * file.c that are not relaxed have the order relaxed. The order may also be acquire, release,
- * acq_rel, seq_cst or load. Returns false if `what` has another form.
+ * Parse `what`, which has the form FILE:LINE:ORDER, for example "file.c:12:relaxed". From now on
+ * each atomic access in line LINE of FILE has the memory order ORDER. An access that is relaxed in
+ * the source stays relaxed. ORDER is one of the words relaxed, acquire, release, acq_rel, seq_cst
+ * and load. Returns false if `what` does not have the form FILE:LINE:ORDER.
  */
 bool weaken_parse(const char *what);
 
@@ -35,16 +36,19 @@ static inline int weaken_order(int order)
 }
 
 /*
- * Returns the number n, where one of n loads that may return an old store does so. A weakened order
- * is noticed only if a later load returns an old store. In half of the runs with a weakened access,
- * n is therefore 2 for two kinds of loads. The first kind are loads of a word that the weakened
- * access stored. The second kind are the next loads of a thread that made the weakened access or
- * loaded its store.
+ * Returns a number n. If a load may return an old store, it does so with the probability 1 / n. A
+ * weakened order is noticed only if a later load returns an old store. In half of the runs with a
+ * weakened access, n is therefore 2 for two kinds of loads. The first kind are loads of a word
+ * whose newest store was made by the weakened access. The second kind are the next loads of a
+ * thread, after the thread made the weakened access or loaded a value that this access had stored.
  */
 uint32_t weaken_stale_one_in(bool weak);
 /* Returns whether the access in progress is the weakened access. */
 bool weaken_made(void);
-/* The current thread makes the weakened access, or loads a store of the weakened access. */
+/*
+ * Record that the current thread makes the weakened access, or loads a value that this access has
+ * stored.
+ */
 void weaken_seen(void);
 void weaken_begin(void);
 

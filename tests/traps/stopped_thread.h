@@ -72,7 +72,7 @@ void owner_stop_at_nothing(void);
 void stopped_threads_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
-/* Returns the queue's next event. The event must have this data, and must come within ARRIVES ns. */
+/* Returns the queue's next event. The event must have this data and come within ARRIVES ns. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*
