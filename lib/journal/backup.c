@@ -4,7 +4,8 @@
  * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
  * files without the journal's lock. The watermark is copied before the segments. Therefore a copy
  * without its last segment ends before its watermark, and timerhub_journal_open() refuses the copy.
- * The backup is tested by tests/journal/test_calls.c, during changes, and by tool_test.py.
+ * Tested by tests/journal/test_calls.c, in which other threads change the journal during a backup,
+ * and by tests/journal/tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -149,7 +150,7 @@ static int backup_once(struct backup *backup)
 	return result;
 }
 
-/* Check that open would find a complete journal in the copy. */
+/* Check that timerhub_journal_open() would find a complete journal in the copy. */
 static int backup_check(struct disk *to)
 {
 	struct replay replay;

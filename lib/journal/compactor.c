@@ -12,8 +12,8 @@
 
 #define STEP_BYTES ((size_t)64 << 10)
 /*
- * Bytes of the two headers and the record of the drop that compaction writes for each dropped
- * segment.
+ * Bytes that compaction writes for each dropped segment, beside the copies of tasks: two segment
+ * headers and one DROP record.
  */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
@@ -38,9 +38,9 @@ void compactor_fini(struct compactor *compactor)
 /*
  * Returns whether a round of compaction must begin. A round begins only if the files are larger
  * than a limit: the live tasks' bytes times `halves` / 2, plus a segment. The round must also free
- * at least a quarter of a segment. A round over N segments writes the live records again, a record
- * for each dropped segment, and at most 2N+1 headers. If a round could free less than a quarter of
- * a segment, compaction would never end on a disk that reserved room fills instead of records.
+ * at least a quarter of a segment. A round over N segments writes copies of the live records, N
+ * DROP records, and at most 2N+1 segment headers. If the spare file makes the files larger than the
+ * limit, rounds that free less than a quarter of a segment would follow each other without end.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -186,7 +186,8 @@ static int compactor_read(struct compactor *compactor, size_t enough)
 }
 
 /*
- * Returns the next task of the bucket, behind `after`, whose data is in the first segment, or NULL.
+ * Search the bucket for the next task whose data is in the first segment. Returns the task or NULL.
+ * The search begins behind the task `after`, or at the beginning of the bucket if `after` is NULL.
  */
 static struct task *compactor_next_in_bucket(struct compactor *compactor, struct task *after)
 {

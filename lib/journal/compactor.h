@@ -7,8 +7,9 @@
  * (1.5 times the live bytes and a segment), compaction does one step with every batch. If the files
  * hold more than 2L+S, changes wait for compaction. Compaction writes a segment before it drops
  * another, so the files hold at most 2L+2S. One round of compaction copies the L bytes of live
- * tasks. A round frees at least half the live bytes, or a quarter of a segment if reserved room and
- * not records fill the disk.
+ * tasks. If the records without the spare file exceed 1.5L+S, a round frees at least half the live
+ * bytes. If only the records and the spare file together exceed 1.5L+S, a round frees at least a
+ * quarter of a segment.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
  * memory. If the first segment has a bad sector, the compactor finds the segment's tasks by a scan
@@ -56,8 +57,8 @@ void compactor_init(struct compactor *compactor, struct log *log, struct lock *l
                     struct tasks *tasks);
 
 /*
- * Returns whether compaction would free room, and is prevented by no backup and no error of the
- * disk.
+ * Returns whether compaction would free room and can run now. A backup or an error of the disk
+ * prevents compaction.
  */
 bool compactor_is_due(struct compactor *compactor);
 

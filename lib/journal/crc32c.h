@@ -17,9 +17,9 @@
 uint32_t crc32c(uint32_t before, const void *bytes, size_t count);
 
 /*
- * Returns the argument `before` with which crc32c() returns `after` for the same bytes. Exactly one
- * value of `before` gives `after`, because for fixed bytes the CRC is a bijection of `before`.
- * crc32c_before() is slow.
+ * Returns the value of `before` for which crc32c(before, bytes, count) returns `after`. Exactly one
+ * such value exists, because for fixed bytes crc32c() is a bijection of `before`. crc32c_before()
+ * is slow.
  */
 uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count);
 

@@ -10,11 +10,11 @@
 
 /*
  * Put a task into the agenda for delivery at its due time. If the task has been delivered
- * attempts_max times, park the task instead.
+ * attempts_max times, park the task, and do not put it into the agenda.
  */
 void delivery_let_come(struct timerhub_journal *journal, struct task *task);
 
-/* Make every task deliverable again whose lease has ended. */
+/* Find every task whose lease has ended, and call delivery_let_come() for the task. */
 void delivery_end_leases(struct timerhub_journal *journal);
 
 /*
@@ -29,8 +29,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 /*
  * Find a delivery that may change its task, and store it in `*ret_held`. Returns 0 if no change of
  * the task is in flight. If a change of the task is in flight, stores its batch in `*ret_batch` and
- * returns 1. If the delivery may not change the task, ends the delivery and returns -ENOENT or
- * -ESTALE, which mean the same as for timerhub_journal_done().
+ * returns 1. If the delivery may not change the task, delivery_find() ends the delivery and returns
+ * -ENOENT or -ESTALE. The manual page of timerhub_journal_done() explains these two errors.
  */
 int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);

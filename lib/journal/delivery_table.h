@@ -2,8 +2,9 @@
 /*
  * Keeps the deliveries that workers have not yet answered. A delivery keeps its task in memory
  * until the worker acknowledges, returns, parks or releases the delivery. Even a task that has
- * ended stays in memory for its deliveries. A task may have several deliveries. Only the latest
- * delivery of a task may change the task. The caller of each function holds the journal's lock.
+ * ended stays in memory until all its deliveries have ended. A task may have several deliveries.
+ * Only the latest delivery of a task may change the task. The caller of each function holds the
+ * journal's lock.
  */
 #ifndef JOURNAL_DELIVERY_TABLE_H
 #define JOURNAL_DELIVERY_TABLE_H

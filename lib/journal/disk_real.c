@@ -266,8 +266,8 @@ static const struct disk_ops disk_real_ops = {
 };
 
 /*
- * Make a disk of the open directory `dir`, which then belongs to the disk. If `dir` is -1, return
- * the error that is in errno.
+ * Create a disk for the directory with the descriptor `dir`. The new disk owns the descriptor. If
+ * `dir` is -1, return the error that is in errno.
  */
 static int disk_real_new(struct disk **ret_disk, int dir)
 {

@@ -22,7 +22,8 @@ int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk);
 void disk_reserve_close(struct disk_reserve *reserve);
 
 /*
- * Grow the spare to `more` bytes. If the disk refuses `more` bytes, grow the spare only to `bytes`.
+ * If the spare is smaller than the size `bytes`, grow the spare to the size `more`. If the disk
+ * refuses the size `more`, grow the spare to the size `bytes`, which is smaller than `more`.
  * Returns 0, or an error of the disk, after which the spare's size is unchanged.
  */
 int disk_reserve_grow(struct disk_reserve *reserve, uint64_t bytes, uint64_t more);

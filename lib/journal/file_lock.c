@@ -85,8 +85,9 @@ static int file_lock_open_locked(int dir, const char *name)
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*
-	 * A network file system cannot lock a directory. If flock() fails for any reason except
-	 * another lock, the directory counts as locked, and only the lock file is locked.
+	 * A network file system cannot lock a directory. If flock() of a directory fails with an
+	 * error other than EWOULDBLOCK, use the directory without a lock. The lock on the file
+	 * "lock" in the directory must then suffice.
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
@@ -114,19 +115,22 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 }
 
 /*
- * Another thread may fork after file_lock_take() opens the file and before it notes the file in
- * `file_lock_places`. The child of a fork between the open and the note does not close the file. If
- * a fork may have happened between the open and the note, file_lock_take() unlocks the file, also
- * for the child, and locks the file once more. file_lock_take() reads file_lock_forks_ended before
- * the open, and file_lock_forks_begun after the note. If the two values are equal, no fork has
- * happened in between.
+ * Another thread may fork after file_lock_take() opens the file and before file_lock_take() stores
+ * the file in `file_lock_places`. The child of such a fork does not close the file, because the
+ * file is missing in the child's copy of `file_lock_places`. If a thread may have forked before the
+ * file was stored in `file_lock_places`, file_lock_take() unlocks and closes the file, and begins
+ * again. The unlock also ends the child's share of the lock. The function file_lock_take() reads
+ * file_lock_forks_ended before it opens the file, and file_lock_forks_begun after it stores the
+ * file in `file_lock_places`. If the two values are equal, no thread has forked between the two
+ * reads.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun
  *	load file_lock_forks_begun           clone, with a copy of file_lock_places
  *
- * All accesses of file_lock_places and file_lock_forks_begun are sequentially consistent. Therefore
- * file_lock_take() sees the fork, or the child sees the file in its copy of `file_lock_places`.
+ * All accesses of file_lock_places and file_lock_forks_begun are sequentially consistent.
+ * Therefore, if file_lock_take() does not read the incremented file_lock_forks_begun, the child's
+ * copy of `file_lock_places` has the file.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks a file or directory for this process. The lock is free after file_lock_give(). If the
- * process dies, the lock is free when fork() has returned in each child of the process. Any thread
- * may call the functions, but only one thread at a time may use a lock.
+ * Locks a file or directory for this process. The lock is free after file_lock_give(). When the
+ * process dies, the lock is free, unless fork() has not yet returned in a child of the process.
+ * Such a child frees the lock before its fork() returns. Any thread may call the functions, but
+ * only one thread at a time may use a lock.
  */
 #ifndef JOURNAL_FILE_LOCK_H
 #define JOURNAL_FILE_LOCK_H

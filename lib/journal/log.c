@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the log of log.h: appends records to segment files, syncs and drops segments. Only one
- * thread at a time uses the log. In tests/journal, the simulated disk refuses each operation and
- * crashes at each operation.
+ * thread at a time uses the log. The tests in tests/journal let a simulated disk refuse any one
+ * operation, or crash at any one operation.
  */
 #include "journal/log.h"
 
@@ -137,10 +137,11 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * Write zeros ahead, for `bytes` of records and some more records. The sync of the `bytes` of
- * records also makes the zeros stable. No caller waits for a write or sync of zeros only. If the
- * disk refuses the zeros, the log cuts them off, and writes zeros again after some more records. If
- * the disk has no room for the records, the later write of the records fails.
+ * If the next records, of the size `bytes`, do not fit into the zeros at the end of the last
+ * segment, write more zeros there. The sync of these records also makes the zeros stable. Therefore
+ * no caller waits for a separate sync of zeros. If the disk refuses the zeros, the log cuts them
+ * off, and writes zeros again after some more records. If the disk has no room for the records, the
+ * later write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -274,14 +275,14 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 
 /*
  * Cut off the bytes of a refused write, and sync the cut. Returns `refusal`, or -EIO if the cut
- * fails. Without the cut of refused bytes, a task whose put was refused could be delivered after a
+ * fails. If the bytes of a refused put stayed in the file, the task could be delivered after a
  * crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
 	/*
-	 * The cut also removes the zeros ahead, because a copy-on-write file system may need the
-	 * room of the zeros.
+	 * log_cut_ahead() also removes the zeros behind the records, because a copy-on-write file
+	 * system may need the room of these zeros.
 	 */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
@@ -301,7 +302,10 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/* Count `bytes` more bytes of the last segment as records, which may have overwritten zeros. */
+/*
+ * Add `bytes` to the size of the records in the last segment. The new records may have overwritten
+ * zeros.
+ */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -388,8 +392,9 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Shrink the spare, but keep some steps for the next puts. If log_release() kept no steps, a
- * journal whose only task is put and ended repeatedly would write a step of the spare each time.
+ * Shrink the spare file, but keep more room than `bytes`, for the next puts. If log_release() kept
+ * only `bytes`, and a journal's only task was put and ended repeatedly, each put would write zeros
+ * to the spare file.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

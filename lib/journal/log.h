@@ -57,7 +57,7 @@ enum log_how {
 	LOG_SPARE = 2, /* if the disk has no room, log_append() uses the spare */
 };
 
-/* The place in the log of the first record of an append. */
+/* The segment and the offset at which log_append() has written its first record. */
 struct log_position {
 	uint64_t segment;
 	uint64_t offset;

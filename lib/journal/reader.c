@@ -147,8 +147,9 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 
 /*
  * Returns 1 if the record at reader->offset is good with the salt `salt`, 0 if the salt is wrong,
- * or an error of the disk. If `derived` is true, the salt was derived from the record at
- * reader->offset, so the header of the next record must be good too.
+ * or an error of the disk. A salt that was derived from the record at reader->offset always fits
+ * the header of this record. If `derived` is true, reader_try_salt() therefore also requires a good
+ * header of the next record.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

@@ -13,7 +13,7 @@ struct reader {
 	struct disk *disk;
 	int file;
 	struct segment_header header;
-	bool forgiving;  /* the reader treats bytes that the disk cannot read as zeros */
+	bool forgiving;  /* unreadable bytes count as zeros */
 	uint64_t end;    /* size of the file at reader_open(); later bytes are not read */
 	uint64_t offset; /* offset of the next record */
 	uint8_t *buffer;
@@ -64,9 +64,10 @@ int reader_next(struct reader *reader, struct record *ret_record);
 int reader_is_foreign(struct reader *reader);
 
 /*
- * Search behind a bad record at reader->offset for the next good header of a record whose sequence
- * is at least `from` and whose `stable` is at least `stable_from`. Returns 1 and sets
- * reader->offset to the header, 0 if no such header follows, or an error of the disk.
+ * Search the bytes behind a bad record at reader->offset for the next good record header. The
+ * sequence number in this header must be at least `from`, and the field `stable` at least
+ * `stable_from`. Returns 1 and sets reader->offset to the header, 0 if no such header follows, or
+ * an error of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 

@@ -194,8 +194,8 @@ bool record_is_foreign(const uint8_t *from, uint32_t salt)
 	struct record record = record_read_header(from);
 
 	/*
-	 * Zeros written ahead have the right checksum with one salt in 2^32. Zeros are not foreign,
-	 * because their sequence is 0.
+	 * For one of the 2^32 possible salts, a header of zeros has the right checksum. Zeros are
+	 * not foreign, because their sequence is 0.
 	 */
 	return record.sequence > 0 && !record_may_be(from, &record) &&
 	       record_header_crc(from, salt) == little_get32(from + AT_CRC);

@@ -20,7 +20,7 @@
 #define RECORD_ALIGN_BYTES 8u
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
-#define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
+#define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval; the key follows it */
 /*
  * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two such
  * numbers does not overflow.
@@ -39,7 +39,7 @@ enum record_type {
 	RECORD_COPY = 7,
 	/* Record of a closed journal; a bad record before a CLOSE record is damage. */
 	RECORD_CLOSE = 8,
-	RECORD_DROP = 9,  /* record that segments with numbers below its `id` were dropped */
+	RECORD_DROP = 9,  /* record of dropped segments; their numbers are below its `id` */
 	RECORD_PARK = 10, /* record of a parked task, with due time, attempts and reason */
 	/*
 	 * Record of a task that got its next period or was revived, with the new due time. The
@@ -95,8 +95,8 @@ size_t record_size(const struct record *record);
 uint32_t record_body_crc(const struct record *record);
 
 /*
- * Encode a record into record_size() bytes at `to`, without sequence, stable and the header's
- * checksum.
+ * Encode a record into record_size() bytes at `to`. Leave out the fields `sequence` and `stable`
+ * and the header's checksum, which record_seal() writes.
  */
 void record_encode(uint8_t *to, const struct record *record);
 
@@ -104,8 +104,8 @@ void record_encode(uint8_t *to, const struct record *record);
 size_t record_size_at(const uint8_t *at);
 
 /*
- * Complete an encoded record: write sequence, stable and the header's checksum. Returns the
- * record's size.
+ * Complete an encoded record: write the fields `sequence` and `stable` and the header's checksum.
+ * Returns the record's size.
  */
 size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stable);
 
@@ -129,9 +129,9 @@ enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
 /*
- * Returns whether the bytes are a header with the right checksum that record_encode() cannot have
- * written. A torn write cannot leave a foreign header, but a forger or a later version of the
- * library can.
+ * Returns whether the bytes are a record header with a right checksum, but with fields that
+ * record_encode() never writes. A torn write cannot leave a foreign header, but a forger or a later
+ * version of the library can.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 

@@ -25,8 +25,8 @@
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
 /*
- * Largest number of times that REPLAY_VERIFY reads a journal in use again before it reports a
- * fault.
+ * Another process may change the journal during a read. LOOKS_MAX is the largest number of repeated
+ * reads before REPLAY_VERIFY reports a fault.
  */
 #define LOOKS_MAX 100
 #define WRITE_AGAIN_BYTES 4096
@@ -207,9 +207,10 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * Note which records of the segment may not be stable. Let R be the first record with a larger
- * `stable` than all earlier records. If the sequence number of R is its `stable` + 1, all records
- * before R were stable, and R and later records may not be stable.
+ * Update replay->doubt_offset. All records of the segment before this offset are stable, and the
+ * records from this offset on are perhaps not stable. If a record R has a larger `stable` than all
+ * earlier records, and the sequence number of R is R's `stable` + 1, all records before R are
+ * stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -254,8 +255,8 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Decide whether a place without a record of the expected sequence is damage. Returns 0 if the
- * place can be a torn tail, at which the last segment ends, or -EBADMSG if the journal is damaged.
+ * Decide whether a place without a record of the expected sequence is damage. Returns 0 if a torn
+ * tail of the last segment may begin at the place, or -EBADMSG if the journal is damaged.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -270,8 +271,8 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 	result = 1;
 	if (last) {
 		/*
-		 * Begin the search one step before the bad place, so that it also finds a good
-		 * record at the bad place whose sequence is later than expected.
+		 * Begin the search one step before the bad place, so that the search also reads the
+		 * bad place. A good record there may have a later sequence number than expected.
 		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);
@@ -305,8 +306,8 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 }
 
 /*
- * Skip bad bytes up to the next good record, in salvage. Returns 1 if a good record follows, 0 if
- * no good record follows, or an error of the disk.
+ * In the mode REPLAY_SALVAGE, skip the bad bytes up to the next good record. Returns 1 if a good
+ * record follows, 0 if no good record follows, or an error of the disk.
  */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
@@ -436,8 +437,8 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 
 /*
  * Cut off the torn tail, so that the next record follows the last good record. Also cut off zeros,
- * because the zeros may not be stable. After a crash, old bytes could be in the place of unstable
- * zeros.
+ * because the zeros are perhaps not stable. After a crash, the disk could have old bytes instead of
+ * zeros that were not stable.
  */
 static int replay_cut(struct reader *reader)
 {

@@ -48,9 +48,12 @@ struct timerhub_journal {
 	struct lock lock;
 	struct tasks tasks;
 	struct delivery_table deliveries;
-	/* Pending tasks by due_ns, without tasks that have a change in flight. */
+	/* Pending tasks in the order of due_ns, except tasks that have a change in flight. */
 	struct agenda agenda;
-	/* Taken tasks by the end of their leases, without tasks that have a change in flight. */
+	/*
+	 * Taken tasks in the order in which their leases end, except tasks that have a change in
+	 * flight.
+	 */
 	struct agenda leases;
 	uint32_t arriving; /* number of tasks whose put is in flight */
 	uint32_t parked;
@@ -64,7 +67,7 @@ struct timerhub_journal {
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
 	struct completions completions;
-	/* A thread is the leader, which owns log, compactor and the closed batch. */
+	/* There is a leader, a thread that owns the log, the compactor and the closed batch. */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* the open batch must be written, even if no caller waits */

@@ -3,8 +3,8 @@
  * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
  * thread may take tasks. In timerhub_journal_take(), one waiting thread sleeps on the timer, until
  * a task is due or the first lease ends. All other waiting threads sleep on an eventcount. If no
- * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one waiting
- * thread, so that it sleeps on the timer.
+ * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one of the
+ * waiting threads. After its wake-up, this thread sleeps on the timer.
  */
 #include <errno.h>
 #include <limits.h>
@@ -25,7 +25,8 @@ static uint64_t take_left_ns(struct timerhub_journal *journal)
 
 /*
  * Wait on the timer, or on the eventcount if another thread waits on the timer. The caller holds
- * the journal's lock, which is free during the wait.
+ * the journal's lock. take_wait() releases the lock before the wait, and takes the lock again after
+ * the wait.
  */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
@@ -56,7 +57,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 
 /*
  * Wait until a task is due or the timeout ends. Returns 1 if a task is due, 0 if the timeout has
- * ended, or -ESHUTDOWN. The caller holds the journal's lock, which is free during the wait.
+ * ended, or -ESHUTDOWN. The caller holds the journal's lock. take_await_task() releases the lock
+ * before each wait, and takes the lock again after each wait.
  */
 static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
@@ -89,9 +91,9 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 }
 
 /*
- * Returns whether a waiting thread must be woken so that it sleeps on the timer. The caller wakes
- * the thread by eventcount_wake(), after it has released the lock. The caller holds the journal's
- * lock.
+ * Returns whether the caller must wake a thread that sleeps on the eventcount. The woken thread
+ * will sleep on the timer. The caller holds the journal's lock. After it has released the lock, the
+ * caller wakes the thread by eventcount_wake().
  */
 static bool take_pass_on(struct timerhub_journal *journal)
 {
@@ -183,8 +185,9 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 /* ---- deliveries that a worker holds, and the fd ---- */
 
 /*
- * Do the work of timerhub_journal_touch(). The caller holds the journal's lock, which is free while
- * this function waits for a change in flight.
+ * Do the work of timerhub_journal_touch(). The caller holds the journal's lock. If a change of the
+ * task is in flight, take_touch() releases the lock, waits for the end of the change, and takes the
+ * lock again.
  */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)

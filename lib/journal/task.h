@@ -13,8 +13,9 @@
 #include <stdint.h>
 
 enum task_state {
-	TASK_PENDING,  /* the task waits for due_ns, in the agenda of tasks */
-	TASK_TAKEN,    /* a worker has the task; in the agenda of leases if leases end */
+	TASK_PENDING, /* the task waits for due_ns, in the agenda of tasks */
+	/* A worker has the task. In a journal with leases, the agenda of leases has the task. */
+	TASK_TAKEN,
 	TASK_PARKED,   /* the task is parked: not delivered until a call revives it; in no agenda */
 	TASK_ARRIVING, /* the put of the task is in flight; the task is in no agenda */
 	/* The task is done or cancelled, and in no table; deliveries still use its memory. */

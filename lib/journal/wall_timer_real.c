@@ -2,8 +2,9 @@
 /*
  * Implements the timer of wall_timer.h by a timerfd on the wall clock. No thread reads the timerfd.
  * The kernel makes the timerfd readable at the set time, and whenever the wall clock is set. When
- * the wall clock was set, the journal converts the end of the first lease again. A new setting of
- * the timer makes the fd unreadable. tests/journal/test_clock.c sets the wall clock.
+ * the wall clock was set, the journal converts the end of the first lease again. When the journal
+ * sets the timer, the fd is not readable until the set time. tests/journal/test_clock.c sets the
+ * wall clock.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the batches of write_batch.h. All tests of changes also test batches; tests with full
- * disks test write_batch_take_out().
+ * Implements the batches of write_batch.h. Every test that changes a journal's tasks uses batches.
+ * Tests with a full disk also use write_batch_take_out(), which removes refused transactions from a
+ * batch.
  */
 #include "journal/write_batch.h"
 

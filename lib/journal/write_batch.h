@@ -80,8 +80,8 @@ void write_batch_add_transaction(struct write_batch *batch, struct transaction *
 
 /*
  * Remove every transaction with a put, or if `only_ends` is true, every transaction with a change
- * that does not end a task. Remove the records of deliveries too, which belong to no transaction.
- * Returns the list of removed transactions.
+ * that does not end a task. Also remove the records of deliveries. A record of a delivery belongs
+ * to no transaction. Returns the list of removed transactions.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

@@ -6,14 +6,17 @@
  * a caller of the next batch becomes the leader. If no caller waits for the open batch, the keeper
  * (keeper.c) becomes the leader.
  *
- * There is at most one leader (`writing`), and a leader writes one batch. The leader stops with the
- * lock held. If callers wait for the open batch, the stopping leader sets an offer in the
- * eventcount of that batch, and a caller becomes the leader. If no caller waits and there is other
- * work, the stopping leader wakes the keeper. Therefore each batch has a thread that writes it.
+ * There is at most one leader (the field `writing`), and a leader writes one batch. The leader
+ * gives up the lead under the journal's lock. If callers wait for the open batch, the stopping
+ * leader sets an offer in the eventcount of that batch, and a caller becomes the leader. If no
+ * caller waits and there is other work, the stopping leader wakes the keeper. Therefore each batch
+ * has a thread that writes it.
  *
- * The stopping leader first wakes the next leader, because the disk is idle until the next leader
- * writes. After the next leader, the stopping leader wakes two callers of its own batch. In
- * writer_await(), each woken caller wakes two more callers of the batch.
+ * If no compaction is due, the stopping leader first wakes the next leader, because the disk is
+ * idle until the next leader writes. After it has woken the next leader, the stopping leader wakes
+ * two callers of its own batch. If compaction is due, the leader wakes two callers of its batch,
+ * compacts, and wakes the next leader last. In writer_await(), each woken caller wakes two more
+ * callers of the batch.
  */
 #define _GNU_SOURCE
 #include "journal/writer.h"
@@ -169,10 +172,10 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 }
 
 /*
- * Write a batch. First reserve room for the records that end all tasks. If the disk refuses to
- * reserve the room, transactions with puts are refused. If the disk has no room for the remaining
- * records, only records that end tasks are written, in the spare room. Returns the refused
- * transactions, and the error in `*ret_refusal`.
+ * Write a batch. First reserve room in the spare for the records that will end the live tasks, one
+ * record for each task. If the disk refuses to reserve the room, transactions with puts are
+ * refused. If the disk has no room for the remaining records, only records that end tasks are
+ * written, in the spare room. Returns the refused transactions, and the error in `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -363,8 +366,8 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 /* ---- making a request ---- */
 
 /*
- * Wait until the batch `number` is finished. The caller holds the journal's lock, which is free
- * during the wait.
+ * Wait until the batch `number` is finished. The caller holds the journal's lock. writer_make_way()
+ * releases the lock before the wait, and takes the lock again after the wait.
  */
 static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {

@@ -46,9 +46,10 @@ bool writer_must_write(struct timerhub_journal *journal);
 bool writer_may_lead(struct timerhub_journal *journal);
 
 /*
- * Write the open batch, as the leader. Stop leading: offer the lead to a waiting caller, or leave
- * other work to the keeper. The argument `keeper` is true if the calling thread is the keeper,
- * which also compacts. The caller does not hold the journal's lock.
+ * Write the open batch as the leader, and give up the lead. If a caller waits for the next batch,
+ * offer the lead to this caller. If no caller waits but there is work, wake the keeper. The
+ * argument `keeper` is true if the calling thread is the keeper, which also compacts. The caller
+ * does not hold the journal's lock.
  */
 void writer_lead(struct timerhub_journal *journal, bool keeper);
 

@@ -10,16 +10,25 @@
  *   - CALL                           the submit was refused, so it changes nothing
  *   t ID                             the task with this id will be taken
  *
- * victim run DIR makes puts, cancels, and commits of a put and a cancel. One thread makes all
- * calls, so that strace can count its system calls.
- * victim park DIR delivers tasks until they are parked, parks tasks with a reason, revives and
- * drops tasks, and commits a park with a put. One thread makes all calls.
- * victim submit DIR keeps commits of one thread in flight, and awaits their completions.
- * victim threads DIR has four threads. It prints "+ ID" after a put, "? ID" before an
- * acknowledgement and "- ID" after it.
- * victim hold DIR opens the journal, puts a task of each kind, prints "ready", and ends at the end
- * of its input.
- * victim show DIR opens the journal and prints each live task as "ID LENGTH STATE DUE REASON
+ * The first argument of the program is a command, and the second argument is the directory.
+ *
+ * The command `run` puts tasks, cancels tasks, and commits a put and a cancel together. One thread
+ * makes all calls of the command `run`, so that strace can count the system calls.
+ *
+ * The command `park` delivers tasks until they are parked, parks tasks with a reason, and revives
+ * and drops tasks. The command `park` also parks and puts tasks in one commit. One thread makes all
+ * calls.
+ *
+ * The command `submit` submits commits from one thread, keeps several commits in flight, and waits
+ * for their completions.
+ *
+ * The command `threads` puts and cancels tasks from four threads. A thread prints "+ ID" after a
+ * put, "? ID" before a cancel, and "- ID" after the cancel.
+ *
+ * The command `hold` opens the journal, puts a task of each kind, and prints "ready". The command
+ * `hold` ends at the end of its input.
+ *
+ * The command `show` opens the journal, and prints each live task as "ID LENGTH STATE DUE REASON
  * ATTEMPTS".
  */
 #include <errno.h>
@@ -38,7 +47,7 @@ static struct timerhub_journal *journal;
 #define REASON 70
 #define FLIGHTS 12 /* largest number of submits in flight */
 #define SUBMITS 48
-#define HELD 16 /* number of due tasks that submitted commits park */
+#define HELD 16 /* number of due tasks that are parked by submitted commits */
 
 static const char bytes[400];
 
@@ -248,7 +257,10 @@ static void park(void)
 static struct timerhub_task due[HELD];
 static unsigned due_count;
 
-/* Submit a commit of two puts, and of a cancel of an earlier task or a park of a taken task. */
+/*
+ * Submit a commit with two puts. If there is a suitable task, the commit also parks a taken task or
+ * cancels an earlier task.
+ */
 static bool submit(unsigned number, uint64_t cancelled)
 {
 	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
@@ -303,7 +315,7 @@ static unsigned complete(uint64_t *ret_id)
 	return (unsigned)count;
 }
 
-/* Before the first submit, put and take the tasks that submits will park. */
+/* Put and take the tasks that submitted commits will park later. */
 static void take_some(void)
 {
 	struct timerhub_journal_change changes[HELD];

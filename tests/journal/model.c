@@ -171,8 +171,8 @@ static struct fact *find_key(struct model *model, unsigned key)
 }
 
 /*
- * Record the outcome of a task's change in the task's fact. After -EIO the change may have happened
- * or not.
+ * Note in `fact` the result of a call that changes the fact's task. After -EIO the change may have
+ * happened or not.
  */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
                  uint64_t due_ns, bool parked)
@@ -203,8 +203,8 @@ static bool is_clean(int result)
 }
 
 /*
- * Make the model's fact about a new task. The task's id is 1 more than the id of the previous put,
- * even if the disk refused that put.
+ * Fill in a struct fact for a new task, which the journal does not have yet. The task's id is 1
+ * more than the id of the previous put, even if the disk refused that put.
  */
 static struct fact *new_fact(struct model *model)
 {
@@ -241,7 +241,7 @@ static struct timerhub_journal_change change_of(const struct fact *fact, uint8_t
 	};
 }
 
-/* Put the task that new_fact() has made. */
+/* Put the task that `fact` describes into the journal. */
 static int put_fact(struct model *model, struct fact *fact)
 {
 	const struct fact *other = fact->key != 0 ? find_key(model, fact->key) : NULL;
@@ -515,8 +515,8 @@ static void step_retry(struct model *model)
 }
 
 /*
- * Touch a delivery. The touch prolongs the lease. If the lease is over and the task was not
- * delivered again, the touch begins the lease again.
+ * Prolong the lease of a delivery by timerhub_journal_touch(). If the lease is over and the task
+ * was not delivered again, timerhub_journal_touch() begins a new lease.
  */
 static void step_touch(struct model *model)
 {
@@ -652,7 +652,7 @@ void model_step(struct model *model)
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
 		else if (dice_one_in(&model->dice, 3))
-			step_retry(model); /* retries park tasks, which compaction must copy */
+			step_retry(model); /* may park the task, and compaction must copy it */
 		else
 			step_cancel(model);
 		return;
@@ -731,8 +731,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
 	/*
-	 * The journal writes a task's attempts only after the delivery. Therefore the recovered
-	 * number of attempts may be too small, but never too large.
+	 * The journal writes a task's number of attempts to the disk only after it delivers the
+	 * task. Therefore the recovered number of attempts may be too small, but never too large.
 	 */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;

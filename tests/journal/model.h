@@ -37,14 +37,15 @@ struct fact {
 	bool live;    /* the task is live after all acknowledged calls */
 	bool taken;
 	bool parked;
-	bool parked_for_good; /* the task's park is on disk, even if no attempts are recorded */
-	bool unsure;          /* the last call on the task is in doubt, because it returned -EIO */
-	bool unsure_live;     /* the task is live if the call in doubt was carried out */
+	/* The disk has a record that parks the task, so the task is still parked after a crash. */
+	bool parked_for_good;
+	bool unsure;      /* the last call on the task is in doubt, because it returned -EIO */
+	bool unsure_live; /* the task is live if the call in doubt was carried out */
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
 	/*
-	 * If `unsure` is set and the commit in doubt also changes another task: the index of that
-	 * task's fact plus 1; otherwise 0.
+	 * Index in model.facts of a second task that the commit in doubt changes, plus 1. 0: the
+	 * commit changes no second task, or `unsure` is not set.
 	 */
 	unsigned pair;
 	bool held, has_stale;

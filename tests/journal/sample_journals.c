@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program "scribe" makes two journals. format_page_test.py reads the journals by the manual
- * page. The first journal has records of every type that calls write. The second journal has copies
- * that compaction made, and is not closed. The program prints a line "NAME ID DUE ATTEMPTS LENGTH
- * REASON INTERVAL KEY MORE" for each record of both journals, and for each copy.
+ * The program "scribe" makes two journals. format_page_test.py reads the two journals by following
+ * the manual page of the format. The first journal has records of every type that the library
+ * writes without compaction. The second journal has copies that compaction made, and is not closed.
+ * The program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE" for each record
+ * of both journals, and for each copy.
  *
  *   scribe DIR OTHER-DIR
  */
@@ -62,8 +63,8 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 }
 
 /*
- * Commit a transaction of two records, which put a periodic task with a key and another task. After
- * the commit, acknowledge one period of the periodic task.
+ * Put two tasks in one commit. The first task is periodic and has a key, and the second task is not
+ * periodic and has no key. After the commit, acknowledge one period of the periodic task.
  */
 static void commit(void)
 {
@@ -153,6 +154,9 @@ int main(int argc, char **argv)
 	churn();
 	printf("copy %" PRIu64 " 4 2 11 77 0 - 0\n", kept);
 	(void)fflush(stdout);
-	/* Exit without closing the journal, so that the file has zeros ahead. */
+	/*
+	 * Exit without closing the journal, so that the last segment keeps zeros behind its
+	 * records.
+	 */
 	_exit(0);
 }

@@ -106,7 +106,10 @@ static int sim_list(struct disk *disk, int (*found)(void *context, const char *n
 		if (sim->names[i].name[0] != '\0') {
 			char name[DISK_NAME_MAX];
 
-			/* The callback gets a copy of the name, because it may unlink the file. */
+			/*
+			 * Give the callback a copy of the name, because a callback that unlinks the
+			 * file clears sim->names[i].
+			 */
 			(void)strcpy(name, sim->names[i].name);
 			result = found(context, name);
 		}
@@ -425,9 +428,10 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * Choose the mood of a crash image. In mood 0 the image has the old sectors, in mood 2 the new
- * sectors, and in mood 1 a random choice for each sector. Without moods 0 and 2, images with only
- * old or only new sectors would be rare.
+ * Choose at random which unsynced sectors a crash image has, and return the choice as a number (the
+ * mood). In mood 0 the image has the old sectors, in mood 2 the new sectors, and in mood 1 a random
+ * choice for each sector. Without moods 0 and 2, images with only old or only new sectors would be
+ * rare.
  */
 static unsigned roll_mood(struct dice *dice)
 {

@@ -675,8 +675,8 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 		}
 	}
 	/*
-	 * The fd of completions may be readable in vain, but at most once for each time that calls
-	 * have emptied the list of completions.
+	 * Each time that calls have emptied the list of completions, the completion fd may be
+	 * readable once more although the list is empty.
 	 */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
@@ -1088,7 +1088,7 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 END_TEST
 
 /*
- * The segment has more tasks than one step of compaction copies. Compaction must not lose a task
+ * The segment has more tasks than compaction copies in one step. Compaction must not lose a task
  * between two steps.
  */
 START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
@@ -1119,8 +1119,9 @@ START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 END_TEST
 
 /*
- * An interrupted backup lacks its last segment or a part of it. timerhub_journal_open() must refuse
- * an interrupted backup, and must not find fewer tasks.
+ * An interrupted backup lacks its last segment or a part of this segment. The function
+ * timerhub_journal_open() must refuse an interrupted backup instead of opening a journal without
+ * the lost tasks.
  */
 START_TEST(backup_that_was_broken_off_is_refused)
 {
@@ -1883,8 +1884,9 @@ static void *worker_until_stop(void *argument)
 }
 
 /*
- * A stop must also end workers between timerhub_journal_done() and the next
- * timerhub_journal_take(). After the stop the test joins the workers and closes the journal.
+ * timerhub_journal_stop() must also end a worker that is busy between timerhub_journal_done() and
+ * the worker's next timerhub_journal_take(). After the stop the test joins the workers and closes
+ * the journal.
  */
 START_TEST(stop_join_close_ends_busy_workers)
 {
@@ -1950,8 +1952,8 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 /*
  * A thread must not be cancelled inside timerhub_journal_take(). One taker sleeps on the timer for
  * all takers, and wakes the next taker when it returns. If this taker were cancelled in its sleep,
- * it would wake no taker. If a thread with a pending cancellation is in take, take returns first,
- * and then the thread ends.
+ * it would wake no taker. If a thread with a pending cancellation is inside
+ * timerhub_journal_take(), the thread ends only after timerhub_journal_take() has returned.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

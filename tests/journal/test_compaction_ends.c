@@ -34,8 +34,8 @@ struct trial {
 static struct trial life;
 
 /*
- * Count the bytes of each write. The test counts inside each step of compaction too, because a step
- * might never end.
+ * Count the bytes of each write, and check that the sum is at most life.written_max. The check is
+ * inside the write, because a faulty step of compaction might write without end.
  */
 static int64_t count_write(struct disk *disk, int file, const void *bytes, size_t count,
                            uint64_t offset)

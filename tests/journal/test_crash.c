@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests durability. After a crash at any point, with any loss of unsynced data, the journal must
- * have all acknowledged changes. The journal must have each other change completely or not at all.
- * The journal's code runs on a simulated disk that loses and tears unsynced writes. The test makes
- * more than 150,000 different crashes, with logs that have records of every type.
+ * have all acknowledged changes. The journal must have every unacknowledged change completely or
+ * not at all. The journal's code runs on a simulated disk that loses and tears unsynced writes. The
+ * test makes more than 150,000 different crashes, with logs that have records of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -184,9 +184,10 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 START_TEST(crash_loses_nothing_acknowledged)
 {
 	/*
-	 * The same seed gives the same calls in every build. A sanitizer checks accesses to memory,
-	 * which repeat after some thousands of crashes. Therefore a build with a sanitizer makes
-	 * half as many crashes, if the logs still have records of all kinds.
+	 * The same seed gives the same calls in every build. After some thousands of crashes, the
+	 * test only repeats accesses to memory that the sanitizer has checked before. Therefore a
+	 * build with a sanitizer makes half as many crashes, if the logs still have records of all
+	 * kinds.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
 	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
@@ -208,9 +209,9 @@ START_TEST(crash_loses_nothing_acknowledged)
 END_TEST
 
 /*
- * Check the copy after a crash during a backup. If the backup had returned, the copy must be
- * complete. If the backup had not returned, the copy may be complete, may not have begun, or may be
- * refused by open.
+ * Check the copy after a crash during a backup. If the backup returned before the crash, the copy
+ * must be complete. If the crash interrupted the backup, the copy may be complete, may have no
+ * journal yet, or may be refused by timerhub_journal_open().
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {

@@ -154,8 +154,8 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		replay_fini(&replay);
 	}
 	/*
-	 * timerhub_journal_open() cuts off the zeros at the end, because these zeros may not be on
-	 * the disk.
+	 * timerhub_journal_open() cuts off the zeros at the end of the file, because perhaps no
+	 * sync has made these zeros stable.
 	 */
 	expect_eq(file->size, end);
 	bench_free(bench);
@@ -526,9 +526,9 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 END_TEST
 
 /*
- * Returns whether all bytes of [from, to) in the unreadable sector are zeros. Salvage reads an
- * unreadable sector as zeros, so bytes that are zeros are not lost. For example, the last byte of
- * a record's checksum may be a zero.
+ * Returns whether all bytes of [from, to) in the unreadable sector are zeros. In the mode
+ * REPLAY_SALVAGE, recovery replaces the bytes of an unreadable sector by zeros. Therefore no byte
+ * that was a zero is lost. For example, the last byte of a record's checksum may be a zero.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
@@ -657,7 +657,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* number of next opens of the segment that report more bytes than a read finds */
+/* number of times that open_then_cut() will report too large a size of the segment */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -733,8 +733,8 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 END_TEST
 
 /*
- * If the last possible id and the last sequence number but one are used, a put must be refused, so
- * that no id or sequence number is used twice.
+ * If the last possible id is used, the journal must refuse every put, so that no id is used twice.
+ * The journal can still write a record with the last possible sequence number.
  */
 START_TEST(ids_that_are_used_up_are_refused)
 {

@@ -79,8 +79,9 @@ static void check_crash(struct scene *scene, struct dice *dice)
 }
 
 /*
- * Make runs, and in each run let a different call of the disk fail once with `error`. If the
- * failure lost no data, the journal must work on as before.
+ * Repeat the same random calls in many runs. In each run, a different operation of the simulated
+ * disk fails once with `error`. If the failure lost no data, the journal must continue to work as
+ * before.
  */
 static void fail_everywhere(uint64_t seed, int error)
 {
@@ -122,7 +123,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* Begin with the second sync, as another test fails the first sync, which open makes. */
+	/* Begin with k = 2, because the put "now" has already made the sync with k = 1. */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
@@ -225,7 +226,7 @@ static void put_bytes(struct timerhub_journal *journal, size_t count, int wanted
 	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, count, NULL) == wanted, true);
 }
 
-/* With zeros ahead, a record must change neither the file's size nor its blocks. */
+/* A record that is written over zeros must change neither the size nor the blocks of the file. */
 START_TEST(records_are_written_over_zeros_that_are_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -245,8 +246,8 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		grown += file->size > size;
 	}
 	/*
-	 * The segment's header and the records of 64 bytes fill all but 64 bytes of four stretches
-	 * of zeros.
+	 * The segment's header and the 62 records have 64 bytes each. Together they fill 4,032 of
+	 * the 4,096 bytes in four stretches of zeros.
 	 */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
@@ -501,8 +502,9 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 END_TEST
 
 /*
- * If the journal's files are deleted, they are lost when the journal is closed. Therefore the
- * journal must refuse all changes. The error is -EIO, because -ENOENT means a missing task.
+ * If a program deletes the journal's files while the journal is open, the data of the files is lost
+ * when the journal is closed. Therefore the journal must refuse all changes. The error is -EIO,
+ * because -ENOENT means a missing task.
  */
 START_TEST(journal_whose_files_are_gone_says_so)
 {
@@ -548,7 +550,7 @@ START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 			expect_context("error, operation", (uint64_t)-errors[i], after);
 			/*
 			 * If the disk refuses only a write of the watermark or of the spare file,
-			 * the journal works on.
+			 * the journal continues to work.
 			 */
 			expect(result == 0 || result == -EIO);
 			expect_eq(journal->failed < 0, result < 0);
@@ -623,7 +625,9 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
 	expect(first.transaction.result == -ENOSPC);
 	expect_eq(id, 3);
-	/* The second put is stable, so the journal refuses a third put of the key. */
+	/*
+	 * If the first put of the key becomes stable, the journal refuses a second put of the key.
+	 */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);

@@ -196,7 +196,7 @@ static bool live(unsigned number)
 				expect_le(0, steps[i].make());
 		}
 	}
-	/* Listing counts all live tasks, and no task that is done. */
+	/* timerhub_journal_each() has listed all live tasks, and no task that is done. */
 	expect_eq(told, MANY + 1 + 1 + 2 + 1 - 1);
 	expect_eq(timerhub_journal_cancel_key(journal, "key", 3), 0);
 	expect_eq(close_it(), 0);

@@ -22,8 +22,8 @@
 #define CHUNK 4096 /* number of records that the test writes at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
 /*
- * the documented memory of a task in bytes, without data and key. A struct task takes 80 of these
- * bytes, so the bookkeeping of a key may take less than 64.
+ * the documented memory of a task in bytes, without data and key. A struct task takes 80 of the 144
+ * bytes, so the agenda, the tables and the allocator may take at most 64 bytes for each task.
  */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)

@@ -18,7 +18,10 @@
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-/* The simulated disk's calls, with the write and the sync of this file. */
+/*
+ * The calls of the simulated disk, with the functions count_write() and hold_sync() in place of
+ * `write` and `sync`.
+ */
 static struct disk_ops ops;
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
@@ -219,7 +222,10 @@ static void another_leads_next(unsigned count)
 
 	begin(0);
 	hold_leader(&leader, &first);
-	/* A further change of the leader's task would have to wait for the leader's batch. */
+	/*
+	 * The task of the leader's change has a change in flight. Therefore a second change of this
+	 * task would have to wait for the leader's batch.
+	 */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);
@@ -252,8 +258,9 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 END_TEST
 
 /*
- * Check that the keeper writes a submitted change. If with_delivery is set, the keeper already
- * waits until the time to write a delivery's record, and the clock stands still.
+ * Check that the keeper writes a submitted change. If `with_delivery` is set, the keeper already
+ * sleeps until a time at which it must write the record of a delivery. The test's clock stands
+ * still, so this time does not come.
  */
 static void keeper_writes_what_is_submitted(bool with_delivery)
 {
@@ -367,7 +374,7 @@ START_TEST(a_delivery_is_written_with_the_next_change)
 	(void)put(10);
 	before = stats();
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* No thread writes the delivery's record at once. */
+	/* No thread writes the delivery's record immediately after the delivery. */
 	expect(!is_writing());
 	expect_eq(timerhub_journal_done(journal, &task), 0);
 	expect_eq(stats().records, before.records + 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-journal: prints and repairs the journal in a directory. The commands check, dump and
- * stat change nothing and take no lock. If a process has the journal open, the commands read the
+ * timerhub-journal: prints and repairs the journal in a directory. The commands `check`, `dump` and
+ * `stat` change no file and take no lock. If a process has the journal open, the commands read the
  * files as they are at that moment. Tested by tests/journal/tool_test.py.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ const char console_help[] =
 	"       timerhub-journal backup DIR TO\n"
 	"       timerhub-journal --help|-h|--version|-V\n"
 	"  check   print the first damage, or the number of torn bytes at the end\n"
-	"  repair  begin a damaged journal again with every task that can be read;\n"
+	"  repair  replace a damaged journal by a new journal with all readable tasks;\n"
 	"          keep the damaged files as *.bad\n"
 	"  dump    print every record, one record a line\n"
 	"  stat    print the numbers of tasks, bytes, segments and records\n"
@@ -33,7 +33,7 @@ const char console_help[] =
 	"  show    print a task's data\n"
 	"  cancel, move, revive: change a task; no other process may use the journal\n"
 	"  backup  copy the journal to the empty directory TO, also while it is in use\n"
-	"TASK is an id, or = and a key in the form that list prints. WHEN is +SECONDS\n"
+	"TASK is an id, or = and a key as the command \"list\" prints it. WHEN is +SECONDS\n"
 	"from now, or nanoseconds on CLOCK_REALTIME.\n"
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the commands of timerhub-journal for single tasks. See task_commands.h. The commands
- * list and show only read the files, as the command check does. Therefore list and show also work
- * while a process has the journal open. The commands cancel, move and revive open the journal, so
- * no other process may have it open. Tested by tests/journal/tool_test.py.
+ * `list` and `show` only read the files, like the command `check`. Therefore the commands `list`
+ * and `show` also work while a process has the journal open. The commands `cancel`, `move` and
+ * `revive` open the journal, so no other process may have it open. Tested by
+ * tests/journal/tool_test.py.
  */
 #include "task_commands.h"
 
