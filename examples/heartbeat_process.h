@@ -64,7 +64,10 @@ uint64_t process_now_ns(void);
 /* Prints the port of the listener. The parent process reads the port. */
 int process_announce(const struct process *process);
 
-/* Prints a line with all counters of `figures`, which begins with `kind`: "status" or "report". */
+/*
+ * Prints a line with all counters of `figures`. The line begins with the word `kind`, which is
+ * "status" or "report".
+ */
 int process_report(const char *kind, const struct figures *figures);
 
 /* Prints that the step `what` failed. `error` is an errno or a negative errno. Returns -1. */

@@ -27,7 +27,7 @@ static void echo(struct timerhub_loop *loop, struct connection *one)
 	char bytes[4096];
 	const ssize_t count = recv(one->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	timerhub_timeout_set(loop, &one->idle, 2000000000); /* due in 2 s: only a store */
+	timerhub_timeout_set(loop, &one->idle, 2000000000); /* due in 2 s; only stores a number */
 	if (count <= 0 || send(one->fd, bytes, (size_t)count, MSG_DONTWAIT | MSG_NOSIGNAL) < count)
 		hang_up(loop, &one->idle);
 }
@@ -67,7 +67,7 @@ int main(void)
 	for (;;) {
 		timerhub_loop_turn(loop); /* calls hang_up() for each timeout that is due */
 		const int count = epoll_wait(epoll_fd, events, 64, -1);
-		for (int i = 0; i < count; i++) /* all sockets come before the next turn */
+		for (int i = 0; i < count; i++) /* handle all sockets before the next turn */
 			if (events[i].data.ptr == &address)
 				greet(loop, epoll_fd, accept(listener, NULL, NULL));
 			else if (events[i].data.ptr) /* else it is the descriptor of the loop */

@@ -342,8 +342,9 @@ void server::run()
 
 	while (!stopping_) {
 		/*
-		 * The turn comes after the sockets of the batch. Bytes that came in time have
-		 * therefore moved the timeout, and a callback may destroy its session.
+		 * Call turn() after the loop has handled all sockets of the last batch. Bytes that
+		 * came in time have therefore moved the timeout, and a callback may destroy its
+		 * session.
 		 */
 		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);

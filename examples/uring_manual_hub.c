@@ -5,10 +5,10 @@
  * another thread arms an earlier timer, the hub's wake fd wakes the loop. An arm of a later timer
  * makes no system call.
  *
- * Each FILE has lines "MS TEXT". The program prints TEXT MS milliseconds after it has read the
- * line. Without a FILE the program reads standard input. A FILE may be a fifo. The loop itself
- * reads the files. With -t each file has a thread, which reads the file and arms the timers. The
- * program ends when all files have ended and all lines are printed.
+ * Each FILE has lines "MS TEXT". After the program has read a line, it waits MS milliseconds and
+ * prints TEXT. Without a FILE the program reads standard input. A FILE may be a fifo. The loop
+ * itself reads the files. With -t each file has a thread, which reads the file and arms the timers.
+ * The program ends when all files have ended and all lines are printed.
  *
  * Usage: uring_manual [-t] [FILE...]
  */
@@ -48,7 +48,7 @@ static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queue;
 	int files_open;
-	/* number of lines of files that have ended, minus printed lines; may be negative */
+	/* number of lines in all ended files, minus number of printed lines; may be negative */
 	int64_t left;
 } loop;
 
@@ -82,8 +82,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Arms a timer. Any thread may call. A delay would count from the hub's last advance, which may be
- * long ago, so arm() uses an absolute deadline.
+ * Arms a timer. Any thread may call arm(). A delay would count from the hub's last advance, which
+ * may be long ago, so arm() uses an absolute deadline.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -251,8 +251,8 @@ static void loop_run(void)
 
 	while (loop.files_open > 0 || loop.left > 0) {
 		/*
-		 * The advance clears the wake fd, and expires the timers that are due by
-		 * clock_ns().
+		 * timerhub_advance() clears the wake fd, and expires each timer whose deadline is
+		 * not later than clock_ns().
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
@@ -289,8 +289,8 @@ int main(int argc, char **argv)
 		file_open(&files[i], paths[i], by_thread);
 	loop_run();
 	/*
-	 * A thread may still be inside the timerhub_arm() that told the loop of the end of its
-	 * file.
+	 * By timerhub_arm(), a thread tells the loop that its file has ended. The thread may still
+	 * be inside this call.
 	 */
 	for (int i = 0; by_thread && i < count; i++)
 		pthread_join(files[i].thread, NULL);

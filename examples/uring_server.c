@@ -286,8 +286,8 @@ static void run(void)
 		}
 		io_uring_cq_advance(&server.ring, count);
 		/*
-		 * Drain the queue last, because received bytes withdraw the expiry of their
-		 * connection.
+		 * Drain the queue last. If a connection has received bytes, the server has moved
+		 * the connection's timer, and the queue no longer delivers the old expiry.
 		 */
 		if (due)
 			timers_due();

@@ -122,8 +122,9 @@ class reminders
 		for (; std::getline(file, line); one.given++)
 			remind(line);
 		/*
-		 * A move of a timer cannot be refused, unlike an arm, so the loop always learns of
-		 * the file's end.
+		 * The timer `over` tells the loop that the file has ended. expires_after() moves
+		 * this timer, and unlike a call that arms a new timer, it never fails for lack of a
+		 * slot.
 		 */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}
@@ -171,7 +172,8 @@ class reminders
 	timerhub::hub hub_;
 	/* declared after `hub_`, so that the loop is destroyed before its hub */
 	timerhub::loop loop_;
-	int running_ = 0; /* number of readers whose end the loop has not seen */
+	/* number of readers whose timer `over` has not expired */
+	int running_ = 0;
 	/* number of lines of ended readers, minus printed lines; may be negative */
 	std::int64_t left_ = 0;
 	std::deque<reader> readers_;

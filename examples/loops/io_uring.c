@@ -2,8 +2,9 @@
 /*
  * Shows timerhub in an io_uring loop. Prints reminders, see reminders.h. Usage: io_uring [FILE...]
  *
- * A multishot poll in the ring watches the timerhub loop's fd. If the timerhub loop has no hub, the
- * program can wait with timerhub_loop_timeout() as the timeout instead of the poll.
+ * A multishot poll in the ring watches the timerhub loop's fd. A program whose timerhub loop has no
+ * hub needs no poll. Such a program can pass the result of timerhub_loop_timeout() as the timeout
+ * of its wait.
  */
 #include <errno.h>
 #include <liburing.h>

@@ -38,7 +38,7 @@ static struct {
 	struct timerhub_loop *loop;
 	struct reader *readers;
 	int reader_count;
-	int running;  /* number of readers whose end the loop has not seen */
+	int running;  /* number of readers whose timer `over` has not expired */
 	int64_t left; /* number of lines of ended readers, minus printed lines; may be negative */
 } job;
 
@@ -115,7 +115,8 @@ static void *reader_run(void *argument)
 	free(line);
 	fclose(file);
 	/*
-	 * A re-arm cannot be refused, unlike an arm, so the loop always learns of the file's end.
+	 * The timer `over` tells the loop that the file has ended. The thread moves this timer,
+	 * because a call that arms a new timer may find no free slot.
 	 */
 	must("rearm", -timerhub_rearm(job.hub, reader->over, 0, 0));
 	return NULL;
