@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares every atomic access of the core, with the memory order in its name. Of the core, only
- * this file includes stdatomic.h.
+ * Declares every atomic access of the core, with the memory order in its name. No other file of the
+ * core includes stdatomic.h.
  *
  * The core has no free-standing fences, because ThreadSanitizer does not see them. seq_cst is only
  * for store-then-load: each of two threads publishes a word, then reads the other's word.
@@ -120,9 +120,10 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A load or a change
- * of one word could see half of such a 16-byte change. For this reason pair_cas_unseen() hides the
- * change from ThreadSanitizer, and pair_cas_told() reports the order that the change establishes.
+ * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A thread that
+ * loads or changes only one of the two words does not take this lock, and could see half of the
+ * change. For this reason pair_cas_unseen() hides the change from ThreadSanitizer, and
+ * pair_cas_told() reports the order that the change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -163,7 +164,10 @@ static inline void u64_count(atomic_u64 *counter, uint64_t more)
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/* Raise a word to at least `least`. Relaxed: the caller's other accesses carry the raised value. */
+/*
+ * Raise a word to at least `least`. Relaxed: a caller that needs an order publishes the raised
+ * value by a later access with release.
+ */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);

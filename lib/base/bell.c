@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the eventfd of bell.h. Of the core, only this file includes sys/eventfd.h. The tests
- * of the notifier and of the two sleepers test the bell. Model: tests/models/notifier.pml.
+ * Implements the eventfd of bell.h. No other file of the core includes sys/eventfd.h. The tests of
+ * the notifier and of the two sleepers test the bell. Model: tests/models/notifier.pml.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"
@@ -40,7 +40,8 @@ void bell_ring(int fd)
 	/*
 	 * EAGAIN means that another writer has filled the counter. The fd is readable, but an
 	 * edge-triggered poller gets no edge from a failed write, so bell_ring() clears the counter
-	 * and writes again. If the second write fails too, another writer has made the edge.
+	 * and writes again. If the second write fails, another writer has filled the counter after
+	 * the clear, and that write gave the poller an edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);
@@ -54,7 +55,7 @@ void bell_clear(int fd)
 	int saved_errno = errno;
 	uint64_t count;
 
-	/* read() fails with EAGAIN if the eventfd was not readable, as the caller wants. */
+	/* If the eventfd is already clear, read() fails with EAGAIN, and nothing is left to do. */
 	(void)syscall(SYS_read, fd, &count, sizeof(count));
 	errno = saved_errno;
 }

@@ -23,7 +23,9 @@ static inline void cancellation_release(const int *before)
 	(void)pthread_setcancelstate(*before, NULL);
 }
 
-/* The macro must be the first declaration of a function that must not be cancelled inside. */
+/*
+ * A function that must not be a cancellation point declares this macro before its other variables.
+ */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \
 		cancellation_hold()

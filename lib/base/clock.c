@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the clock of clock.h. Of the core, only this file includes time.h. Any thread reads
- * the clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
+ * Implements the clock of clock.h. No other file of the core includes time.h. Any thread reads the
+ * clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
  * because other programs can set it.
  *
- * The manual clock is stored and loaded relaxed, because its time carries nothing else. The change
- * of a timer's pair carries the time at which the owner found the timer due.
+ * The manual clock is stored and loaded relaxed, because its time carries nothing else. A thread
+ * that loads the pair of an expired timer also sees the time at which the owner found the timer
+ * due.
  */
 #include "base/clock.h"
 

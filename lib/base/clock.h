@@ -23,7 +23,10 @@ uint64_t clock_now_ns(const struct clock *clock);
 /* Returns whether a suspend or a set wall clock can make a relative sleep miss a time. */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/* Move a manual clock, one thread at a time. Returns false if the clock would move back. */
+/*
+ * Set a manual clock to `now_ns`. Only one thread at a time may call clock_set(). Returns false if
+ * the clock would move back.
+ */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

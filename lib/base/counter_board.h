@@ -4,10 +4,11 @@
  * memfd of this layout. tools/top finds the memfd through /proc and maps it read-only. The library
  * and tools/top share only this header.
  *
- * No decision of the hub depends on the board, so the board may be in shared memory. Decisions
- * depend on the free stacks and the inbox, which are private. Threads copy private numbers to the
- * board (notes). The board may be read at any time. Two words may be of different moments, so sums
- * are exact only while no call runs. A change of the layout must increase BOARD_VERSION.
+ * No decision of the hub depends on the board, so the board may be in shared memory. Decisions of
+ * the hub depend on the free stacks and the inbox, so these are in private memory. Threads copy
+ * numbers from the private memory to the board (notes). The board may be read at any time. Two
+ * words may be of different moments, so sums are exact only while no call runs. A change of the
+ * layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -40,7 +41,7 @@ struct board_header {
 	uint32_t pid;                           /* process ID, in the process's PID namespace */
 	uint32_t clock;                         /* the hub's enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
-	uint64_t timers_max;                    /* most timers that may be live */
+	uint64_t timers_max;                    /* limit of the number of live timers */
 	uint64_t serial;                        /* number of hubs that the process opened earlier */
 	uint64_t opened_ns;                     /* time of the hub's open, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES];     /* the name of the owner thread, ended by a zero */
@@ -65,25 +66,32 @@ struct board_owner {
 /* The counters that callers write, each time beside a much slower operation. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
-	atomic_u64 dropped; /* number of timers that a queue's close has ended; the closer writes */
+	atomic_u64 dropped; /* number of timers that timerhub_queue_close() has ended */
 	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
-	/* No queue has used this index or a higher index, so their counters are untouched. */
+	/* above the index of every queue so far; counters from this index on are zero */
 	atomic_u64 queues_end;
 };
 
 /*
- * Notes of one free stack, in an observable hub only. The thread that has changed the stack writes
- * the notes. A delayed thread may overwrite a newer note; the next change corrects the note.
+ * Copies of the numbers of one free stack. Only an observable hub has these copies. The thread that
+ * has changed the stack writes the copies. A delayed thread may overwrite a newer copy. The next
+ * thread that changes the stack writes a right copy.
  */
 struct board_shard {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack; /* takes so far << BOARD_DEPTH_BITS | depth */
-	atomic_u64 used; /* slots of the shard that were ever used; exact */
+	/* number of slots taken so far << BOARD_DEPTH_BITS | number of free slots */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
+	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
 };
 
-/* Notes of one inbox lane, which may be old. The difference tail - head counts waiting entries. */
+/*
+ * Copies of the numbers of one inbox lane. The copies may be old. The number of waiting entries is
+ * tail - head.
+ */
 struct board_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells; callers write */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position that the owner takes next */
+	/* position after the last filled cell; callers write `tail` */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
+	/* position of the next cell that the owner empties */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 };
 
 /*

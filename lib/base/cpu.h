@@ -22,14 +22,18 @@
 /* Ask the kernel for the CPU. Returns 0 if the call fails. */
 unsigned cpu_ask(void);
 
-/* Returns the CPU of the calling thread now. Any thread and any signal handler may call. */
+/*
+ * Returns the CPU of the calling thread now. Any thread and any signal handler may call
+ * cpu_current().
+ */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ
 	const char *thread = __builtin_thread_pointer();
 	const volatile struct rseq *rseq =
 		(const volatile struct rseq *)(const volatile void *)(thread + __rseq_offset);
-	int cpu = (int)rseq->cpu_id; /* the kernel writes the CPU; negative: not registered */
+	/* number of the CPU, written by the kernel; negative: no number */
+	int cpu = (int)rseq->cpu_id;
 
 	if (cpu >= 0)
 		return (unsigned)cpu;
@@ -38,8 +42,9 @@ static inline unsigned cpu_current(void)
 }
 
 /*
- * CPU_FETCHES marks a function that only prefetches. gcc treats such a function as a function
- * without effect, and drops a call that is not inlined first.
+ * CPU_FETCHES marks a function that only prefetches. gcc takes such a function for a function
+ * without effect, and removes each call that is not inlined. CPU_FETCHES therefore makes gcc inline
+ * every call.
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 

@@ -18,7 +18,7 @@
 #include "base/bits.h"
 
 #define ALARM_NEVER_NS ((uint64_t)INT64_MAX)
-#define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd set to the past needs to expire */
+#define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd with a past time takes to expire */
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
 {
@@ -62,6 +62,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* syscall(2) is no cancellation point. Ignore errors, because the fd is soon readable. */
+	/* syscall(2) is no cancellation point. An error only ends the wait early, so ignore it. */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

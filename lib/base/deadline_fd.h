@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a timerfd that ends a sleep at a time of its clock, even after a suspend, and when the
- * wall clock is set. After a suspend or a change of the wall clock, a relative sleep would end at a
- * wrong time. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event loop
- * without a hub creates its timerfd when its descriptor is asked for.
+ * Declares a timerfd that ends a sleep at an absolute time, and also ends the sleep when the wall
+ * clock is set. A relative sleep would end at a wrong time after a suspend, or after a thread has
+ * set the wall clock. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An
+ * event loop without a hub creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -27,15 +27,17 @@ int deadline_fd_create(struct deadline_fd *deadline_fd);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Make the fd readable from this time on (UINT64_MAX: never), and when the clock is set, until the
- * next call. Returns 0, or a negative errno. -ECANCELED means that the clock was set since the last
- * call, so the caller must read the clock again.
+ * Set the time at which the fd becomes readable (UINT64_MAX: never). The fd also becomes readable
+ * when the clock is set. The fd stays readable until the next call. Returns 0, or a negative errno.
+ * -ECANCELED means that the clock was set since the last call, so the caller must read the clock
+ * again.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
  * Wait until the fd is readable. The kernel makes the fd readable when it has handled the timer
- * interrupt. Call deadline_fd_settle() after deadline_fd_set() with a time that has passed.
+ * interrupt. Call deadline_fd_settle() after a call of deadline_fd_set() whose argument `at_ns` has
+ * passed.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements futex.h. Of the core, only this file includes linux/futex.h. */
+/* Implements futex.h. No other file of the core includes linux/futex.h. */
 #include "base/futex.h"
 
 #include <errno.h>

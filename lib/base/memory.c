@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements memory.h. Of the core, only this file includes sys/mman.h. */
+/* Implements memory.h. No other file of the core includes sys/mman.h. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 

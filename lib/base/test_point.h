@@ -17,7 +17,7 @@ enum test_point {
 	TEST_POINT_CANCEL_BEFORE_CAS,    /* a cancel has found a live timer, but not ended it */
 	TEST_POINT_TAKE_FOUND_NONE,      /* a taker has searched one free stack, but not the next */
 	TEST_POINT_CANCEL_BEFORE_FREE,   /* a cancel has ended a timer, but not freed its slot */
-	TEST_POINT_WAKE_BEFORE_RECORD,   /* a caller woke the owner, but did not record the pass */
+	TEST_POINT_WAKE_BEFORE_RECORD,   /* a caller woke the owner, but did not record the wake */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* the owner has read the clock, but not the inbox */
 	TEST_POINT_OWNER_BEFORE_REFILE,  /* the owner read a pair, but did not correct its entry */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* timers have expired, but the promise is unchanged */
