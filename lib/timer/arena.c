@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the arena of arena.h. Any thread may call.
+ * Implements the arena of arena.h. Any thread may call these functions.
  *
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top of a stack counts how often a slot was taken. The count detects a
- * slot that was taken and put back between a load and a CAS (the ABA problem), and gives the number
- * of arms. The link of a free slot also holds the number of slots below it.
+ * parallelism", 1986). The top of a stack counts how often a slot was taken. If a thread takes a
+ * slot and puts it back between another thread's load and CAS, the count makes the CAS fail (the
+ * ABA problem). The count is also part of the hub's statistics. The link of a free slot also holds
+ * the number of slots below it.
  *
  * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, arena_put() uses
  * the stack of the slot's shard. arena_take() tries in this order:
@@ -28,8 +29,8 @@
 
 /*
  * If another CPU's stack holds this many slots, take from it before taking a slot that was never
- * used. Moving the last few slots between stacks would cost more than a few new slots. If the shard
- * has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
+ * used. If the stack holds fewer slots, a new slot costs less than a slot from another CPU. If the
+ * shard has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
  */
 #ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
@@ -154,11 +155,16 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
-/* Note a change of the stack on the board. The stack itself must not be in shared memory. */
+/*
+ * Copy the numbers of a changed stack to the board. The stack itself must not be in shared memory.
+ */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: the note is for the board's readers. The next change corrects it. */
+		/*
+		 * Relaxed: only readers of the board use the copy. The next thread that changes the
+		 * stack overwrites a wrong copy.
+		 */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
@@ -174,8 +180,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 /*
  * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. While this thread reads the
  * link, another thread may take the slot and overwrite the link. If the slot was taken, the top has
- * changed, and the CAS fails. The CAS only acquires, because a take publishes nothing itself. The
- * CAS continues the release sequences of the puts.
+ * changed, and the CAS fails. The CAS only acquires, because a thread that takes a slot publishes
+ * nothing. The CAS continues the release sequences of the puts.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -184,7 +190,10 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: the load of the top orders this load, and the CAS confirms the link. */
+		/*
+		 * Relaxed: the load of the top acquires, so it comes before this load. The CAS
+		 * confirms the link.
+		 */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -199,7 +208,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 /*
  * Take up to `count` slots off a stack in one step. The slots stay linked as a list, from the top
- * down. Returns the first slot or SLOT_NONE, and the slots' number in `*ret_taken`.
+ * down. Returns the first slot or SLOT_NONE. `*ret_taken` is the number of slots in the list.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -231,8 +240,8 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 }
 
 /*
- * Returns how many slots are on the stack with this top. If the slot was taken since, the result is
- * any number, and a CAS of the top fails.
+ * Returns how many slots are on the stack with this top. If another thread has taken the top slot
+ * after the load of `top`, the result may be any number, and a CAS of the top fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -255,7 +264,10 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/* A stale `depth` is any number, but never above a `depth_max` of UINT32_MAX. */
+		/*
+		 * A stale `depth` may be any number. If `depth_max` is UINT32_MAX, no `depth`
+		 * exceeds it.
+		 */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -264,7 +276,10 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free]: the CAS carries the end of the slots' last use. */
+		/*
+		 * [free]: the thread that takes a slot also sees that the slot's last use has
+		 * ended.
+		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -276,9 +291,9 @@ static uint64_t fresh_left(uint64_t fresh)
 }
 
 /*
- * Take a slot of the shard that was never used. Relaxed: the memory is zeroed, and no other thread
- * has written to it. The first access of the slot is a write. A read would make the kernel map a
- * page of zeros, and unmap that page from every CPU at the first write.
+ * Take a slot that was never used from the range of the shard. Relaxed: the memory is zeroed, and
+ * no other thread has written to it. The first access of the slot is a write. A read would make the
+ * kernel map a page of zeros, and unmap that page from every CPU at the first write.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -305,7 +320,8 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	return (uint32_t)u64_load_relaxed(&shard->fresh); /* relaxed: a handle carries the end */
+	/* relaxed: a thread that has a handle sees an end above the handle's slot */
+	return (uint32_t)u64_load_relaxed(&shard->fresh);
 }
 
 /* Returns the stack's top, and in `*ret_depth` the number of slots on the stack at that time. */
@@ -317,8 +333,9 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * A CAS of the top to itself fails if the top slot was taken and its link may be
-		 * overwritten. The CAS releases, so that the load of the link comes before it.
+		 * Another thread may have taken the top slot and overwritten its link. In this case
+		 * the top has changed, and the CAS fails. The CAS releases, so that the load of the
+		 * link comes before the CAS.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -340,12 +357,13 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 
 /*
  * Search all shards, because the usual places have no slot. Return SLOT_NONE only if no stack has
- * changed during the search. A take changes a top's count, and a put changes its slot.
+ * changed during the search. A thread that takes a slot changes the count in the stack's top, and a
+ * thread that puts a slot changes the slot in the stack's top.
  *
  * The second loop swaps each top with itself, and so reads the newest top. A load could read an
  * older top. For example, one thread puts a slot back, then another thread takes the last slot that
- * was never used. A load could then see only the take, because the take of a new slot carries
- * nothing.
+ * was never used. A load could then see that no new slot is left, but not that a slot was put back,
+ * because the CAS in shard_take_fresh() is relaxed.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -375,7 +393,10 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/* Take a slot when this CPU's stack is empty. Not inline, so arena_take() saves no registers. */
+/*
+ * Take a slot when this CPU's stack is empty. If this function were inline, arena_take() would have
+ * to save registers.
+ */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
 	uint32_t slot = arena_steal(arena, home);
@@ -428,7 +449,10 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* Not inline, because the division is slow and would make arena_put() save registers. */
+/*
+ * This function is not inline, because its division is slow and would make arena_put() save
+ * registers.
+ */
 static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
 {
 	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
@@ -466,7 +490,10 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/* One stack's take count and depth are of one moment. Sums of stacks are hints. */
+	/*
+	 * For each stack, the count of its top and its depth are read at one moment. The sums over
+	 * all stacks are only hints, because the stacks are read one after the other.
+	 */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

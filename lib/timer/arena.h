@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates the slots of timers. Open reserves the arrays, and the kernel commits a page when it is
- * touched. Each stack of free slots serves some of the CPUs. Lock-free; any thread may call.
+ * Allocates the slots of timers. arena_open() reserves the memory of the arrays. The kernel commits
+ * a page of this memory at the first access. Each stack of free slots serves some of the CPUs. All
+ * functions are lock-free, and any thread may call them.
  */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
@@ -10,19 +11,23 @@
 #include "base/memory.h"
 #include "timer/timer.h"
 
-/* A stack of free slots for the threads on some of the CPUs, and slots that were never used. */
+/*
+ * A part of the slots, for the threads on some of the CPUs. A shard has a stack of free slots, and
+ * a range of slots that were never used.
+ */
 struct arena_shard {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh;          /* slots of the shard never used: end << 32 | next */
+	/* [free] number of slots taken so far << 26 | first slot + 1 */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
+	atomic_u64 fresh;          /* range of slots that were never used: end << 32 | next */
 	uint32_t begin;            /* first slot of this shard; fixed at open */
 	struct board_shard *notes; /* notes on the board; NULL: the hub is not observable */
 };
 
 struct arena {
 	struct timers timers;         /* a pair and a record for each slot */
-	struct timer_filing *filings; /* a filing for each slot; only the owner uses it */
+	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
-	uint32_t shard_mask;          /* number of shards, a power of two, minus one */
+	uint32_t shard_mask;          /* number of shards minus 1; the number is a power of two */
 	uint32_t shard_slots;         /* slots of each shard; the last shard may have fewer */
 	uint32_t capacity;            /* number of slots in the arena */
 	struct memory memory;         /* the mapping that holds all arrays */
@@ -66,7 +71,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* largest number of slots in use at once */
 };
 
-/* Returns the sums over all shards. The counts are exact while no thread takes or puts. */
+/* Returns the sums over all shards. The counts are exact while no thread takes or puts a slot. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

@@ -105,7 +105,10 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Returns whether the owner has not processed the slot between the two states (modulo 2^18). */
+/*
+ * Returns whether the two states have the same count of looks. If the counts are the same, the
+ * owner has not processed the slot in between (modulo 2^18).
+ */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
@@ -182,10 +185,11 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 }
 
 /*
- * FREE → ARMED: arm a new timer of this generation, with these flags. If the free pair covers the
- * deadline, the slot's schedule entry serves the new timer. If not, the slot must be in the inbox.
- * PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim without
- * PUSHED, the claiming thread may never run again, so the armer claims and makes the push itself.
+ * FREE → ARMED: arm a new timer of this generation, with these flags. If pair_covers() is true, the
+ * new timer uses the schedule entry that the slot already has. If not, the slot must be in the
+ * inbox. PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim
+ * without PUSHED, the claiming thread may never run again, so the armer claims and makes the push
+ * itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -212,7 +216,10 @@ static inline struct pair pair_claimed(struct pair pair)
 	return pair;
 }
 
-/* Returns the pair after the owner's look. A FREE slot is not scheduled after the look. */
+/*
+ * Returns the pair that the owner stores when it processes the slot's inbox entry. If the slot is
+ * FREE, the owner removes the slot's schedule entry, so the new deadline is never.
+ */
 static inline struct pair pair_looked_at(struct pair pair)
 {
 	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
@@ -240,8 +247,9 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 }
 
 /*
- * Returns deadline + k x interval, the first period that is not due at `now_ns`. The period at the
- * deadline is due. If the result is beyond the latest deadline, returns never.
+ * Returns deadline + k x interval, the first period that is not due at `now_ns`. The period at
+ * `deadline_ns` is already due, so k is at least 1. If the result is beyond the latest deadline,
+ * returns never.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {

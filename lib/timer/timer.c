@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the decisions of timer.h. Each function loads the pair, checks its phase and
- * generation, changes it by one compare-and-swap, and returns the work left to its caller. The swap
- * compares the generation too, so it cannot change another timer, and no decision has to be undone.
+ * generation, and changes the pair by one compare-and-swap. The function returns the work that its
+ * caller must do. The swap compares the generation too, so it cannot change another timer, and no
+ * decision has to be undone.
  *
  * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
- * and loads the pair again. If the consumer's change fails, the consumer finds the slot FREE or
- * reused, and returns no event. If the canceller's change fails, the canceller tries again, or
- * returns -ENOENT if the timer has ended. If a cancel comes before the owner's expiry, no handle
- * enters the outbox. Consumers skip stale handles. A periodic or kept timer survives its delivery,
- * so a cancel can succeed while the delivering call still returns the event.
+ * and loads the pair again. If the consumer's compare-and-swap fails, the consumer finds the slot
+ * FREE or reused, and returns no event. If the canceller's compare-and-swap fails, the canceller
+ * tries again, or returns -ENOENT if the timer has ended. If a cancel comes before the owner's
+ * expiry, no handle enters the outbox. Consumers skip stale handles. A periodic or kept timer
+ * survives its delivery, so a cancel can succeed while the delivering call still returns the event.
  *
  * No timer is lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md). The
  * owner reads the pair at the scheduled time, or before it sleeps until that time.
@@ -17,7 +18,8 @@
  * Every change is acq_rel, although some changes need only acquire or only release.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
- *         record of the timer, the end of the slot's timer before, and which thread delivered it.
+ *         record of the timer, the end of the slot's previous timer, and which thread delivered
+ *         the previous timer.
  *
  * Models: tests/models/timer.pml, tests/models/inbox.pml; for a queue that closes,
  * tests/models/queue_close.pml.
@@ -45,7 +47,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: [free] gave the slot to the caller. The CAS below checks the pair. */
+	/*
+	 * Relaxed: arena_take() acquired the slot for the caller, see [free]. The CAS below checks
+	 * the pair.
+	 */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -57,7 +62,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* The handle is in a register already, or one `or` computes it if `ret_handle` is NULL. */
+	/*
+	 * The handle is already in a register. If `ret_handle` is NULL, one instruction computes
+	 * the handle.
+	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
@@ -85,7 +93,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* A later deadline needs no push: the owner reads the pair by the old instant. */
+		/*
+		 * A later deadline needs no push, because the owner reads the pair at the old
+		 * instant or earlier.
+		 */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -99,8 +110,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 
 /*
  * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
- * timer's instant, which becomes the deadline of the free pair. The owner finds the slot free at
- * the scheduled time, or before it sleeps until then.
+ * timer's instant. The deadline of the free slot becomes this instant. The owner reads the pair at
+ * the scheduled time, or before it sleeps until the scheduled time, and finds the slot free.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -129,9 +140,10 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * The frequent cancel, of an armed timer without slack. The deadline stays, so the compare-and-swap
- * covers only the state word. The generation in the state shows that the slot still has this timer.
- * A swap of one word costs less than a swap of the pair.
+ * Cancel a timer. The first compare-and-swap is for the most frequent case, an armed timer without
+ * slack. The deadline of such a timer stays, so the compare-and-swap covers only the state word.
+ * The generation in the state shows that the slot still has this timer. A swap of one word costs
+ * less than a swap of the pair.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -166,7 +178,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	 *     another thread.
 	 *   - Another thread then claims the push, and has not pushed yet.
 	 *
-	 * A timer that is armed before the other thread pushes may wait until that push.
+	 * In this case, a timer may wait until the other thread pushes its slot.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -224,8 +236,9 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 }
 
 /*
- * Set the deadline of a free slot to never, because the owner drops its schedule entry. If a push
- * is claimed, timer_look() will set the deadline later. Returns false if the pair has changed.
+ * Set the deadline of a free slot to never. The caller is the owner, which removes the slot's
+ * schedule entry. If a push is claimed, timer_look() will set the deadline later. Returns false if
+ * the pair has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -282,10 +295,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The slack that was read may belong to a later timer than the pair. If the later
-		 * timer took over the schedule entry, its deadline is not earlier. The later
-		 * timer's instant is therefore not earlier than the result. If the later timer took
-		 * over no entry, the slot is in the inbox.
+		 * A new timer may have been armed in the slot between the load of the pair and the
+		 * load of the slack, so the slack may be of this later timer. If the later timer
+		 * took over the schedule entry, its deadline is not earlier. The later timer's
+		 * instant is therefore not earlier than the result. If the later timer took over no
+		 * entry, the slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

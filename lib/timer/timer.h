@@ -3,10 +3,10 @@
  * Declares a timer (the pair and the record of a slot) and every decision about it. The functions
  * use no hub, no inbox and no clock.
  *
- * Each decision is one compare-and-swap of the pair, in this file or in timer.c, and returns the
- * work left to its caller. (The frequent cancel swaps only the state word.) Any thread may call.
- * All functions are lock-free and signal-safe. tests/unit/test_timer.c walks every decision from
- * every state.
+ * Each decision is one compare-and-swap of the pair, in this file or in timer.c. (To cancel an
+ * armed timer without slack, timer_cancel() swaps only the state word.) A decision returns the work
+ * that its caller must do. Any thread may call the functions. All functions are lock-free and
+ * signal-safe. tests/unit/test_timer.c walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -17,8 +17,9 @@
 #include "timer/pair.h"
 
 /*
- * The pair of one slot. The frequent re-arm touches only the pair. Four pairs share a cache line,
- * because the cost of a random access among a million timers grows with the size of their memory.
+ * The pair of one slot. A move of a timer to a later deadline touches only the pair. Four pairs
+ * share a cache line, because the cost of a random access among a million timers grows with the
+ * size of their memory.
  */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
@@ -28,8 +29,9 @@ struct timer {
 /*
  * The record of a slot: the arguments of the arming call. The armer writes the record while no
  * other thread uses the slot. The owner and consumers read the record between loading the pair and
- * changing the pair. If the change succeeds, the record belongs to the changed timer. If the change
- * fails, a new armer may have written the record, so its members are relaxed atomics.
+ * changing the pair. If the compare-and-swap succeeds, the record belongs to the changed timer. If
+ * the compare-and-swap fails, a new armer may have written the record while it was read. The
+ * members of the record are therefore relaxed atomics.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
@@ -44,7 +46,7 @@ struct timer_cold {
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
-	atomic_u64 *intervals_ns;  /* intervals of periodic timers; written like the record */
+	atomic_u64 *intervals_ns;  /* intervals of periodic timers, written by the armer */
 	uint64_t first_generation; /* the generation before the first timer of each slot */
 };
 
@@ -85,14 +87,15 @@ static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 /* ---- the pair ---- */
 
 /*
- * Returns a guess of the pair. The two words are loaded one after the other, so they may be of
- * different changes. A record that is read afterwards is at least as new as the state, by [armed].
+ * Returns a guess of the pair. The two words are loaded one after the other, so another thread may
+ * change the pair between the two loads. The load of the state acquires the record by [armed], so a
+ * record that is read afterwards is at least as new as the state.
  */
 static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
 
-	pair.state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
+	pair.state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
 	test_point(TEST_POINT_PAIR_HALF_READ);
 	pair.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	return pair;
@@ -105,14 +108,14 @@ static inline struct pair timer_guess(const struct timer *timer)
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
-	uint64_t state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
+	uint64_t state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
 	struct pair pair;
 
 	do {
 		pair.state = state;
 		/* [armed] The next load sees the state of this deadline, or a newer state. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
-		state = u64_load_acquire(&timer->state); /* [armed]: carries the record */
+		state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
 	} while (state != pair.state);
 	return pair;
 }
@@ -130,13 +133,13 @@ static inline void timer_check_change(struct pair before, struct pair after)
 
 /*
  * If the timer's pair equals `*pair`, change it to `after`. If not, store a new guess in `*pair`
- * and return false. All decisions except timer_move() and the frequent timer_cancel() use this
- * function.
+ * and return false. Two decisions do not use this function: timer_move(), and timer_cancel() of an
+ * armed timer without slack.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
-	                      after.state)) { /* [armed]: carries the record */
+	                      after.state)) { /* [armed]: publishes the record */
 		*pair = timer_guess(timer);
 		return false;
 	}
@@ -173,8 +176,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
                                  struct pair *ret_pair);
 
 /*
- * Any → FREE, for a timer of this queue, or with TIMER_ANY_QUEUE of any queue. Returns 0 or
- * -ENOENT. After 0 the caller must put the slot back.
+ * Any → FREE, if the timer is on the queue with the index `queue`. TIMER_ANY_QUEUE stands for every
+ * queue. Returns 0 or -ENOENT. If the result is 0, the caller must put the slot back.
  */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
@@ -187,17 +190,23 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
 /*
- * The frequent re-arm: move an armed timer to the same or a later deadline. In every other case, or
- * if another thread has changed the pair, do nothing and return false. The function has few
- * outputs, because outputs take registers, and overlapping cache misses need registers too.
+ * Move an armed timer to the same or a later deadline, which is the most frequent re-arm. In every
+ * other case, or if another thread has changed the pair, timer_move() does nothing and returns
+ * false. The function has few outputs, because outputs take registers, and overlapping cache misses
+ * need registers too.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: the two words are a guess that orders no other load. The CAS acquires. */
+	/*
+	 * Relaxed: the two loaded words are only a guess. The CAS confirms the guess, and acquires.
+	 */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/* An equal deadline is also written: a consumer must see the caller's earlier stores. */
+	/*
+	 * Swap the pair even if the deadline is unchanged. A consumer of the timer then sees the
+	 * caller's earlier stores.
+	 */
 	return state_is_armed(state, handle) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -207,7 +216,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 /* The values of a timer, read from the pair and the record. */
 struct timer_view {
 	struct pair pair;  /* the pair is a guess until timer_change() succeeds */
-	struct pair after; /* the pair after a delivery that leaves work */
+	struct pair after; /* pair that timer_deliver() stored; set if its caller has work left */
 	uint64_t handle;
 	uint64_t interval_ns; /* period; 0: the timer is not periodic */
 	uint64_t data;
@@ -233,15 +242,16 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Read the timer that has the slot now, and its queue. Returns false if the slot is free. If
- * timer_change() can then change the view's pair to itself, all values are of one timer.
+ * Read the timer that has the slot now, and its queue. Returns false if the slot is free. Then the
+ * caller replaces the view's pair by an equal pair with timer_change(). If timer_change() succeeds,
+ * all values belong to one timer.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, which may have ended. The caller then also sees the
- * end of the slot's timer before, as the armer saw it.
+ * Returns the handle of the slot's last timer, which may have ended. The caller also sees that the
+ * slot's previous timer has ended, because the armer of the last timer has seen this end.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
@@ -278,7 +288,7 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
-/* A timer whose scheduled time has come, as the owner reads it. */
+/* The values that the owner reads from a timer whose scheduled time has come. */
 struct timer_expiry {
 	struct pair pair;
 	uint64_t at_ns; /* the timer's instant: the deadline, delayed within the slack */
@@ -302,7 +312,8 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 
 /*
  * Returns when to schedule a periodic timer that has just become pending: at its first period that
- * is not due. If the periodic timer has ended since, the slot's next timer comes through the inbox.
+ * is not due. If another thread ends the periodic timer before the owner schedules it, the slot's
+ * next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -313,9 +324,10 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 
 /*
  * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
- * schedule entry. The result is never earlier than `filed_ns`, because a slot whose timer was moved
- * to an earlier time is in the inbox, or another thread is about to push it. If the result is
- * UINT64_MAX, the slot needs no entry, and its next timer comes through the inbox.
+ * schedule entry. The result is never earlier than `filed_ns`, even if a thread has moved the timer
+ * to an earlier time. This thread pushes the slot, so the owner finds the earlier time through the
+ * inbox. If the result is UINT64_MAX, the slot needs no entry, and its next timer comes through the
+ * inbox.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
