@@ -26,8 +26,9 @@ static void record_call(const struct timerhub_event *event)
 /* ---- the model ---- */
 
 /*
- * Returns the instant for which the hub schedules a timer. The instant is the multiple of the
- * largest power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ * Returns the instant for which the hub schedules a timer. The instant lies between `deadline_ns`
+ * and `deadline_ns` + `slack_ns`, and is divisible by a larger power of two than every other time
+ * in this range.
  */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -86,7 +87,10 @@ static void model_end(struct model *model, struct model_timer *timer)
 	model->stale[model->stale_count++ % MODEL_STALE] = timer->handle;
 }
 
-/* Records that a caller submits the timer to the owner, for the timer's instant. */
+/*
+ * Records that a caller submits the timer to the owner. If the timer's instant is before `next_ns`,
+ * the caller must wake the owner.
+ */
 static void model_submitted(struct model *model, const struct model_timer *timer)
 {
 	if (timer_instant(timer) < model->next_ns)

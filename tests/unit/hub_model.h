@@ -107,9 +107,9 @@ void model_read_fd(struct model *model, unsigned queue);
 void model_take(struct model *model, unsigned queue, enum model_taking taking, unsigned max);
 
 /*
- * Checks whether the fds of the hub and its queues are readable as they must be. The test calls
- * model_verify_fds() after every other call of the model. model_verify_stats() compares the hub's
- * counters with the model, at any time.
+ * Checks each fd of the hub and its queues: the fd must be readable if the model demands it, and
+ * must not be readable if the model forbids it. The test calls model_verify_fds() after every other
+ * call of the model. model_verify_stats() compares the hub's counters with the model, at any time.
  */
 void model_verify_fds(const struct model *model);
 void model_verify_stats(const struct model *model);

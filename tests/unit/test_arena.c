@@ -264,8 +264,12 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	unsigned to, from; /* CPUs whose free stacks the slot goes to and comes from */
-	uint32_t slot;     /* slot in use, which the hook puts back */
+	/*
+	 * `to` is the CPU whose free stack gets the slot, `from` the CPU whose free stack loses a
+	 * slot
+	 */
+	unsigned to, from;
+	uint32_t slot; /* slot in use, which the hook puts back */
 } mover;
 
 /*
@@ -282,9 +286,10 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * arena_take() searches the free stacks one after the other. During the search, the free slot moves
- * from a stack that is not yet searched to the first stack, which was empty. The stacks are so long
- * that arena_take() cannot steal a single slot from a stack.
+ * arena_take() searches the free stacks one after the other. The first stack is empty. After
+ * arena_take() has searched the first stack, another thread puts a slot onto this stack, and takes
+ * the only slot of the last stack. So many slots have been used that arena_steal() takes nothing
+ * from a stack with one slot.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -469,8 +474,8 @@ END_TEST
 static atomic_bool counting;
 
 /*
- * Takes a slot, writes data that resembles the link of a deep stack, as timerhub_arm() may, and
- * puts the slot back.
+ * Takes a slot, stores data that resembles the link of a deep stack, and puts the slot back. A
+ * caller of timerhub_arm() may give such data to a timer.
  */
 static void *take_and_put(void *arg)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares the early-wake margin (how much earlier than due the owner asks the kernel to wake it)
- * with a list of all latenesses. About one sleep in eight is less late than the margin. The margin
- * adapts to a new machine within a few hundred sleeps. The owner never spins for long, and seldom
- * spins.
+ * Tests the early-wake margin. The owner asks the kernel to wake it by this margin before a timer
+ * is due. The tests compare the margin with a quantile of the latenesses of the last sleeps. About
+ * one sleep in eight has a lateness below the margin. The margin adapts to a new machine within a
+ * few hundred sleeps. The owner never spins for long, and seldom spins.
  */
 #include "harness.h"
 

@@ -350,7 +350,10 @@ static struct arena_shard *free_shard(struct scene *scene)
 	return shards;
 }
 
-/* Returns the word in the top slot of a free stack that counts the slots below the top slot. */
+/*
+ * Returns the link of the top slot of a free stack. The link contains the number of slots below the
+ * top slot.
+ */
 static atomic_u64 *free_link(struct scene *scene)
 {
 	uint64_t top = u64_load_relaxed(&free_shard(scene)->top);

@@ -138,8 +138,8 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
 		/*
-		 * The owner first takes some entries of each lane, which must not count towards the
-		 * first request.
+		 * Callers push some entries, and the owner takes these entries. inbox_push() must
+		 * not count the taken entries when it decides about the first request for a wake.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
@@ -147,8 +147,8 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		for (uint32_t i = 0; i < 4 * MANY; i++) {
 			asked += inbox_push(&inbox, i % lanes, i);
 			/*
-			 * the tail of a lane counts whole cache lines, so the first request may
-			 * come early
+			 * inbox_push() counts the last cache line of a lane as full, so the first
+			 * request may come some entries early
 			 */
 			expect(asked == 0 || i >= MANY - 16);
 			expect(asked > 0 || i < MANY + 2 * stride);
@@ -221,9 +221,10 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 END_TEST
 
 /*
- * Law 6: the test delays a producer before it reads its cell, while other producers push. At the
- * end of its cache line, the delayed producer reads the current tail of the lane. The delayed
- * producer reads only a few of the cells that were filled during its delay.
+ * Law 6: the test delays a producer before the producer reads its first cell. During the delay,
+ * other producers push. After the delay, the producer reads cells up to the end of a cache line,
+ * and then reads the current tail of the lane. The delayed producer reads only a few of the cells
+ * that were filled during its delay.
  */
 static struct {
 	struct inbox inbox;
@@ -278,7 +279,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 }
 END_TEST
 
-/* A look of the owner ends although other threads keep pushing. */
+/* The owner finishes its drain of the inbox although other threads keep pushing. */
 START_TEST(look_ends_although_pushes_go_on)
 {
 	struct inbox inbox = { .lanes = NULL };
@@ -345,8 +346,8 @@ static void *producer_main(void *arg)
 }
 
 /*
- * Empties the inbox by one look. This look or an earlier look must find every push that was counted
- * before this look began.
+ * Drains the inbox once. This drain or an earlier drain must find every push that was counted
+ * before this drain began.
  */
 static unsigned owner_look(unsigned *before)
 {

@@ -23,7 +23,7 @@ static struct timerhub_loop *loop;
 struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
-	uint64_t called_at_ns; /* clock value of the turn that called the callback last */
+	uint64_t called_at_ns; /* clock value in the turn that made the last call of the callback */
 	unsigned order;        /* number of callbacks of any timeout called before this callback */
 	uint64_t again_ns;     /* delay by which the callback sets the timeout again, or 0 */
 };
@@ -68,8 +68,9 @@ static int turn_at(uint64_t now_ns)
 }
 
 /*
- * Moves the clock to `until_ns` in steps. Turns the loop at each wake-up for which the loop asks,
- * like a program that only blocks in the loop. Returns the number of wake-ups.
+ * Moves the clock to `until_ns` in steps. At the end of each step, which timerhub_loop_timeout()
+ * gives, the test turns the loop. Returns the number of steps, which are the wake-ups of a program
+ * that waits for nothing but the loop.
  */
 static unsigned run_until(uint64_t until_ns)
 {
@@ -456,8 +457,8 @@ START_TEST(only_add_can_be_refused)
 END_TEST
 
 /*
- * A program makes and frees a timeout for each request. If the next timeout gets the same place in
- * the loop's table, the schedule entry of the place stays the same.
+ * A program makes and frees a timeout for each request. If the timeout of the next request gets the
+ * place of the freed timeout in the loop's table, the place keeps its schedule entry.
  */
 START_TEST(place_keeps_its_filing)
 {

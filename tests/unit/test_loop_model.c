@@ -8,8 +8,9 @@
  *
  * The array behaves as the header timerhub_loop.h specifies for a loop. The delay of a timeout
  * counts from the call that sets the timeout. When the loop next reads the clock, the model sets
- * the timeout's deadline to the clock value plus the delay. The loop reads the clock in a turn, and
- * before the 65th timeout that is set by delay.
+ * the timeout's deadline to the clock value plus the delay. The loop reads the clock in each turn.
+ * If 64 timeouts were set by delay after the last reading, the loop also reads the clock before the
+ * program sets one more timeout by delay.
  */
 #include "loop_rig.h"
 
@@ -25,7 +26,7 @@
 struct entry {
 	struct timerhub_timeout timeout;
 	bool is_added;
-	/* true if the timeout was set by delay since the last reading of the clock */
+	/* true if the loop has not read the clock after the program set the timeout by a delay */
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
@@ -69,7 +70,10 @@ static void model_read_clock(void)
 		entry->deadline_ns = bench->now_ns + entry->delay_ns;
 		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
 			entry->deadline_ns = NEVER - 1;
-		/* Law 1: the deadline is from least_ns to a turn's length after least_ns. */
+		/*
+		 * Law 1: the deadline is not before least_ns, and at most the length of a turn
+		 * after least_ns.
+		 */
 		expect_le(entry->least_ns, entry->deadline_ns);
 		expect_le(entry->deadline_ns - entry->least_ns,
 		          bench->now_ns - bench->turn_began_ns);

@@ -111,7 +111,8 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect_eq(read(notifier.fd, &count, sizeof(count)), sizeof(count));
 	expect(!fd_readable(notifier.fd));
-	notifier_signal_again(&notifier); /* as timerhub_drain() calls it after a partial drain */
+	/* timerhub_drain() makes this call after a partial drain */
+	notifier_signal_again(&notifier);
 	expect(fd_readable(notifier.fd));
 	notifier_clear(&notifier);
 	expect(!fd_readable(notifier.fd));
@@ -138,7 +139,10 @@ END_TEST
 
 static struct notifier late;
 
-/* During the consumer's clear, the owner signals an event that the consumer has already drained. */
+/*
+ * Acts as the owner, which signals an event while a consumer clears the notifier. The consumer has
+ * already drained the event.
+ */
 static void signal_late(enum test_point point)
 {
 	if (point == TEST_POINT_CONSUME_IN_CLEAR)
@@ -277,8 +281,9 @@ static void *poller_main(void *arg)
 }
 
 /*
- * Returns false if no consumer takes the item in time, because the item's wake-up was lost.
- * Consumers have no time limit of their own, since another consumer may take every item.
+ * Waits until a consumer has taken the item. Returns false if no consumer takes the item before the
+ * time limit, which means that the item's wake-up was lost. Consumers have no time limit of their
+ * own, since another consumer may take every item.
  */
 static bool is_taken(uint64_t item)
 {
@@ -305,8 +310,8 @@ static void *owner_main(void *arg)
 	for (uint64_t item = 0; item < race.items && !atomic_load(&race.lost); item++) {
 		(void)atomic_fetch_add(&race.published, 1);
 		/*
-		 * A consumer may take an item before the owner signals the item, so the owner
-		 * pauses.
+		 * The owner pauses between publishing and signalling, so that sometimes a consumer
+		 * takes the item before the signal.
 		 */
 		for (uint64_t spins = dice_below(&dice, 100); spins > 0; spins--)
 			cpu_relax();

@@ -37,8 +37,8 @@ START_TEST(nothing_comes_out_before_it_is_published)
 END_TEST
 
 /*
- * The outbox has room for twice as many handles as timers may be pending, and reports when it is
- * full.
+ * If at most `n` timers are pending, the outbox has room for at least 2 x `n` handles. The outbox
+ * reports when its room is used up.
  */
 START_TEST(room_is_told_exactly)
 {

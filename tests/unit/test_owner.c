@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the owner's pass (one round of the owner) on a manual hub. The tests check when the owner
- * plans its next look at the inbox, after a few timers and after a burst, and which re-arms need no
- * work of the owner. The owner of a manual hub does not coalesce bursts. Some tests switch
- * coalescing on, as in a hub with an owner thread.
+ * Tests the owner's pass (one round of the owner) on a manual hub. The tests check the time for
+ * which the owner plans its next pass, after a few timers and after a burst of timers. The tests
+ * also check which re-arms cause no work for the owner. The owner of a manual hub does not coalesce
+ * bursts. Some tests switch coalescing on, as in a hub with an owner thread.
  */
 #include "harness.h"
 
@@ -86,8 +86,8 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 }
 
 /*
- * After any number of earlier expiries, the owner plans a look at the deadline of each single
- * timer.
+ * If timers expire one at a time, the owner plans a pass at the deadline of each timer, even after
+ * many expiries.
  */
 START_TEST(few_are_not_gathered)
 {
@@ -108,8 +108,8 @@ END_TEST
 
 /*
  * Lets `count` timers expire in the millisecond after `begin_ns`, and advances to `look_ns`.
- * `count` timers are a burst if they are CROWD or more. Returns whether the owner delays the next
- * deadline, which is soon after `look_ns`.
+ * `count` timers are a burst if they are CROWD or more. The next timer is due 10 us after
+ * `look_ns`. Returns whether the owner plans its next pass later than the deadline of this timer.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -233,10 +233,10 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 }
 END_TEST
 
-/* State of a hook that acts while the owner rests (corrects the earliest schedule entries). */
+/* State of a hook that acts while the owner corrects the earliest schedule entries (rests). */
 static struct {
 	struct rig *rig;
-	timerhub_timer timer; /* timer that the hook moves at each entry that the owner corrects */
+	timerhub_timer timer; /* timer that the hook moves before the owner corrects an entry */
 	uint64_t move_to_ns, move_by_ns;
 	unsigned looks; /* number of entries that the owner has read in all passes */
 	unsigned passes;
@@ -264,8 +264,8 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 }
 
 /*
- * The hook moves the timer each time that the owner reads the timer's pair. The owner's rest must
- * end, with a promise that fits the deadline read last.
+ * The hook moves the timer each time that the owner reads the timer's pair. The owner must stop
+ * correcting entries, and its promise must fit the last deadline that it has read.
  */
 START_TEST(rest_ends_while_timers_keep_moving)
 {
@@ -307,7 +307,10 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 }
 END_TEST
 
-/* In the third portion of the owner's rest, arms a timer that is due at once. */
+/*
+ * Arms a timer that is due at once while the owner corrects the third portion of the schedule
+ * entries. A portion has REST entries.
+ */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -356,7 +359,7 @@ END_TEST
 static struct {
 	struct rig *rig;
 	timerhub_timer timer;
-	enum test_point point; /* point at which the caller that claimed the push stops */
+	enum test_point point; /* point at which a caller stops, after it has claimed the push */
 	uint64_t to_ns;        /* deadline to which another caller re-arms the timer */
 } push;
 
@@ -372,7 +375,7 @@ static void push_hook(enum test_point point)
 }
 
 /*
- * The owner has promised to look at the inbox at 5 s. A caller claims the push of an idle timer and
+ * The owner has promised to drain the inbox at 5 s. A caller claims the push of an idle timer and
  * is stopped before or after the push. Another caller moves the timer, and the owner makes a pass.
  * After the pass, the first caller continues. Returns whether a caller has woken the owner.
  */
@@ -411,7 +414,10 @@ START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 	expect(pushed);
 	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
 	expect(pushed);
-	/* If the owner has looked after the push, the first caller need not wake the owner. */
+	/*
+	 * If the owner has drained the inbox after the push, the first caller need not wake the
+	 * owner.
+	 */
 	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
 	expect(!pushed);
 }
@@ -445,13 +451,13 @@ END_TEST
 /* ---- law 13: fair ---- */
 
 /*
- * PUBLISHER_UNTOLD_MAX: the owner takes at most this number of slots between an expiry and the
- * signal to its queue.
+ * PUBLISHER_UNTOLD_MAX: after the expiry of a timer, the owner takes at most this number of slots
+ * before it signals the timer's queue.
  */
 #define UNTOLD_MAX 1024
 /* PUBLISHER_BATCH: number of events of one queue that are published together */
 #define PUBLISH_BATCH 64
-#define QUEUES_MAX 900 /* fewer queues than a process may have descriptors by default */
+#define QUEUES_MAX 900 /* less than the default limit of descriptors of a process */
 
 /*
  * Records of a pass, made by a hook: the order in which the owner signals queues, and the work that
@@ -463,12 +469,16 @@ static struct {
 	unsigned count;
 	unsigned told[QUEUES_MAX]; /* numbers of the queues, in the order of their signals */
 	unsigned told_count;
-	/* by queue: number of slots expired or found moved before the queue's signal */
+	/*
+	 * for each queue, number of timers that the owner has expired or found moved before it
+	 * signals the queue
+	 */
 	uint64_t work[QUEUES_MAX];
-	uint64_t sorted[QUEUES_MAX]; /* by queue: slots sorted before the queue's signal */
-	uint64_t cascaded;           /* number of slots sorted before the pass began */
-	uint64_t works;              /* number of slots expired so far */
-	uint64_t ring_ns;            /* time that the signal to a queue takes, on the hub's clock */
+	/* for each queue, number of slots that the owner has sorted before it signals the queue */
+	uint64_t sorted[QUEUES_MAX];
+	uint64_t cascaded; /* number of slots sorted before the pass began */
+	uint64_t works;    /* number of slots expired so far */
+	uint64_t ring_ns;  /* time that the signal to a queue takes, on the hub's clock */
 } fair;
 
 /* Returns the queue whose notifier has begun a signal and not finished it. */
@@ -579,8 +589,8 @@ START_TEST(fair_beside_many_queues)
 END_TEST
 
 /*
- * The owner signals a due event before it sorts 20,000 later timers, which are in a long bucket of
- * a higher level that the clock has entered.
+ * A long bucket of a higher level contains 20,000 timers. The clock has entered this bucket, but
+ * its timers are not due. The owner signals a due event before it sorts these timers.
  */
 START_TEST(fair_beside_a_bucket_that_is_entered)
 {

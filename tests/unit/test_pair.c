@@ -3,8 +3,8 @@
  * Tests the pair (deadline and state of a slot) and the handle of a timer. Every transition of
  * pair.h is made from every phase with every flag, and its result is compared with a pair whose
  * fields the test computes by division. The k-th period is compared with the first deadline + k x
- * interval. Deadlines that are delayed within the slack are compared with a search of all powers of
- * two.
+ * interval. The instant of a timer with slack is compared with the result of a search through all
+ * powers of two.
  */
 #include "harness.h"
 

@@ -116,14 +116,17 @@ START_TEST(record_of_an_old_pass_does_not_hide_a_newer_one)
 END_TEST
 
 /*
- * Runs the two columns of statements drawn in promise.c in two threads, many times. The caller
- * publishes an entry and then reads the promise. The owner raises the promise and then looks for
- * entries. In no round may the caller omit the wake and the owner miss the entry.
+ * The comment at the head of promise.c shows two columns of statements. Each column runs in a
+ * thread of its own, in many rounds. The caller publishes an entry and then reads the promise. The
+ * owner raises the promise and then looks for entries. A round fails if the caller does not wake
+ * the owner and the owner does not see the entry.
  */
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	/* the caller's and the owner's progress: twice the round's number, plus 1 at its end */
+	/*
+	 * progress of the caller and of the owner: 2 x round at its begin, 2 x round + 1 at its end
+	 */
 	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
 	bool woken; /* true if the caller has woken the owner in this round; the caller writes it */

@@ -191,8 +191,9 @@ static void see_nap(enum test_point point)
 }
 
 /*
- * A canceller inside a callback does not wait for running callbacks. A canceller inside a callback
- * waits for a thread that is about to deliver its timer.
+ * A canceller inside a callback does not wait for running callbacks. If a thread is about to
+ * deliver the timer that the canceller cancels, the canceller waits until the timer's callback
+ * begins.
  */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {

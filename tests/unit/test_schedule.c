@@ -143,7 +143,7 @@ static uint64_t random_instant_ns(const struct bench *bench, struct dice *dice)
 		return at_ns == NOWHERE ? bench->now_ns : at_ns + dice_below(dice, 2);
 	case 3: /* an instant that is already due */
 		return bench->now_ns - dice_magnitude(dice, 62) % (bench->now_ns + 1);
-	case 4: /* an instant at the end of a bucket that contains the clock, on some level */
+	case 4: /* an instant near the end of the present bucket of some level */
 		return (bench->now_ns | ((UINT64_C(1) << (16 + 12 * dice_below(dice, 4))) - 1)) +
 		       dice_below(dice, 3);
 	default:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the statistics as OpenMetrics text. The tests compare the whole text, look for every number
- * in it, and cut it at any length. Other tests compare the buckets with a count, and pass labels.
- * tests/tools/test_top.py reads an OpenMetrics text with a parser of the format.
+ * in it, and cut it at any length. One more test counts the events up to the limit of each bucket,
+ * and compares the counts. The last test gives labels to two hubs. tests/tools/test_top.py reads an
+ * OpenMetrics text with a parser of the format.
  */
 #include "harness.h"
 

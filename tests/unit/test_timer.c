@@ -3,9 +3,9 @@
  * Tests the functions of timer.c that decide about a timer. The test calls each function for every
  * state of a slot, in plain memory. The test builds and reads the pair (deadline and state of a
  * slot) by multiplication and division. A function must change only the fields that its decision
- * concerns, and must change no other slot. The last test makes each decision with another thread's
- * decision between any two of its atomic steps. The memory and the return values must be as if the
- * two decisions had been made one after the other.
+ * concerns, and must change no other slot. One test interrupts each decision between any two atomic
+ * steps, and makes another thread's decision at this point. The memory and the return values must
+ * be as if the two decisions had been made one after the other.
  */
 #include "harness.h"
 
@@ -117,8 +117,8 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 }
 
 /*
- * Returns the work left to a caller whose change the owner must see. If the slot is not in the
- * inbox, the caller must also push it.
+ * Returns the work that a caller must do after a change that the owner must see. If the slot is in
+ * the inbox, the caller must wake the owner. If not, the caller must also push the slot.
  */
 static enum timer_left left_of(uint64_t is_there)
 {
@@ -775,7 +775,7 @@ static void do_drop(struct bench *bench, struct said *said, uint64_t at_ns)
 
 /*
  * Delivers the timer as drain_dispatch.c does. If `now_ns` is before the deadline, do_deliver()
- * acts as on a clock that can go back.
+ * tells timer_deliver() that the clock can go back.
  */
 static void do_deliver(struct bench *bench, struct said *said, uint64_t now_ns)
 {
@@ -867,7 +867,7 @@ static void expect_not_lost(const struct bench *bench, const struct said *said)
 
 /*
  * Runs the second act before the step number `steps` of the first act. Returns false if the first
- * act has fewer steps.
+ * act ends before this step.
  */
 static bool run_both(struct bench *bench, const struct act *first, const struct act *second,
                      unsigned steps, struct end *end)
@@ -926,8 +926,8 @@ END_TEST
 /* ---- possible changes ---- */
 
 /*
- * Returns whether the check of a pair's change aborts the program for the change from `before` to
- * `after`. The change is made in a child process.
+ * Returns whether timer_check_change() aborts a process that changes a pair from `before` to
+ * `after`. The process is a child of the test.
  */
 static bool change_traps(struct parts before, struct parts after)
 {
@@ -984,7 +984,10 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		bool traps;
 		struct parts before, after;
 	} rows[] = {
-		/* A deadline beyond the largest deadline is illegal before and after a change. */
+		/*
+		 * A pair must not have a deadline beyond the largest deadline, neither before a
+		 * change nor after.
+		 */
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS + 1) },
 		{ true, PARTS(ARMED, MAX_NS + 1), PARTS(ARMED, 7) },
 		{ false, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS) },
@@ -996,7 +999,9 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(PENDING, 7), PARTS(OVERDUE, 7) },
 		{ true, PARTS(PENDING, 7, .kept = 1), PARTS(IDLE, 7, .kept = 1) },
 		{ true, PARTS(PENDING, 7), PARTS(IDLE, NEVER) },
-		/* A change that arms a free slot begins a generation and sets its flags. */
+		/*
+		 * If a change arms a free slot, it must begin a new generation, and may set flags.
+		 */
 		{ false, PARTS(FREE, 7), PARTS(ARMED, 7, .generation = 1, .kept = 1, .slack = 1) },
 		{ true, PARTS(FREE, 7), PARTS(ARMED, 7) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .generation = 1) },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares the timer wheel, in virtual time, with a list of instants. After each insert, removal,
- * move and entered bucket, every slot must be in the bucket that the wheel's definition gives for
- * its instant. The tests put the clock at the edges of every level of the wheel, and at values up
- * to 2^62.
+ * Compares the timer wheel, in virtual time, with a list of instants. The tests insert, remove and
+ * move slots, and move the clock into buckets. After each of these steps, every slot must be in the
+ * bucket that the digits of its instant give. The tests put the clock at the edges of every level
+ * of the wheel, and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -61,8 +61,8 @@ static uint32_t slow_digit(uint64_t at_ns, unsigned level)
 #define NO_BUCKET UINT32_MAX
 
 /*
- * Returns the bucket of an instant by the definition. The highest digit in which the instant
- * differs from the base gives the bucket's level and number.
+ * Returns the bucket of an instant. The highest digit in which the instant differs from the base
+ * gives the bucket's level and number.
  */
 static uint32_t slow_bucket(uint64_t base_ns, uint64_t at_ns)
 {
@@ -150,8 +150,9 @@ static void bench_verify_buckets(const struct bench *bench)
 
 /*
  * Checks the wheel's bound, which must never be later than the instant of the earliest slot. If the
- * bucket of the earliest slot is short, the bound must equal that slot's instant. The slot that the
- * wheel names with the bound must be in the earliest bucket.
+ * bucket of the earliest slot has at most EXACT_UP_TO slots, the bound must equal the instant of
+ * the earliest slot. wheel_first() returns the bound together with a slot, which must be in the
+ * earliest bucket.
  */
 static void bench_verify_bound(struct bench *bench)
 {
@@ -256,8 +257,8 @@ static void bench_move(struct bench *bench, uint32_t slot, uint64_t at_ns)
 }
 
 /*
- * Inserts a slot again as the owner does. One slot in `stay` slots keeps its instant or gets a
- * later instant, and each other slot is removed from the wheel.
+ * Inserts a slot again or removes the slot, as the owner does. With a probability of 1 / `stay`,
+ * the slot stays in the wheel, at its instant or a later instant.
  */
 static void bench_refile(struct bench *bench, struct dice *dice, uint32_t slot, unsigned stay)
 {
@@ -467,8 +468,8 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 END_TEST
 
 /*
- * A sweep (the scan of a whole bucket) makes the bound of a long bucket exact. After the sweep the
- * wheel does not search the bucket again when its first slot leaves.
+ * A sweep (the scan of a whole bucket) makes the bound of a long bucket exact. If the first slot of
+ * the bucket leaves the wheel after the sweep, the wheel does not search the bucket again.
  */
 START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 {
@@ -557,8 +558,8 @@ START_TEST(chunks_are_enough_for_any_spread)
 END_TEST
 
 /*
- * The clock is just before every edge of a bucket, and the slot is at every distance from the clock
- * that is a power of two.
+ * The clock is 1 ns before each power of two. For each of these clock values, the distance from the
+ * clock to the slot's instant is each power of two.
  */
 START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 {
