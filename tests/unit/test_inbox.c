@@ -16,7 +16,8 @@
 #include "owner/inbox.h"
 
 /*
- * Empties the inbox by one look, in portions of `batch` slots. Returns the number of slots taken.
+ * Drains the inbox once, in portions of `batch` slots. Returns the number of slots that it has
+ * taken.
  */
 static unsigned look(struct inbox *inbox, uint32_t *slots, unsigned max, unsigned batch)
 {

@@ -125,7 +125,8 @@ static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
 	/*
-	 * progress of the caller and of the owner: 2 x round at its begin, 2 x round + 1 at its end
+	 * progress of the caller and of the owner: 2 x round at a round's begin, 2 x round + 1 at
+	 * its end
 	 */
 	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
