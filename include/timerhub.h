@@ -27,37 +27,42 @@
  * caller's array therefore counts as delivered, even if the caller has not yet handled it.
  *   the call returned     one-shot                  periodic or kept
  *   --------------------  ------------------------  ------------------------
- *   dispatch, on the cancelling thread alone:
+ *   If only the cancelling thread dispatches:
  *   cancel: 0             free                      free [1]
- *   cancel: -ENOENT       free, unless its          do not free [2]
- *                         callback does [1]
- *   dispatch, on another thread:
- *   cancel: 0             free                      call cancel_sync outside
- *                                                   its callbacks, then free
+ *   cancel: -ENOENT       free, unless the          do not free [2]
+ *                         timer's callback
+ *                         frees the data [1]
+ *   If another thread dispatches:
+ *   cancel: 0             free                      first call cancel_sync
+ *                                                   outside the timer's
+ *                                                   callbacks, then free
  *   cancel: -ENOENT       call cancel_sync, then    do not free [2]
- *                         see its row
+ *                         see the cancel_sync rows
  *   cancel_sync: 0        free                      free [1]
- *   cancel_sync: -ENOENT  free, unless its          do not free [2]
- *                         callback does [3]
- *   drain or wait, on the cancelling thread alone:
+ *   cancel_sync: -ENOENT  free, unless the          do not free [2]
+ *                         timer's callback
+ *                         frees the data [3]
+ *   If only the cancelling thread calls drain or wait:
  *   cancel: 0             free                      free after the batch [4]
- *   cancel: -ENOENT       free after the batch,     do not free [2]
- *                         unless its handler does
- *                         [4]
- *   drain or wait, on another thread:
+ *   cancel: -ENOENT       free after the batch      do not free [2]
+ *                         [4], unless the event's
+ *                         handler frees the data
+ *   If another thread calls drain or wait:
  *   cancel: 0             free                      free after the batches
  *                                                   of all threads [5]
  *   cancel: -ENOENT       do not free: the thread   do not free [2]
- *                         that has the event does
+ *                         that took the event
+ *                         frees the data
  *
- *   [1] Inside the timer's own callback too. After that the callback must
- *       not use the data.
+ *   [1] The program may free the data even inside the timer's own callback.
+ *       After that the callback must not use the data.
  *   [2] An earlier cancel ended the timer. Only the caller of the earlier
- *       cancel may free the data, by the row of the earlier cancel. A
- *       one-shot that was cancelled earlier has the same rule.
+ *       cancel may free the data. The row for the result of the earlier
+ *       cancel says when this caller may free the data. If an earlier cancel
+ *       ended a one-shot, the same rule holds for the data of the one-shot.
  *   [3] Inside the timer's own callback cancel_sync waits for nothing. If
  *       another caller of cancel_sync will free the data, the callback must
- *       not free it.
+ *       not free the data.
  *   [4] The batch is the set of all events that a thread has taken and has
  *       not yet handled.
  *   [5] The library cannot see the end of these batches. Use dispatch and
@@ -140,7 +145,10 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  */
 enum timerhub_clock {
 	TIMERHUB_CLOCK_MONOTONIC = 0, /* this clock stands still while the machine is suspended */
-	/* Suspended time counts. A timer that is due during a suspend expires after the suspend. */
+	/*
+	 * This clock also counts the time during which the machine is suspended. A timer that is
+	 * due during a suspend expires after the suspend.
+	 */
 	TIMERHUB_CLOCK_BOOTTIME = 1,
 	TIMERHUB_CLOCK_REALTIME = 2, /* the wall clock, in ns since 1970 */
 };
@@ -249,7 +257,7 @@ struct timerhub_stats {
 	uint64_t cancelled; /* number of timers that were cancelled */
 	uint64_t expired;   /* number of expiries that the owner put into a queue */
 	uint64_t delivered; /* number of events that a call returned or passed to a callback */
-	uint64_t overruns;  /* number of periods counted in the event of an earlier period */
+	uint64_t overruns;  /* number of periods counted in an earlier period's event */
 	uint64_t live;      /* number of live timers, including idle kept timers */
 	/*
 	 * The largest number of timers that were live at once. The value may be up to 32 too high
@@ -281,16 +289,17 @@ struct timerhub_stats {
  * started. Any thread may call. `config` may be NULL. With TIMERHUB_OBSERVABLE the hub's counters
  * are in a memfd, so the hub has one more fd.
  *
- *   -EINVAL                      ret_hub is NULL, a flag or an enum value is unknown, timers_max is
- *                                too large, size is too small, or the CPU does not exist
- *   -E2BIG                       a byte of the config after the members that this version of the
- *                                library knows is not 0
+ *   -EINVAL                      ret_hub is NULL, a flag or an enum value is unknown, the CPU does
+ *                                not exist, timers_max is too large, or size is too small
+ *   -E2BIG                       the config has an additional member that is not 0, so the program
+ *                                needs a later version of the library
  *   -ENOSPC                      256 observable hubs are open
  *   -EFBIG                       an observable hub needs more than RLIMIT_FSIZE allows
- *   -ENOSYS                      the config demands TIMERHUB_SLEEPER_URING, and the library was
+ *   -ENOSYS                      the config demands TIMERHUB_SLEEPER_URING, but the library was
  *                                built without io_uring
- *   -ENOMEM, -EMFILE, -EAGAIN …  the kernel returned this error; with TIMERHUB_SLEEPER_URING also
- *                                the errno with which the kernel refused io_uring
+ *   -ENOMEM, -EMFILE, -EAGAIN …  The kernel returned this error. If the config demands
+ *                                TIMERHUB_SLEEPER_URING, the kernel may have returned this error
+ *                                when it refused io_uring.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
@@ -463,9 +472,9 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
                                       unsigned count);
 
 /*
- * Store the time until the timer's deadline in `*ret_ns`. If the deadline has passed, `*ret_ns` is
- * 0. If the timer has no deadline or is an idle kept timer, `*ret_ns` is UINT64_MAX. Any thread may
- * call; lock-free. -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument is NULL.
+ * Store the time until the timer's deadline in `*ret_ns`. If the deadline has passed, store 0. If
+ * the timer has no deadline or is an idle kept timer, store UINT64_MAX. Any thread may call;
+ * lock-free. -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
@@ -526,9 +535,10 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
 /*
- * Make every thread that is blocked in timerhub_wait() now return -ECANCELED. A thread that is
- * between two calls of timerhub_wait() is not interrupted. To end worker threads, call
- * timerhub_queue_stop() instead. Any thread may call; lock-free.
+ * Interrupt every thread that is blocked in timerhub_wait() on this queue. The interrupted
+ * timerhub_wait() returns -ECANCELED. A thread that is between two calls of timerhub_wait() is not
+ * interrupted. To end worker threads, call timerhub_queue_stop() instead. Any thread may call;
+ * lock-free.
  */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
@@ -544,10 +554,10 @@ TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns);
 
 /*
- * Returns an eventfd of a manual hub. The eventfd becomes readable when a timer gets a deadline
- * before the time that timerhub_advance() stored in `*ret_next_ns`, or when thousands of
- * submissions wait. The next timerhub_advance() clears the eventfd. Any thread may call; lock-free.
- * -EINVAL: the hub is not manual.
+ * Returns an eventfd of a manual hub. If a timer gets a new deadline that is earlier than the last
+ * `*ret_next_ns` of timerhub_advance(), the eventfd becomes readable. If thousands of submissions
+ * wait for timerhub_advance(), the eventfd also becomes readable. The next timerhub_advance()
+ * clears the eventfd. Any thread may call; lock-free. -EINVAL: the hub is not manual.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 

@@ -255,13 +255,12 @@ class deadline
 /* The argument of a timer's callable, if the callable takes an argument. */
 struct expiry {
 	/*
-	 * The timer's deadline. If the call stands for several periods, the deadline of the first
-	 * of these periods.
+	 * The timer's deadline. If this call of the callable reports several periods, `due` is the
+	 * deadline of the first of these periods.
 	 */
 	time_point due;
 	/*
-	 * Number of periods that this call of the callable stands for; 1 if the timer is not
-	 * periodic.
+	 * Number of periods that this call of the callable reports; 1 if the timer is not periodic.
 	 */
 	std::uint64_t count;
 };
@@ -335,8 +334,8 @@ template <class Callable> void call_small(const timerhub_event *event)
 /*
  * A block on the heap that holds a callable. The block counts its users, which are the timer object
  * and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other threads.
- * When timerhub_cancel_sync() has returned and the timer object has left the block, all other users
- * are callbacks that the same thread is inside. The last user to leave frees the block.
+ * After timerhub_cancel_sync(), only the timer object and callbacks that the calling thread is
+ * inside can still use the block. The last user to leave frees the block.
  */
 class block
 {
@@ -347,8 +346,9 @@ class block
 	block &operator=(const block &) = delete;
 
 	/*
-	 * The memory order is relaxed, because the block cannot be freed during use(). Either the
-	 * timer object is still a user, or its canceller waits for the callback that calls use().
+	 * The memory order is relaxed, because the block cannot be freed during use(). During
+	 * use(), either the timer object still uses the block, or the thread that cancels the timer
+	 * waits for the callback that calls use().
 	 */
 	void use() noexcept
 	{
@@ -404,7 +404,7 @@ class block_user
 	block &used_;
 };
 
-/* The function `fn` of a timer with a block. */
+/* The function `fn` of a timer whose callable is in a block. */
 template <class Callable> void call_block(const timerhub_event *event)
 {
 	auto &home = *static_cast<block_of<Callable> *>(event->ptr);
@@ -731,7 +731,7 @@ class timer
 		std::swap(block_, other.block_);
 	}
 
-	/* Arm the timer for `after` from now. */
+	/* Arm the timer so that it expires after the delay `after`. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_after(const queue &on, delay after, Callable &&callable,
 	                                        delay slack = {})
@@ -798,8 +798,8 @@ class timer
 	}
 
 	/*
-	 * Like expires_after(), but removes the timer's deadline. The timer stays armed.
-	 * expires_never() does not wait for a callback that runs now.
+	 * Remove the timer's deadline. The timer stays armed. The argument and the errors are the
+	 * same as for expires_after(). expires_never() does not wait for a callback that runs now.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -871,8 +871,9 @@ class timer
 	}
 
 	/*
-	 * Copy or move the callable before cancel(). The constructor of the callable may throw, and
-	 * cancel() may destroy the callable that the argument refers to.
+	 * Copy or move the argument `callable` before cancel(), because the copy or move may throw.
+	 * Also, `callable` may be a reference to the timer's current callable, which cancel() may
+	 * destroy.
 	 */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
@@ -1182,11 +1183,11 @@ class timeout_base : protected timerhub_timeout
 } // namespace detail
 
 /*
- * A timeout of a loop and its callable, which takes no argument. A program can make the timeout a
- * member of its session object, as struct timerhub_timeout is a field in C. Only the loop's thread
- * may call the methods and the destructor. The destructor removes the timeout. On another thread
- * the destructor calls std::terminate(). A timeout can be neither copied nor moved. A timeout never
- * allocates.
+ * A timeout of a loop and its callable, which takes no argument. A C++ program can make the timeout
+ * a member of its session object, in the same way as a C program makes struct timerhub_timeout a
+ * field of its session struct. Only the loop's thread may call the methods and the destructor. The
+ * destructor removes the timeout. On another thread the destructor calls std::terminate(). A
+ * timeout can be neither copied nor moved. A timeout never allocates.
  *
  * timeout<> has 48 bytes, and accepts any small callable (is_small_v), such as a lambda that
  * captures `this`. timeout<Callable> accepts a Callable of any size, and stores the callable in the
@@ -1362,9 +1363,10 @@ template <> class timeout<void> final : public detail::timeout_base
 } // namespace timerhub_cpp
 
 /*
- * The names that programs use, such as timerhub::hub. A namespace cannot have the name of a struct,
- * so the names are members of struct timerhub, which timerhub.h only declares. A program cannot
- * make an object of struct timerhub. Only timerhub_open() returns pointers to struct timerhub.
+ * The names that programs use, such as timerhub::hub. timerhub.h declares a struct timerhub, so a
+ * namespace cannot have the name timerhub. The names that programs use are therefore members of
+ * struct timerhub. A program cannot make an object of struct timerhub. A program gets pointers to
+ * struct timerhub from calls such as timerhub_open().
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;

@@ -39,9 +39,11 @@ struct timerhub_journal;
 #define TIMERHUB_JOURNAL_CHANGES_MAX 64
 
 /*
- * One delivery of a task to a worker. Data and key stay valid until timerhub_journal_done(), retry
- * or park of the delivery returns 0, -ESTALE or -ENOENT, or until the worker releases the delivery.
- * Data and key of the delivery stay valid even if the task ends or another worker takes the task.
+ * One delivery of a task to a worker. Data and key stay valid until the worker ends or releases the
+ * delivery. A worker ends a delivery by a call of timerhub_journal_done(), timerhub_journal_retry()
+ * or timerhub_journal_park() that returns 0, -ESTALE or -ENOENT. timerhub_journal_release()
+ * releases a delivery. Data and key of the delivery stay valid even if the task ends or another
+ * worker takes the task.
  */
 struct timerhub_task {
 	uint64_t id;     /* the task's id; never 0, and never used again in this journal */
@@ -104,7 +106,10 @@ struct timerhub_journal_stats {
 	/* number of live tasks that a worker has taken, with an unexpired lease */
 	uint64_t taken;
 	uint64_t data_bytes; /* number of bytes of data and keys in memory */
-	/* Number of bytes on disk for live tasks: the record of each task and of its later end. */
+	/*
+	 * Number of bytes on disk for live tasks. A task counts with its record and with the record
+	 * that will end it.
+	 */
 	uint64_t live_bytes;
 	uint64_t disk_bytes;  /* size of all segments, including zeros written ahead */
 	uint64_t segments;    /* number of files of the log */
@@ -299,9 +304,9 @@ TIMERHUB_API int timerhub_journal_done(struct timerhub_journal *journal,
                                        const struct timerhub_task *task);
 
 /*
- * Return a task to the journal: the task is delivered again `delay_ns` from now. If the task has
- * been delivered attempts_max times, it is parked with reason 0 instead. Fails with -ERANGE or the
- * errors of timerhub_journal_done().
+ * Return a task to the journal, which delivers the task again `delay_ns` from now. If the task has
+ * already been delivered attempts_max times, the journal parks the task with reason 0. Fails with
+ * -ERANGE or the errors of timerhub_journal_done().
  */
 TIMERHUB_API int timerhub_journal_retry(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t delay_ns);
@@ -327,7 +332,7 @@ TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint6
  * lease has the length that the config sets in `lease_ns`. If the lease has expired and no other
  * worker has the task, the caller takes the task again. timerhub_journal_touch() writes nothing to
  * disk. In a journal without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT
- * mean the same as for timerhub_journal_done(). Another error is -EINVAL.
+ * mean the same as for timerhub_journal_done(). -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
@@ -370,8 +375,8 @@ struct timerhub_journal_change {
 	uint64_t interval_ns; /* in a put: the length of a period; 0: not periodic */
 	const void *data;     /* in a put: the data of the task */
 	size_t data_len;
-	const struct timerhub_task *task; /* in a done, retry or park: the delivery */
-	uint32_t reason;                  /* in a park: why the task is parked */
+	const struct timerhub_task *task; /* the delivery that this done, retry or park ends */
+	uint32_t reason;                  /* the reason for which this change parks the task */
 	int32_t result;                   /* output: the error, if this change was refused */
 	uint64_t reserved[4];
 };
@@ -379,8 +384,8 @@ struct timerhub_journal_change {
 /*
  * Make `count` changes of different tasks, at most TIMERHUB_JOURNAL_CHANGES_MAX changes. Either all
  * changes are made or none, even if the process or the machine crashes. For example, one call can
- * end the task of one step and put the task of the next step. A put may use the key of a task that
- * an earlier change in `changes` ends.
+ * end the task of one step and put the task of the next step. If a change ends a task, a later put
+ * in `changes` may use the key of the ended task.
  *
  *   -E2BIG     `count` is above TIMERHUB_JOURNAL_CHANGES_MAX
  *   -EMSGSIZE  the changes together are larger than one write to the log may be
@@ -410,8 +415,8 @@ struct timerhub_journal_completion {
  * caller may free `changes` and the memory that the changes point at.
  *
  *   0        the changes will have one completion, unless the journal is closed first
- *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(), or the call
- *            would wait for space in the batch, or for a change in flight of one of its tasks.
+ *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(), or the batch
+ *            has no space, or an earlier change of one of the tasks is still in flight.
  *            When a completion has arrived, repeat the call.
  *   -EINVAL  as for timerhub_journal_commit(), or `count` is 0
  *

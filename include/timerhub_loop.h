@@ -17,8 +17,8 @@
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. Until the loop reads its clock
- * again, the delay counts from the last reading. The next reading of the clock makes the deadline
- * later, by the time between the two readings. The loop reads its clock in each turn, and before
+ * again, the delay counts from the last reading. When the loop reads its clock again, it adds the
+ * time since the last reading to the deadline. The loop reads its clock in each turn, and before
  * the 65th timeout that is set by delay since the last reading. A timeout therefore never expires
  * before its delay has passed. A timeout is late by at most the length of the turn in which it was
  * set.
@@ -34,13 +34,15 @@
  * and removed.
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). The timeout's address must not
- * change until timerhub_timeout_remove() or timerhub_loop_close(). After a remove or close the
- * library holds no pointer to the timeout. After a remove or close the program may free the
- * timeout's memory, even inside the timeout's own callback.
+ * change until timerhub_timeout_remove() or timerhub_loop_close(). After timerhub_timeout_remove()
+ * or timerhub_loop_close() the library holds no pointer to the timeout, and the program may free
+ * the timeout's memory. A program may remove a timeout and free its memory even inside the
+ * timeout's own callback.
  *
- * Fork. In a child process timerhub_loop_open() with the parent's hub, timerhub_loop_turn() and
- * timerhub_loop_fd() return -EOWNERDEAD. In a child process timerhub_loop_close() is safe. The
- * other calls of a child process change only the memory of the child process.
+ * Fork. In a child process timerhub_loop_turn() and timerhub_loop_fd() return -EOWNERDEAD. If the
+ * argument `hub` is the parent's hub, timerhub_loop_open() also returns -EOWNERDEAD. In a child
+ * process timerhub_loop_close() is safe. The other calls of a child process change only the memory
+ * of the child process.
  */
 #ifndef TIMERHUB_LOOP_H
 #define TIMERHUB_LOOP_H
@@ -93,10 +95,10 @@ struct timerhub_loop_config {
 /*
  * Open a loop of the calling thread. timerhub_loop_open() reserves memory for timeouts_max
  * timeouts, and the kernel commits a page when the page is first touched. `config` may be NULL.
- * With a hub the loop opens a queue of that hub, and arms one kept timer on the queue. Other
- * threads may arm timers on this queue, which timerhub_loop_queue() returns. timerhub_loop_turn()
- * calls the callbacks of these timers too. With a hub, the loop's clock is the hub's clock, so with
- * a manual hub the loop runs in virtual time.
+ * If `hub` is not NULL, the loop opens a queue of the hub, and arms one kept timer on the queue.
+ * Other threads may arm timers on this queue, which timerhub_loop_queue() returns.
+ * timerhub_loop_turn() calls the callbacks of these timers too. With a hub, the loop's clock is the
+ * hub's clock, so with a manual hub the loop runs in virtual time.
  *
  *   -EINVAL      ret_loop is NULL, a flag or the clock is unknown, timeouts_max is too large, or
  *                size is too small
@@ -140,7 +142,7 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
  * Read the clock and call the callbacks of the timeouts whose deadlines have passed, in order of
  * deadline. With a hub, dispatch the loop's queue too. The program must call timerhub_loop_turn()
  * once in every turn of its event loop, right before the event loop blocks. Returns how many
- * callbacks were called. An event of the queue without a callback counts too.
+ * callbacks were called. The result also counts events of the loop's queue that have no callback.
  *
  * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more callbacks are
  * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The limits
@@ -163,9 +165,9 @@ TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
 /*
- * Add a timeout to the loop. An added timeout is not set yet. Returns 0 or an error. -EAGAIN:
- * timeouts_max timeouts are added. -EEXIST: the timeout is already added, or its memory was not
- * zeroed. -EINVAL: an argument is NULL. -EPERM: another thread opened the loop.
+ * Add a timeout to the loop. An added timeout is not set yet. Returns 0 or an error. -EAGAIN: the
+ * loop already has timeouts_max timeouts. -EEXIST: the timeout is already added, or its memory was
+ * not zeroed. -EINVAL: an argument is NULL. -EPERM: another thread opened the loop.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
@@ -204,15 +206,16 @@ TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 /*
  * Returns the deadline of the timeout, or UINT64_MAX if the timeout is not set, not added, or NULL.
- * If the deadline was set by delay since the last turn, the next turn moves the deadline on.
+ * If timerhub_timeout_set() set the deadline after the loop last read its clock, the next reading
+ * of the clock makes the deadline later.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
 /* ---- inline ---- */
 
 /*
- * The frequent cases of timerhub_timeout_set(), _set_at() and _stop() are inline. The functions of
- * the library handle all other cases and all mistakes. If a program writes the name of the call in
+ * The frequent cases of timerhub_timeout_set(), _set_at() and _stop() are inline. Functions of the
+ * library handle the rare cases and all mistakes. If a program writes the name of the call in
  * parentheses, as in (timerhub_timeout_set)(...), it calls the function of the library. In the
  * inline calls, one comparison of `owner` detects a wrong thread, a wrong loop and a timeout that
  * is not added.
@@ -221,7 +224,7 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_INLINE 1
 #endif
 
-/* The most timeouts, set by delay, whose delays may count from one reading of the clock. */
+/* Largest number of timeouts whose delays may count from the same reading of the clock. */
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
@@ -231,10 +234,15 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
-	/* Number of entries in `fresh`. At 64 entries, the next set by delay reads the clock. */
+	/*
+	 * Number of entries in `fresh`. If `fresh` has 64 entries, the next call of
+	 * timerhub_timeout_set() reads the clock.
+	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
-	/* The timeouts set by delay since base_ns was read. */
+	/*
+	 * Timeouts that timerhub_timeout_set() has set after the loop read base_ns from the clock.
+	 */
 	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
 
@@ -256,7 +264,7 @@ static inline uint64_t timerhub_loop_owner(const struct timerhub_loop *loop)
 {
 	uint64_t thread;
 
-	/* Read the thread pointer, which differs between threads, by one instruction. */
+	/* One instruction reads the thread pointer, which has a different value on each thread. */
 #ifdef __x86_64__
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
 #else

@@ -122,30 +122,30 @@ struct timerhub_relay_stats {
 	uint64_t buried;      /* number of tasks that used up their attempts */
 	/* Number of elements that other programs wrote into the queue's keys. */
 	uint64_t orphans;
-	/* Of this process: number of puts that returned 0. */
+	/* Number of this process's put calls that returned 0. */
 	uint64_t put;
-	uint64_t cancelled; /* of this process: number of cancels that returned 0 */
-	uint64_t moved;     /* of this process: number of moves that returned 0 */
-	uint64_t delivered; /* of this process: number of tasks taken */
-	uint64_t done;      /* of this process: number of done calls that returned 0 */
-	uint64_t retried;   /* of this process: number of retry calls that returned 0 */
-	uint64_t looks;     /* of this process, if it serves: number of polls */
-	/* if this process serves: number of polls that found no due task */
+	uint64_t cancelled; /* number of this process's cancel calls that returned 0 */
+	uint64_t moved;     /* number of this process's move calls that returned 0 */
+	uint64_t delivered; /* number of tasks that this process has taken */
+	uint64_t done;      /* number of this process's done calls that returned 0 */
+	uint64_t retried;   /* number of this process's retry calls that returned 0 */
+	uint64_t looks;     /* number of this process's polls; 0 if it does not serve the queue */
+	/* Number of this process's polls that found no due task. */
 	uint64_t looks_empty;
-	/* If this process serves: number of messages that a task is due before the next poll. */
+	/* Number of messages that asked this process to poll earlier than planned. */
 	uint64_t bells;
 	/*
-	 * If this process serves: its rank. The process of rank 0 polls first, and higher ranks
-	 * poll later.
+	 * Rank of this process, if it serves the queue. The process of rank 0 polls first, and
+	 * higher ranks poll later.
 	 */
 	uint64_t rank;
-	uint64_t connects; /* of this process: number of connections to servers */
-	/* Of this process: number of calls sent again because a connection was lost. */
+	uint64_t connects; /* number of connections that this process has made to servers */
+	/* Number of this process's calls that were sent again because a connection was lost. */
 	uint64_t in_doubt;
 	/*
-	 * Histogram of the time at which this process moved a task into the stream, minus the
-	 * task's due time, on Redis's clock. The buckets are those of `lateness` in struct
-	 * timerhub_stats.
+	 * Histogram of the lateness of the tasks that this process moved into the stream. The
+	 * lateness is the time of the move minus the task's due time, on Redis's clock. The buckets
+	 * are those of `lateness` in struct timerhub_stats.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t reserved[16];
@@ -289,7 +289,7 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
 
 /*
  * Return a taken task: the task is delivered again `delay_ns` from now. If the task has used up its
- * attempts, it becomes dead instead. -ESTALE: the lease has expired, and the task was delivered
+ * attempts, the task becomes dead. -ESTALE: the lease has expired, and the task was delivered
  * again. -ENOENT: the task is done. Other errors are -ERANGE and the network errors at the top of
  * this header.
  */
@@ -304,9 +304,10 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Give up a delivery without done or retry. The data of a released delivery is no longer valid. The
- * task is delivered again when its lease expires. -ENOENT: the delivery already ended by done or
- * retry. Other errors are -EINVAL and -EOWNERDEAD.
+ * Give up a delivery, and neither acknowledge its task nor return it. The data of a released
+ * delivery is no longer valid. The task is delivered again when its lease expires. -ENOENT:
+ * timerhub_relay_done() or timerhub_relay_retry() has already ended the delivery. Other errors are
+ * -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
