@@ -42,7 +42,8 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 }
 
 /*
- * Make an id for a task, which no other process makes, from the relay's random seed and a counter.
+ * Make a task's id from the relay's random seed and a counter, so that no other process makes the
+ * same id.
  */
 static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTES])
 {

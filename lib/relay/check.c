@@ -14,8 +14,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * How long a promised call of timerhub_look may be overdue before the relays count as dead. A relay
- * that works makes the call at most one grace (100 ms by default) after the promised time.
+ * How long a promised call of timerhub_look may be overdue before the relays count as dead. A
+ * working relay calls timerhub_look at most one grace (100 ms by default) after the promised time.
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the deliveries (entries of the stream of ready tasks) that Redis has sent. A delivery is
- * prefetched until a caller takes the delivery. A taken delivery is held until the caller
- * acknowledges, returns or releases the delivery. A held delivery stays in memory after its lease
- * has ended, because the taker may still read the task's data. The caller of each function in
- * delivery_table.h holds the relay's lock.
+ * Keeps the deliveries (entries of the stream of ready tasks) that Redis has sent. A delivery that
+ * no caller has taken yet is called a prefetched delivery. A delivery that a caller has taken is
+ * called a held delivery, until the caller acknowledges, returns or releases the delivery. A held
+ * delivery stays in memory after its lease has ended, because the taker may still read the task's
+ * data. The caller of each function in delivery_table.h holds the relay's lock.
  */
 #ifndef RELAY_DELIVERY_TABLE_H
 #define RELAY_DELIVERY_TABLE_H
@@ -39,10 +39,11 @@ struct deliveries {
 };
 
 /*
- * Add the entries of the reply to an XREADGROUP to the prefetched deliveries, except entries that
- * are prefetched or held already. Returns the number of added entries, or -ENOMEM. After -ENOMEM,
- * Redis delivers the missing entries again when their leases end. deliveries_read() ignores entries
- * that another program has added to the stream, which the sweep in timerhub.lua removes.
+ * Add each entry of the XREADGROUP reply `reply` to the prefetched deliveries, unless the entry is
+ * already a prefetched or held delivery. Returns the number of added entries, or -ENOMEM. After
+ * -ENOMEM, Redis delivers the missing entries again when their leases end. deliveries_read()
+ * ignores entries that another program has added to the stream, which the sweep in timerhub.lua
+ * removes.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);

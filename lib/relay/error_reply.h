@@ -24,8 +24,8 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * Returns whether `error` is final, which means that the server would refuse a repeated call with
- * the same error.
+ * Returns whether `error` is final. If an error is final, a repeated call would get the same error
+ * again.
  */
 bool error_reply_is_final(int error);
 

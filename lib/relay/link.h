@@ -40,8 +40,8 @@ void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
  * Set the time of the next attempt to connect, after a failure with `error`. The wait doubles with
- * each failure, from 10 ms to 5 s. If the server's machine refuses the connection, the longest wait
- * is 400 ms, because a refused attempt costs little.
+ * each failure, from 10 ms to 5 s. If the server's machine refuses the connection, the wait before
+ * the next attempt is at most 400 ms, because a refused attempt costs little.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

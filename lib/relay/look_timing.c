@@ -11,8 +11,8 @@
 
 #define NS_PER_US UINT64_C(1000)
 /*
- * Upper limit of a failover delay, to which RANK times the grace is added. The PUT_OFF_US of
- * timerhub.lua has the same value.
+ * The failover delay of a relay is at most PUT_OFF_US plus the relay's rank times the grace. The
+ * constant PUT_OFF_US of timerhub.lua has the same value.
  */
 #define PUT_OFF_US UINT64_C(300000000)
 /*
@@ -56,8 +56,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns when to send a call of timerhub_look so that the call arrives at the server `ahead_us`
- * after the anchor's call.
+ * Returns the local time at which to send the next call of timerhub_look. The server then receives
+ * the next call `ahead_us` later than it received the last answered call.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -91,9 +91,10 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A put sends a bell message on the common channel only if none of the relays with the
-	 * first ranks is subscribed. Therefore a relay that gets a common bell message does not
-	 * wait for its failover delay.
+	 * A put first sends bell messages to the relays with the 8 lowest ranks (SEATS_RUNG in
+	 * timerhub.lua). If none of these relays is subscribed, the put sends a bell message on the
+	 * common channel. Therefore a relay that gets a common bell message does not wait for its
+	 * failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -7,11 +7,12 @@
  * the ranks. Replies and bell messages come on two connections, in any order, and each of them may
  * change the time of the next look. All functions of look_timing.h are pure, and none fails.
  *
- * The anchor is a pair of times of the last answered look: the local time at which the look was
- * sent, and the time on Redis's clock at which the look ran. If a look must run at the time T on
- * Redis's clock, its wait is T minus the anchor's time on Redis's clock. The relay sends the look
- * when the wait has passed since the anchor's local time. The time on the network cancels out
- * if the last request and the next request take equally long to reach the server.
+ * The anchor is a pair of times of the last answered call of timerhub_look: the local time at which
+ * the relay sent the call, and the time on Redis's clock at which the call ran. If the next call
+ * must run at the time T on Redis's clock, the distance between the two calls must be T minus the
+ * anchor's time on Redis's clock. The relay sends the next call of timerhub_look at this distance
+ * after the anchor's local time. The time on the network cancels out if the last request and the
+ * next request take equally long to reach the server.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -20,8 +21,8 @@
 #include <stdint.h>
 
 /*
- * The margin by which a relay sends a look after the computed time. A look that arrives too early
- * moves no task and must be repeated.
+ * Delay that a relay adds to the computed time of a call of timerhub_look. A call of timerhub_look
+ * that arrives too early moves no task and must be repeated.
  */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 

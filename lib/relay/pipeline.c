@@ -254,8 +254,8 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 /* ---- answers ---- */
 
 /*
- * Handle the reply to a WAIT. The replicas that the WAIT counts have all changes that were answered
- * before the WAIT.
+ * Handle the reply to a WAIT. The reply is the number of replicas that hold all changes that the
+ * server answered before the WAIT.
  */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
@@ -285,7 +285,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 		request_finish(request);
 }
 
-/* Give a reply, or the part of a shared reply at `index`, to a request. */
+/* Pass a reply to a request. If several requests share the reply, pass the part at `index`. */
 static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {

@@ -25,7 +25,7 @@ struct pipeline {
 	 * Requests that the server refused for now, and that are sent again after the next connect.
 	 */
 	struct requests resend;
-	/* Requests that the server has carried out, and that not yet enough replicas confirm. */
+	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
 	 * Errno of a refusal that makes the thread connect again; 0: the server has refused

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a flag that is a file descriptor. The descriptor is readable while the flag is raised.
- * In the relay, only ready_fd.c uses eventfd(2). Any thread may raise or lower a flag.
+ * Declares functions that raise and lower a flag. The flag is an eventfd, which is readable while
+ * the flag is raised. In the relay, only ready_fd.c uses eventfd(2). Any thread may raise or lower
+ * a flag.
  */
 #ifndef RELAY_READY_FD_H
 #define RELAY_READY_FD_H

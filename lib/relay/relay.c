@@ -32,8 +32,8 @@
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
- * How long a put waits for the reply to a put in flight: longer than a round trip within a machine,
- * and much shorter than a round trip between machines.
+ * Longest time that a new put waits for the reply to an earlier put. This time is longer than a
+ * round trip within a machine, and much shorter than a round trip between machines.
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -187,7 +187,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		/* End the threads of shards that have been started. */
+		/* End the shards' threads, if open_parts() has started threads. */
 		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay);
 		return result;

@@ -125,8 +125,9 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * Encode a call of timerhub_look, with this relay's numbers of looks and bell messages. The Redis
- * function timerhub_stat shows the numbers of looks and bell messages of every relay.
+ * Encode a call of timerhub_look. The call carries the number of this relay's earlier calls of
+ * timerhub_look, and the number of bell messages that this relay has received. The Redis function
+ * timerhub_stat shows these two numbers of every relay.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -254,8 +255,8 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 }
 
 /*
- * Converts the result of a request that was sent twice, because the first sending may have taken
- * effect.
+ * Returns the result of a request that was sent twice. The argument `result` is from the second
+ * sending, which the server may have refused because the first sending took effect.
  */
 static int in_doubt(const struct request *request, int result)
 {
@@ -322,7 +323,8 @@ static void set_anchor(struct client *client, const struct request *request,
 }
 
 /*
- * Returns the result code (0 or a negative errno) of a reply, or of one put in a shared reply.
+ * Returns the code at index `at` of a reply, 0 or a negative errno. A shared reply has a code for
+ * each of its puts.
  */
 static int read_code(const struct reply *reply, size_t at)
 {

@@ -35,13 +35,13 @@ struct request {
 	struct request *next;
 	enum request_kind kind;
 	const char *id;
-	/* In a put, move or retry: the due time, as text for the Redis function. */
+	/* Due time of a put, move or retry, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	const char *flags; /* in a put or move: flags for the Redis function */
-	const void *data;  /* in a put: the data of the task */
+	const char *flags; /* flags of a put or move, for the Redis function */
+	const void *data;  /* data of the task that a put stores */
 	size_t data_len;
-	const char *delivery; /* in a retry or touch: id of the task's entry in the stream */
-	bool made_id;         /* in a put: the library made the id */
+	const char *delivery; /* id of the stream entry that a retry or touch names */
+	bool made_id;         /* the library made the id of this put */
 	bool joins;           /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
@@ -54,8 +54,8 @@ struct request {
 	struct eventcount finished;
 	bool is_own; /* the shard's thread made the request, so no caller waits */
 	/*
-	 * A callback for the reply, called with `arg`, or NULL. Only a request that the shard's
-	 * thread makes for itself has a callback.
+	 * Callback that gets the reply and `arg`; NULL: the request has no callback. Only a request
+	 * that the shard's thread makes for itself has a callback.
 	 */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	void *arg;

@@ -30,7 +30,7 @@ struct watcher {
 };
 
 struct shared {
-	/* relay_open() writes the fields down to `ready_fd` before it starts threads. */
+	/* relay_open() writes the fields from `watcher` to `ready_fd` before it starts threads. */
 	struct watcher watcher; /* the daemon's callback for errors; `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
 	bool serves;
@@ -62,8 +62,8 @@ struct shared {
 };
 
 /*
- * If deliveries are prefetched, make `ready_fd` readable and wake as many takers. The caller holds
- * the relay's lock.
+ * If there are prefetched deliveries, make `ready_fd` readable, and wake one waiting taker for each
+ * prefetched delivery. The caller holds the relay's lock.
  */
 void shared_show_prefetched(struct shared *shared);
 

@@ -79,9 +79,10 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns the fields of a task's record: stage (w: waiting, r: in the stream), attempts, put time,
--- and `rest`. The field `rest` is the data of a waiting task, or the id of the entry of a task in
--- the stream. The values of attempts and put time are text. If the record is damaged, returns nil.
+-- Returns the four fields of a task's record: the stage (w: waiting, r: in the stream), the number
+-- of attempts, the time of the put, and `rest`. The field `rest` is the data of a waiting task, or
+-- the id of the entry of a task in the stream. The number of attempts and the time of the put are
+-- returned as text. If the record is damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -94,8 +95,8 @@ local function record_of(stage, attempts, put, rest)
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
--- Returns the number of attempts plus one, as text. For a first attempt next_attempt() avoids
--- format(), which takes 0.2 us, because most attempts are first attempts.
+-- Returns the number of attempts plus one, as text. Most attempts are first attempts. For a first
+-- attempt next_attempt() returns a constant, and so avoids format(), which takes 0.2 us.
 local function next_attempt(attempts)
     return attempts == '0' and '1' or text(attempts + 1)
 end
@@ -130,7 +131,7 @@ local function due_of(when, flags, now)
     return due <= LAST_US and due
 end
 
--- Returns a due time as it is in replies, in which -1 means never.
+-- Returns a due time for use in a reply. In a reply, a due time of -1 means never.
 local function reply_of(due)
     return due == math.huge and -1 or due
 end
@@ -261,8 +262,8 @@ local function bury(dead, most, id, due, attempts, why, data)
 end
 
 -- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
--- put, further puts of the task's id are refused. Therefore, if a client repeats a put in doubt,
--- the repeated put changes nothing.
+-- put, further puts of the task's id are refused. Therefore a client can repeat a put whose reply
+-- was lost, and the repeated put changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -339,7 +340,7 @@ local function limits_of(state)
 end
 
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
--- still fit in the queue. The argument `refused_until` is nil, or the text of the time until which
+-- still fit in the queue. The argument `refused_until` is nil, or a time as text. Until this time,
 -- puts of the id are refused.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     if refused_until and tonumber(refused_until) > now then
@@ -584,8 +585,8 @@ local function begin(ready, state, conf)
     end
 end
 
--- Remove the ids from the key `past`, and the relays from the key `seen`, whose time has passed.
--- Returns whether `past` has more ids whose time has passed.
+-- Remove ids whose time has passed from the key `past`. Remove relays whose time has passed from
+-- the key `seen`. Returns whether `past` still has ids whose time has passed.
 local function forget(q, now)
     local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
@@ -600,10 +601,10 @@ local function forget(q, now)
     return count > FORGET_PAST
 end
 
--- Remove an id from the key `due` that has no record of a waiting task. Another program has added
--- the id, which would block the ids behind it. If the id's task is not in the stream, the id's
--- record goes to the key `dead`. If Redis refuses a new entry in `dead`, the record stays and its
--- task is never due.
+-- If an id of the key `due` has no record of a waiting task, remove the id from `due`. Another
+-- program has added the id, which would block the ids behind it. If the id's task is not in the
+-- stream, the id's record goes to the key `dead`. If Redis refuses a new entry in `dead`, the
+-- record stays and its task is never due.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -745,8 +746,9 @@ local function sweep_pending(q, conf, now, sum, from)
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- Delete acknowledged entries before the first pending entry, and their tasks' records, which a
--- plain XACK of a consumer has left. Returns whether there may be more acknowledged entries.
+-- If a consumer acknowledges an entry by a plain XACK, the entry and its task's record stay. Delete
+-- such entries and records, up to the first pending entry of the stream. Returns whether there may
+-- be more acknowledged entries.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
@@ -814,9 +816,9 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- If a relay is not registered, register it in the key `seats`. If the relays with lower ranks have
--- not called timerhub_look at the promised time, move the relay before them. Returns the relay's
--- rank.
+-- If the calling relay is not registered, register it in the key `seats`. If the relays of lower
+-- ranks have not called timerhub_look at the promised time, give these relays higher ranks than the
+-- calling relay. Returns the rank of the calling relay.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
@@ -987,7 +989,7 @@ local function overdue_of(due, now)
     return first and math.max(0, now - first) or 0
 end
 
--- Add the number of tasks in each bucket of the histogram of lateness to a reply.
+-- Append the histogram of lateness to a reply: the name and the number of tasks of each bucket.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -1137,7 +1139,7 @@ local function repair_record(q, conf, now, sum, id, record)
     end
 end
 
--- Remove an id from the key `due` that has no record of a waiting task.
+-- If an id of the key `due` has no record of a waiting task, remove the id.
 local function repair_due(q, conf, sum, id, due)
     local record = redis.call('HGET', q.task, id) or nil
     local stage = parse(record)
@@ -1226,7 +1228,8 @@ local function repair(keys, args)
     return {0, stage, after, sum.restored, sum.removed}
 end
 
--- Returns the settings in `args`, an array of alternating names and values, or nil and an error.
+-- Returns a table of the settings that the array `args` has as alternating names and values. If a
+-- name or value is not valid, returns nil and an error.
 local function wanted_settings(args)
     local known, wanted = {}, {}
     for _, setting in ipairs(DEFAULTS) do

@@ -3,8 +3,8 @@
  * Declares a wire, a nonblocking socket to a Redis server. A wire sends the bytes of commands and
  * reads parsed replies. A link (link.h) holds a wire, and says when to reconnect after a failure.
  * Only two functions of wire.h block: wire_open(), while it resolves the server's name, and
- * wire_call(). Only one thread at a time uses a wire. In the relay, only wire.c uses hiredis, and
- * only its parser of replies.
+ * wire_call(). Only one thread at a time uses a wire. In the relay, only wire.c uses hiredis.
+ * wire.c uses only the reply parser of hiredis.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -73,11 +73,14 @@ size_t reply_len(const struct reply *reply);
 int64_t reply_integer(const struct reply *reply);
 /* Returns the number of elements of an array reply, or 0 for any other reply. */
 size_t reply_count(const struct reply *reply);
-/* Returns the element of an array reply at `index`, or NULL if there is no such element. */
+/* Returns element number `index` of an array reply, or NULL if there is no such element. */
 const struct reply *reply_at(const struct reply *reply, size_t index);
-/* Returns the integer of an array reply at `index`, or 0 if there is no such element. */
+/*
+ * Returns the integer in element number `index` of an array reply, or 0 if there is no such
+ * element.
+ */
 int64_t reply_integer_at(const struct reply *reply, size_t index);
-/* Returns whether the element of an array reply at `index` is the text `text`. */
+/* Returns whether element number `index` of an array reply is the text `text`. */
 bool reply_is(const struct reply *reply, size_t index, const char *text);
 
 #endif
