@@ -377,8 +377,8 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
-    # Repair entries that another program has added and a consumer has read, with and without a
-    # consumer group.
+    # Repair an entry that another program has added and a consumer has read. Repeat this test after
+    # the consumer group was destroyed.
     bring_about(redis, "none")
     redis("XADD", QUEUE + "ready", "*", "foreign", "entry")
     read_all(redis)
@@ -389,7 +389,7 @@ def check_repair(redis):
     redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
     redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
     expect(repair(redis) == (0, 2), "without a group")
-    # If the key dead refuses entries, no task may be lost.
+    # If Redis refuses new entries in the key `dead`, the repair must not lose a task.
     bring_about(redis, "none")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -448,8 +448,8 @@ def check_consumers(redis, path):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
     expect(names == [b"c"], "consumers left:", names)
-    # The next call of timerhub_look within the hour must not forget consumers, because each sweep
-    # reads the list of all consumers.
+    # A sweep of idle consumers must read the list of all consumers, so timerhub_look makes this
+    # sweep only once in an hour. A second call of timerhub_look must not remove the idle consumer.
     redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
     look(redis)
     expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")

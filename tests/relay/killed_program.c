@@ -20,9 +20,9 @@
 #define SEC UINT64_C(1000000000)
 #define TASKS 6
 /*
- * time within which each task must come. As this time is far below the lease of 300 s, the relay
- * must ask again for a lost delivery, and not wait for the end of the lease. The relay detects a
- * silent connection of takers after 30 s.
+ * Time within which each task must come. This time is far below the lease of 300 s. Therefore the
+ * test fails if the relay waits for the end of the lease and does not ask again for a lost
+ * delivery. The relay detects a silent connection of takers after 30 s.
  */
 #define ARRIVES (60 * SEC)
 

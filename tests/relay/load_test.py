@@ -162,8 +162,8 @@ def check_instants(victim):
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# The program of another process, which sends PINGs and prints the durations in ms. In a thread of
-# the test, other threads could delay the PINGs.
+# Program of a process that sends PINGs and prints their durations in ms. The test runs this program
+# in a process of its own, because the threads of the test could delay the PINGs of another thread.
 PINGER = """
 import sys, time
 from redis_server import Client

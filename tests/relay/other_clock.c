@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A preloaded library that changes the wall clock of a process, which a time namespace cannot do.
- * The file OTHER_CLOCK has an offset in microseconds, and a drift in millionths since an instant.
- * Tests may change the file at any time.
+ * The environment variable OTHER_CLOCK names a file with three numbers. The numbers are the clock's
+ * offset in microseconds, the clock's drift in millionths of the elapsed time, and the time at
+ * which the drift began. Tests may change the file at any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

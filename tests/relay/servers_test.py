@@ -199,8 +199,8 @@ def check_replicas(master, replica):
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
     hasty.close()
-    # The put without a replica stays on the master, and the relay still polls. A call that changes
-    # nothing returns at once.
+    # The master keeps a put that no replica has confirmed, and the relay still polls. A call that
+    # changes nothing returns at once.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
     expect(driver("put", "unsure", 0, "x") == -errno.EEXIST, "put once more")
@@ -464,7 +464,7 @@ def check_recovery(wait_ms, plan):
         client("HSET", KEY + "state", "lease_us", 300_000_000)
         expect(driver("put", "task", 0, "x") == 0, "put")
         wait_until(lambda: client("XLEN", KEY + "ready") == 1, "a task that is ready")
-        # A put wakes the relay, which polls when the new task is due.
+        # Each put of proxy.ring makes the relay poll when the new task is due.
         numbers = itertools.count()
         proxy.ring = lambda: client("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}",
                                     f"bell-{next(numbers)}", 20_000, "", "x")
@@ -532,8 +532,8 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # A client that does not serve needs only the rights of the manual, and only on its own
-        # queue.
+        # A client that does not serve needs only the rights that the manual page lists, and only
+        # for the keys of its own queue.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")

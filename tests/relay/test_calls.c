@@ -173,7 +173,10 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 		       memcmp(task.data, order[i], task.data_len) == 0);
 		expect_cmp(wall_ns(), >=, task.due_ns);
 		expect_eq(task.attempts, 1);
-		/* Redis has the due time rounded up to a microsecond. */
+		/*
+		 * The relay rounds a due time up to a whole microsecond, because Redis stores
+		 * microseconds.
+		 */
 		expect_eq(task.due_ns, (begin_ns + (i + 1) * 30 * MS + 1 + 999) / 1000 * 1000);
 		expect_eq(timerhub_relay_done(relay, &task), 0);
 		expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
@@ -201,7 +204,7 @@ START_TEST(an_id_is_one_task)
 	expect_eq(timerhub_relay_put(relay, "id", 0, TIMERHUB_RELAY_REPLACE, "x", 1, NULL),
 	          -EEXIST);
 	expect_eq(timerhub_relay_done(relay, &task), 0);
-	/* For past_us after the end of a task, its id is refused. */
+	/* A put of an ended task's id is refused until `past_us` after the ended task's put. */
 	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
@@ -511,7 +514,7 @@ START_TEST(open_without_descriptors_says_so)
 	int first, result;
 
 	begin();
-	timerhub_relay_close(relay); /* the open relay's thread would use descriptors too */
+	timerhub_relay_close(relay); /* a thread of an open relay would use up descriptors */
 	config = config_of(0);
 	config.timeout_ns = 10 * MS;
 	first = dup(0); /* number of the lowest free descriptor */
@@ -870,7 +873,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* 1, as the stopped relay sent no XREADGROUP */
+	expect_eq(task.attempts, 1); /* the first attempt: the stopped relay sent no XREADGROUP */
 	end();
 }
 END_TEST

@@ -4,8 +4,8 @@
  * virtual time, with up to a thousand relays and a model of Redis in memory. The model assigns
  * ranks and sends wake-up messages (bells) as sit(), promise() and ring() of timerhub.lua do.
  * functions_test.py tests these rules on timerhub.lua. Each relay has a network delay of its own.
- * Messages are late, wake-up messages and replies cross, relays are killed, and the clock of Redis
- * is set.
+ * The tests delay messages, let wake-up messages overtake replies, kill relays, and set the clock
+ * of Redis.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct message {
 
 struct actor {
 	struct look_timing timing;
-	double order; /* score in the key `seats`, which gives the relay's rank */
+	double order; /* score in the key `seats`; a lower score gives a lower rank */
 	bool seated, alive;
 	uint64_t way_ns;             /* time that a message from the relay to Redis takes */
 	uint64_t arrives_ns;         /* time at which a poll arrives; NONE: no poll in flight */
@@ -333,8 +333,8 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 	}
 	expect_eq(task_count, 0);
 	/*
-	 * A task may be late by the margin or by the flight of a wake-up message, but never by a
-	 * grace.
+	 * A task may be late by LOOK_TIMING_MARGIN_NS, or by the time that a wake-up message needs
+	 * to reach a relay. A task must never be late by a failover delay (GRACE_US).
 	 */
 	expect_cmp(latest_us, <, 15000);
 }
@@ -400,7 +400,10 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 			put(there_us() + dice_roll(&dice) % 3000000);
 			run_until(now_ns + 3 * SEC);
 		}
-		/* If a put finds only killed relays registered, it removes eight registrations. */
+		/*
+		 * If the first eight registered relays are all killed relays, a put removes the
+		 * registrations of these eight relays.
+		 */
 		run_until(now_ns + 3600 * SEC);
 		expect_eq(task_count, 0);
 		expect_cmp(latest_us, <=, HORIZON_US + 300 * SEC / US + 1000 * GRACE_US);

@@ -19,13 +19,15 @@ struct reason {
 static const struct reason failures[] = {
 	{ -EACCES, "the server wants another password, or refuses the rights" },
 	{ -EBADMSG, "a key of the queue holds something else" },
-	{ -EEXIST, "the queue is spread over other servers, or over these in another order" },
+	{ -EEXIST,
+	  "the queue was created with other servers, or with these servers in another order" },
 	{ -EHOSTUNREACH, "the server is not known, or does not answer" },
 	{ -EINVAL, "no such database, or --horizon, --grace or --batch is out of bounds" },
 	{ -EIO, "the server cannot persist, and takes no changes" },
 	{ -ENOSPC, "the server's memory is full" },
 	{ -EOPNOTSUPP,
-	  "the server is before 7.0, of a cluster, or a Sentinel; or TLS is asked for" },
+	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel, "
+	  "or the URL asks for TLS" },
 	{ -EPROTO, "the answers are not those of a Redis server" },
 	{ -EROFS, "the server takes no changes: a replica, loading, or short of replicas" },
 };
@@ -33,7 +35,8 @@ static const struct reason failures[] = {
 /* Texts for the errors with which a queue's function refuses a command. */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
-	{ -EEXIST, "the task exists or was finished just now, or the queue has other servers" },
+	{ -EEXIST,
+	  "the task exists or has just ended, or the queue was created with other servers" },
 	{ -EAGAIN, "the queue is full" },
 	{ -EBUSY, "a consumer has the task" },
 	{ -EMSGSIZE, "the task has too much data" },
@@ -176,15 +179,15 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 		result = find_queue(call);
 	if (result == -ENOENT) {
 		tell(call, what, result,
-		     "there is no such queue; timerhub-relay create, or a relay, makes it");
+		     "there is no such queue; run 'timerhub-relay create' or a relay to create it");
 		return REFUSED;
 	}
 	if (result == 0 && needs != NEEDS_NOTHING)
 		result = handshake_version(call->wire, &version, STEP_NS);
 	if (result == 0 && version == 0) {
 		tell(call, what, -EROFS,
-		     "the server has no functions of timerhub; timerhub-relay create, or a "
-		     "relay, loads them");
+		     "the server has no functions of timerhub; run 'timerhub-relay create' or a "
+		     "relay to load them");
 		return FAILED;
 	}
 	return result < 0 ? complain(call, what, result) : GOOD;

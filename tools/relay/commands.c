@@ -308,9 +308,9 @@ enum status do_check(struct call *call, char **words, int count)
 		"unknown: the server does not show its configuration",
 		"no persistence: if Redis is killed, all tasks are lost",
 		"RDB only: if Redis is killed, all changes since the last snapshot are lost, and "
-		"tasks that were done or cancelled since come again",
-		"AOF without appendfsync always: if Redis is killed, nothing is lost, or up to 2 s "
-		"of changes if a sync was slow; if its machine loses power, up to 2 s of changes",
+		"tasks that were done or cancelled after the snapshot are delivered again",
+		"AOF without appendfsync always: if a sync was slow and Redis is killed, up to 2 s "
+		"of changes are lost; if the machine loses power, up to 2 s of changes are lost",
 		"AOF, appendfsync always: if Redis is killed or its machine loses power, nothing "
 		"is "
 		"lost",

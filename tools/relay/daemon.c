@@ -150,8 +150,8 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 }
 
 /*
- * Wait until the threads of every relay have answered. A thread also answers if its server does not
- * answer.
+ * Wait until the threads of every relay have answered the daemon. If a Redis server does not answer
+ * its relay's thread, the thread still answers the daemon.
  */
 static void check_life(struct served *queues, int count)
 {
@@ -181,7 +181,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.batch = (uint32_t)options->batch,
 		/*
 		 * The timeout of a relay's calls is short. With a long timeout, a lost server would
-		 * delay the notification of the watchdog.
+		 * delay the message WATCHDOG=1 to systemd.
 		 */
 		.timeout_ns = TRY_NS,
 	};

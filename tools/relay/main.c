@@ -28,7 +28,7 @@ const char console_help[] =
 	"  list|dead QUEUE [COUNT]      list the next due tasks; list the dead tasks\n"
 	"  revive QUEUE ENTRY           put the dead task of this ENTRY again\n"
 	"  stat QUEUE                   print the numbers of tasks, relays and events\n"
-	"  check QUEUE                  print what Redis persists, and if the keys agree\n"
+	"  check QUEUE                  print Redis's durability, and whether keys agree\n"
 	"  drain QUEUE                  wait until the queue has no task left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
 	"  load                         load the Redis functions into the server\n"
@@ -36,9 +36,9 @@ const char console_help[] =
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
 	"  --json          print JSON; --metrics: print stat as OpenMetrics text\n"
-	"  --replace       put: give a task that still waits this time and data\n"
+	"  --replace       put: if the task waits already, replace its time and data\n"
 	"  --repair        check: repair keys that disagree\n"
-	"  --interval MS, --count N             top: time between, number of readings\n"
+	"  --interval MS, --count N             top: make N readings, MS ms apart\n"
 	"  --horizon MS, --grace MS, --batch N  run: see timerhub_relay_open(3)\n"
 	"Exit status: 0 done; 1 refused, or check found a fault; 2 wrong use;\n"
 	"3 a server failed.\n";
@@ -54,7 +54,7 @@ enum status misused(const char *what, const char *word)
 
 /* The servers to which the tool sends a command. */
 enum where {
-	BY_ID, /* the command goes to the server for its task id */
+	BY_ID, /* the command goes to the server that the task's id selects */
 	EACH,  /* the command goes to each server */
 	ANY,   /* the command goes to one server after the other, until a server has the task */
 	OWN,   /* the command's function connects to the servers */
@@ -62,7 +62,7 @@ enum where {
 
 static const struct command {
 	const char *name;
-	int words_min, words_max; /* smallest and largest number of arguments, with the queue */
+	int words_min, words_max; /* smallest and largest number of arguments; the queue is one */
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);
@@ -170,8 +170,9 @@ static enum status run_command(const struct options *options, const char *name, 
                                int count)
 {
 	if (options->metrics && (strcmp(name, metrics_command.name) != 0 || options->json))
-		return misused("only stat has --metrics, without --json; it does not go with",
-		               name);
+		return misused(
+			"--metrics needs the command stat, and excludes --json; the command is",
+			name);
 	if (options->metrics)
 		return run_with(&metrics_command, options, words, count);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

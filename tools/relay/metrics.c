@@ -29,15 +29,16 @@ static const struct number numbers[] = {
 	{ { "timerhub_relay_tasks", "gauge", NULL, "Live tasks." }, "tasks", 0 },
 	{ { "timerhub_relay_due", "gauge", NULL, "Tasks that are not in the stream." }, "due", 0 },
 	{ { "timerhub_relay_ready", "gauge", NULL, "Tasks in the stream." }, "ready", 0 },
-	{ { "timerhub_relay_taken", "gauge", NULL, "Tasks of the stream that a consumer has." },
+	{ { "timerhub_relay_taken", "gauge", NULL,
+	    "Tasks that a consumer has taken and not finished." },
 	  "taken",
 	  0 },
 	{ { "timerhub_relay_lag_seconds", "gauge", "seconds",
-	    "Time since the first task that no consumer has taken was due." },
+	    "Time since the due time of the first task that no consumer has taken." },
 	  "lag",
 	  6 },
 	{ { "timerhub_relay_overdue_seconds", "gauge", "seconds",
-	    "Time since the first waiting task was due." },
+	    "Time since the due time of the first waiting task." },
 	  "overdue",
 	  6 },
 	{ { "timerhub_relay_dead", "gauge", NULL, "Entries of dead tasks." }, "dead", 0 },
@@ -55,7 +56,7 @@ static const struct number numbers[] = {
 	  "buried",
 	  0 },
 	{ { "timerhub_relay_orphans", "counter", NULL,
-	    "Ids, records and entries of other programs that were removed." },
+	    "Ids, records and entries that other programs wrote into the queue." },
 	  "orphans",
 	  0 },
 	{ { "timerhub_relay_swept", "counter", NULL, "Entries removed after a plain XACK." },
@@ -64,9 +65,9 @@ static const struct number numbers[] = {
 };
 
 /*
- * Indexes of two of the four numbers in a relay's value in the reply to stat. The value has the
- * relay's rank, the time of sending, the number of polls (looks), and the number of wake-up
- * messages (bells).
+ * In the reply to timerhub_stat, the value of a relay has four numbers: the relay's rank, the time
+ * of sending, the number of polls (looks), and the number of wake-up messages (bells). The enum has
+ * the indexes of the last two numbers.
  */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 
@@ -130,7 +131,9 @@ static void add_lateness(struct text *text, const struct reply *reply, const cha
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
 }
 
-/* Returns number `index` of a relay's value in the reply to stat. */
+/*
+ * Returns one of the four numbers in a relay's value. `index` is 0 for the first number.
+ */
 static uint64_t relay_number(const char *value, unsigned index)
 {
 	uint64_t number = 0;

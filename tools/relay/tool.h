@@ -20,8 +20,8 @@ struct options {
 	bool metrics; /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
-	uint64_t interval_ms; /* time between two readings of the command top; 0: 1 s */
-	uint64_t count;       /* number of readings of the command top; 0: no limit */
+	uint64_t interval_ms; /* time between two readings that `top` makes; 0: 1 s */
+	uint64_t count;       /* number of readings that `top` makes; 0: no limit */
 	uint64_t horizon_ms;  /* 0 in horizon_ms, grace_ms or batch means the library's default */
 	uint64_t grace_ms;
 	uint64_t batch;
@@ -46,12 +46,12 @@ struct call {
 	uint32_t shards;
 	uint32_t shard; /* index of the connected server in `addresses` */
 	struct wire *wire;
-	bool may_be_elsewhere; /* do not print -ENOENT, because the next server is asked */
+	bool may_be_elsewhere; /* after -ENOENT, print nothing and ask the next server */
 };
 
 /*
- * The parts of a queue that must exist before a command: nothing, the Redis functions, or the
- * queue.
+ * The condition that a server must meet before a command runs: no condition, the server has the
+ * Redis functions, or the server has the queue and the Redis functions.
  */
 enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
@@ -90,8 +90,8 @@ enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json));
 
 /*
- * Report the success of a command without output: with --json print a result of 0, otherwise
- * nothing.
+ * Report the success of a command that prints nothing itself. With the option --json, print a
+ * result of 0. Without --json, print nothing.
  */
 enum status say_done(const struct call *call);
 
@@ -126,7 +126,7 @@ enum status do_check(struct call *call, char **words, int count);
 
 /* ---- wait_until_empty.c ---- */
 
-/* Wait until the queue words[0] has no task left. */
+/* Wait until the queue has no task left. words[0] is the queue's name. */
 enum status do_drain(struct call *call, char **words, int count);
 
 /* ---- metrics.c ---- */

@@ -2,8 +2,8 @@
 /*
  * The command top prints the activity of queues, again and again. For each reading the tool calls
  * only timerhub_stat, once on each server. The values of a relay are the values that the relay sent
- * with its last polls. Rates and lateness cover the time since the previous reading. The lateness
- * of the first reading covers the time since the queue was created.
+ * with its last polls. Rates and lateness cover the time since the previous reading. In the first
+ * reading, the lateness covers all tasks since the queue was created.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	/* the servers' replies in the reading `now`, which have the values of the relays */
+	/* replies of the servers for the reading `now`; a reply has the values of the relays */
 	struct reply *replies[KEYS_SHARDS_MAX];
 };
 
