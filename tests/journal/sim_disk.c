@@ -6,8 +6,10 @@
 #include "sim_disk.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define FILES_BYTES (SIM_FILES * sizeof(struct sim_file))
 
 static struct sim_disk *sim_of(struct disk *disk)
 {
@@ -128,12 +130,21 @@ static bool is_named(const struct sim_disk *sim, int file)
 	return false;
 }
 
+/* Empty the file. Only pages that have held data are touched, because a page fault is slow. */
+static void clear_file(struct sim_file *file)
+{
+	memset(file->now, 0, file->extent);
+	memset(file->stable, 0, file->extent);
+	memset(file->dirty, 0, sizeof(file->dirty));
+	file->size = file->stable_size = file->extent = 0;
+	file->used = true;
+}
+
 static int new_file(struct sim_disk *sim)
 {
 	for (int i = 0; i < SIM_FILES; i++)
 		if (!sim->files[i].used || !is_named(sim, i)) {
-			memset(&sim->files[i], 0, sizeof(sim->files[i]));
-			sim->files[i].used = true;
+			clear_file(&sim->files[i]);
 			return i;
 		}
 	expect_context("no room for another file", SIM_FILES, 0);
@@ -220,6 +231,8 @@ static void put_bytes(struct sim_file *file, const void *bytes, size_t count, ui
 	set_dirty(file, (size_t)offset, (size_t)offset + count);
 	if (offset + count > file->size)
 		file->size = (uint32_t)(offset + count);
+	if (offset + count > file->extent)
+		file->extent = (uint32_t)(offset + count);
 }
 
 /* Write some dirty sectors to the disk, as the kernel may do before a sync. */
@@ -414,16 +427,18 @@ void sim_open(struct sim_disk *sim, uint64_t seed)
 {
 	*sim = (struct sim_disk){
 		.disk = { &sim_ops },
-		.files = calloc(SIM_FILES, sizeof(struct sim_file)),
+		.files = mmap(NULL, FILES_BYTES, PROT_READ | PROT_WRITE,
+		              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 		.space = UINT64_MAX / 2,
 		.dice = dice_new(seed),
 	};
-	expect(sim->files);
+	expect(sim->files != MAP_FAILED);
 }
 
 void sim_close(struct sim_disk *sim)
 {
-	free(sim->files);
+	if (sim->files)
+		expect_eq(munmap(sim->files, FILES_BYTES), 0);
 	sim->files = NULL;
 }
 
@@ -462,6 +477,7 @@ static void crash_file(struct sim_file *to, const struct sim_file *from, struct 
 	to->used = from->used;
 	if (!from->used)
 		return;
+	to->extent = from->extent;
 	memcpy(to->now, from->stable, SIM_FILE_BYTES);
 	for (size_t i = 0; i < SIM_SECTORS; i++)
 		if (from->dirty[i])
@@ -545,7 +561,7 @@ void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t
 		memcpy(file->now, bytes, count);
 		memcpy(file->stable, bytes, count);
 	}
-	file->size = file->stable_size = (uint32_t)count;
+	file->size = file->stable_size = file->extent = (uint32_t)count;
 	set_name(sim->names, name, number);
 	set_name(sim->stable_names, name, number);
 }

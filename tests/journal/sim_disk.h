@@ -26,6 +26,7 @@
 struct sim_file {
 	bool used;
 	uint32_t size, stable_size;
+	uint32_t extent; /* all bytes of `now` and `stable` from this index on are zero */
 	bool dirty[SIM_SECTORS];
 	uint8_t now[SIM_FILE_BYTES];
 	uint8_t stable[SIM_FILE_BYTES];
