@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the callers of a workload. See callers.h. Each caller works on a copy of its state. Without
- * a copy, callers whose states share a cache line would delay each other.
+ * Runs the callers of a workload. See callers.h. Each caller copies its state to its own stack. Two
+ * states that share a cache line would slow both callers down.
  */
 #include "callers.h"
 

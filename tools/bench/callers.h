@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The callers of a service are one or several threads that repeat turns of the same work for a
- * time. Each caller has its own timers. In a turn a caller caches the time and makes about 64
- * calls.
+ * Each caller of a service is a thread that repeats the same work, turn by turn. Each caller has
+ * its own timers. In a turn a caller caches the time and makes about 64 calls.
  *
  * If a service belongs to one thread and `apart` is set, each caller has its own service. A subject
  * (a measured service) has its state in static variables. Therefore each caller with its own
@@ -33,13 +32,13 @@ struct calls {
 	unsigned (*turn)(struct caller *caller);
 	/* The bounds of the first delays. 0: no timer is armed before the turns. */
 	uint64_t from_ns, to_ns;
-	uint64_t request_ns; /* first delay of requests; 0: no request is armed before the turns */
+	uint64_t request_ns; /* delay of the requests armed before the turns, or 0 if none */
 	uint32_t requests;   /* number of requests of each caller */
 	bool dealt;          /* one thread arms all timers, and deals them to the callers */
 	bool apart; /* each caller has its own service, if a service belongs to one thread */
 	bool until_applied;    /* the wall time lasts until the service has applied all calls */
 	bool caller_ns;        /* add the CPU time of the callers to the result */
-	unsigned warm_divisor; /* warm-up = duration / warm_divisor; 0: a quarter */
+	unsigned warm_divisor; /* warm-up = duration / warm_divisor. 0 means 4. */
 	struct subject_setup setup; /* setup.timers and setup.cross are ignored */
 	struct histogram *arms;     /* durations of each caller's calls of arm(), or NULL */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a directory for each measurement in $TMPDIR, or in /var/tmp, which should be on a real
+ * Makes a directory for each measurement in $TMPDIR or /var/tmp. The directory should be on a real
  * disk.
  */
 #ifndef BENCH_DISK_FOLDER_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers whose lateness is recorded. The requested deadline is the sum of the delay and the time at
- * which this file reads the clock, just before the measured service caches the clock. The lateness
- * is the time in the callback minus the requested deadline. If the lateness is negative, the timer
- * was early.
+ * Timers whose lateness is recorded. This file reads the clock just before the measured service
+ * caches the clock. The requested deadline is this time plus the delay. The lateness is the time in
+ * the callback minus the requested deadline. If the lateness is negative, the timer was early.
  */
 #ifndef BENCH_LATENESS_TIMERS_H
 #define BENCH_LATENESS_TIMERS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures how much faster the machine computes with several threads than with one thread. See
- * machine_speedup.h. The numbers of CPUs and cores come from the kernel. The kernel of a virtual
- * machine may not know that two CPUs are threads of one core, or that the host runs other programs
- * on them. Shared cores lower the measured speed of all threads.
+ * machine_speedup.h. The numbers of CPUs and cores come from the kernel. In a virtual machine, two
+ * of these cores may be threads of one core. The host may also run other programs on them. Shared
+ * cores lower the measured speed of all threads.
  */
 #include "machine_speedup.h"
 

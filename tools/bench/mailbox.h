@@ -16,7 +16,7 @@
 const struct subject *mailbox_wrap(const struct subject *subject);
 
 /*
- * Make all requests of the list on the subject. When the loop's thread is woken, it calls this
+ * Apply all requests of the list to the subject. When the loop's thread is woken, it calls this
  * function.
  */
 void mailbox_apply(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the results as tables and JSON. See report.h. targets.c prints the bars. */
+/* Prints the results as tables and JSON. See report.h. targets.c prints the bars (the targets). */
 #include "report.h"
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ static void print_number(double value, int width)
 
 /*
  * Print the rate of several threads divided by the rate of one thread, by wall time and by CPU
- * time. The ratio by CPU time shows the rates that the threads would have on CPUs that no other
- * program uses. If the ratios by wall time and CPU time differ, the machine is the cause.
+ * time. The ratio by CPU time is the ratio on CPUs that no other program uses. If the ratios by
+ * wall time and CPU time differ, the machine is the cause.
  */
 static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {

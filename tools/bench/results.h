@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table has all results, in one cell for each workload, number of timers, number of threads,
- * and subject (a measured service).
+ * The table has one cell for each combination of workload, subject (a measured service), number of
+ * timers, and number of threads.
  */
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
@@ -15,7 +15,7 @@ struct cell {
 	const struct subject *subject;
 	uint32_t timers;
 	unsigned threads;
-	unsigned rounds; /* number of measured rounds; 0: no round, or the measurement failed */
+	unsigned rounds; /* number of rounds that were measured before any failure */
 	struct result results[ROUNDS_MAX];
 };
 
@@ -34,7 +34,7 @@ void table_add(struct table *table, const struct workload *workload, const struc
 
 /*
  * Find the cell of a workload, a subject and numbers of timers and threads. Returns NULL if the
- * table has no such cell, or if the cell has no result.
+ * cell is missing or has no result.
  */
 const struct cell *table_find(const struct table *table, const char *workload, const char *subject,
                               uint32_t timers, unsigned threads);

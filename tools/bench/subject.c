@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lists the subjects (the measured services), and implements their common functions. See subject.h.
- * A subject whose library was not found has no definition, so its declaration is weak.
+ * Each declaration is weak. A subject is only defined if its library was found.
  */
 #include "subject.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A subject is a timer service that the benchmark measures. struct subject has the calls that a
- * workload makes on the service. Each measurement has a process of its own with one open subject.
- * Therefore a subject keeps its state in static variables, and its calls need no context.
+ * A subject is a timer service that the benchmark measures. A workload calls the service through
+ * struct subject. Each measurement has a process of its own with one open subject. Therefore a
+ * subject keeps its state in static variables, and its calls need no context.
  *
  * Timers have the numbers 0 to setup.timers - 1. driver_settle() uses the number setup.timers. A
  * subject stores timers as users of the service do, in embedded records or as an array of handles.
@@ -40,7 +40,7 @@ extern "C" {
 #define CAN_BATCH (1u << 14)          /* the subject is measured in the workloads "batch-…" */
 #define CAN_SERVE (1u << 15)          /* the subject is measured in the workload "server" */
 #define LOOP_EACH (1u << 16)          /* each thread of a server has its own loop */
-#define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when its change is stable */
+#define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when the acknowledgement is stable */
 
 #define CAN_HOLD_RECORDS (1u << 18) /* the subject is measured as the timers of one event loop */
 
@@ -56,7 +56,7 @@ struct subject_setup {
 	uint32_t spare;  /* number of additional timers, which are armed again before they expire */
 	bool cross;      /* several threads make calls, and one thread is in run() */
 	bool epoll;      /* the consumer polls with epoll, if the service allows this */
-	bool delay_queue; /* the consumer may take from the data structure itself */
+	bool delay_queue; /* consumers may take timers from the heap, without an owner */
 	bool bare;        /* the subject is opened and closed without arming a timer */
 	bool records;     /* each timer is in the record of a connection, see embedding_objects.h */
 };
@@ -64,8 +64,8 @@ struct subject_setup {
 struct subject_counts {
 	uint64_t owner_wakeups; /* number of the owner's sleeps that ended */
 	uint64_t submit_wakes;  /* number of arms, re-arms and cancels that woke the owner */
-	uint64_t inbox_max;     /* largest number of requests that waited at once; 0: no inbox */
-	uint64_t syncs;         /* number of syncs of the log; 0: unknown */
+	uint64_t inbox_max;     /* largest number of requests in the inbox, or 0 if none */
+	uint64_t syncs;         /* number of syncs of the log, or 0 if unknown */
 	uint64_t other_cpu_ns;  /* CPU time of the subject's server process */
 };
 
@@ -77,11 +77,11 @@ struct subject {
 	const char *name;
 	const char *how;       /* one line that says how the service is used */
 	unsigned can;          /* CAN_… and other flags of this file */
-	uint32_t timers_max;   /* largest number of timers that the service can hold; 0: no limit */
+	uint32_t timers_max;   /* largest number of timers, or 0 if unlimited */
 	uint32_t handle_bytes; /* bytes that the caller stores for each timer as a handle */
 	bool batches;          /* the subject is measured only with batches of calls */
 	bool alone;            /* one thread makes the calls, in place of the run's threads */
-	bool (*there)(void);   /* returns whether the service is available; NULL: always */
+	bool (*there)(void);   /* returns true if the service is available. NULL if it always is. */
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* NULL: the process ends without a close */
 	void (*tick)(void);  /* cache the time; later calls of this thread add delays to it */
@@ -95,8 +95,8 @@ struct subject {
 	int (*flush)(void);             /* wait until all armed tasks are durable; or NULL */
 	void (*cancel)(uint32_t timer); /* cancel the timer, which may have expired */
 	/*
-	 * The next three members are calls for at most BATCH_MAX timers. The three members are NULL
-	 * if the service has no calls for many timers.
+	 * Each of the next three calls handles up to BATCH_MAX timers at once. The members are NULL
+	 * if the service has no such calls.
 	 */
 	int (*rearm_many)(const uint32_t *timers, unsigned count, uint64_t delay_ns);
 	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
@@ -119,9 +119,8 @@ struct subject {
 };
 
 /*
- * SUBJECT(identifier, name, how, can, members...) defines a subject. CALLS(...) is a list of
- * initializers for the members `open`, `tick`, `arm`, `rearm`, `cancel` and `run`, which most
- * subjects have.
+ * SUBJECT(identifier, name, how, can, members...) defines a subject. CALLS(...) initializes the
+ * members `open`, `tick`, `arm`, `rearm`, `cancel` and `run`. Most subjects have these members.
  */
 #define SUBJECT(identifier, its_name, says, flags, ...)                                            \
 	const struct subject subject_##identifier = {                                              \

@@ -58,7 +58,7 @@ void asio_cancel(uint32_t timer)
 }
 
 /*
- * If the caller owns the loop, run a turn of the loop, which must complete cancelled waits too.
+ * If the caller owns the loop, run a turn of the loop. The turn also completes cancelled waits.
  */
 void asio_tick()
 {

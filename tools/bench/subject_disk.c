@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of the disk, which every durable program has. One thread repeatedly writes at
- * least as many bytes as a durable task needs, and syncs. "sync-append" extends a file, as a log
- * does. "sync-batch" writes the bytes of 32 tasks before each sync, because 32 is half of the
- * number of tasks that 64 threads put simultaneously. "sync-overwrite" writes to a file whose
- * blocks exist and were written before. A durable task needs two writes: one write when the task is
- * put and one write when the task is finished. A sync follows each of the two writes.
+ * Measures the cost of the disk. One thread repeatedly writes at least the bytes of a durable task,
+ * and syncs. "sync-append" extends a file, as a log does. "sync-batch" writes the bytes of 32 tasks
+ * before each sync. With 64 threads, 32 tasks are half of the simultaneous puts. "sync-overwrite"
+ * writes to a file whose blocks exist and were written before. A durable task needs two writes: one
+ * write when the task is put and one write when the task is finished. A sync follows each of the
+ * two writes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 static int file;
 static off_t offset;
-static off_t end; /* at this offset the writes start again at offset 0; 0: never */
+static off_t end; /* size of the file that is written again and again, or 0 if it grows */
 static size_t bytes = RECORD_BYTES;
 static char zeros[CHUNK_BYTES];
 

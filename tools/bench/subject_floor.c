@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of memory accesses without a timer service. "touch" has no timers, and only
- * touches the records of connections.
+ * Measures the cost of memory accesses without a timer service. "touch" only touches the records of
+ * connections.
  *
- * "floor" shows the least cost of a re-arm. A re-arm picks a handle from an array of N handles, and
- * does a load and a compare-and-swap on the timer's own record of 64 bytes.
+ * "floor" shows the least cost of a re-arm. A re-arm picks one of N handles in an array. It then
+ * does a load and a compare-and-swap on the timer's own 64-byte record.
  */
 #include "clocks.h"
 #include "subject.h"

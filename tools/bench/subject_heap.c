@@ -7,8 +7,8 @@
  * thread. Consumers take timers from the heap, one timer at a time.
  *
  * "heap-loop" is the heap of one event loop, without mutex and owner thread. The loop sleeps until
- * the earliest deadline. "timerfd-loop" is a heap whose loop waits in epoll for one timerfd. A
- * timerfd ignores the timer slack.
+ * the earliest deadline. The loop of "timerfd-loop" has the same heap, and waits in epoll for one
+ * timerfd. A timerfd ignores the timer slack.
  */
 #include <errno.h>
 #include <pthread.h>

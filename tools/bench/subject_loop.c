@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection,
- * and tick() is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers of
- * the hub. "timerhub-loop-alone" has no hub. Both "timerhub-loop" and "timerhub-loop-alone" wait on
- * the descriptor of the loop.
+ * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection.
+ * tick() is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers.
+ * "timerhub-loop-alone" has no hub. Both wait on the descriptor of the loop.
  */
 #include "embedding_objects.h"
 #include "timerhub_loop.h"

@@ -5,9 +5,9 @@
  * in timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as in
  * subject_floor.c.
  *
- * The variants are: "-many" passes a batch of the loop in one call; "-spin" wakes 60 us early and
- * spins; "-huge" opens the hub with TIMERHUB_HUGE_PAGES; "-fifo" runs owner and consumer at
- * SCHED_FIFO.
+ * The variant "-many" passes a batch of timers in one call. The variant "-spin" wakes 60 us early
+ * and spins. The variant "-huge" opens the hub with TIMERHUB_HUGE_PAGES. The variant "-fifo" runs
+ * owner and consumer at SCHED_FIFO.
  */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints timerhub's own targets ("bars") on two cores. Each bar compares a value of a subject (a
- * measured service) with a limit, or with the value of another subject in the same run. Most bars
+ * measured service) with a limit or with another subject. Both values come from one run. Most bars
  * use CPU time, which depends least on other processes of the machine.
  */
 #include <stdio.h>
@@ -22,9 +22,9 @@ struct bar {
 	const char *value;
 	enum bar_kind kind;
 	double limit;
-	const char *other;      /* subject to compare with; NULL: compare only with `limit` */
-	unsigned threads;       /* number of threads for the value; 0: one thread */
-	unsigned other_threads; /* number of threads for the value of `other`; 0: one thread */
+	const char *other;      /* subject to compare with, or NULL to use only `limit` */
+	unsigned threads;       /* number of threads for the value. 0 means one. */
+	unsigned other_threads; /* number of threads for the value of `other`. 0 means one. */
 };
 
 #define CPU "cpu_ns_per_op"

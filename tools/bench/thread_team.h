@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A team is several threads that start together. Member i is pinned to CPU i of the process, and
- * members beyond the last CPU begin at the first CPU again.
+ * A team is several threads that start together. The members are pinned to the CPUs of the process
+ * in turn.
  */
 #ifndef BENCH_THREAD_TEAM_H
 #define BENCH_THREAD_TEAM_H

@@ -67,7 +67,7 @@ struct workload {
 	unsigned needs;   /* CAN_… flags that a service needs for the workload */
 	uint32_t timers[WORKLOAD_SIZES_MAX];  /* default numbers of timers; ends with 0 */
 	uint32_t threads[WORKLOAD_SIZES_MAX]; /* default numbers of threads; ends with 0 */
-	unsigned rounds_max;                  /* largest useful number of rounds; 0: no limit */
+	unsigned rounds_max;                  /* largest useful number of rounds, or 0 for any */
 	void (*measure)(const struct run *run, struct result *result);
 };
 

@@ -3,15 +3,15 @@
  * Measures the owner's work while timers move and no timer expires. The owner of timerhub corrects
  * schedule entries before it sleeps.
  *
- * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
- * re-arms the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a
- * timeout of 30 s, and a request ends when N more requests have begun. "beat-late" is "beat" with
- * 10^4 additional timers that expire, and records the lateness of these timers. "loop-beat" is
- * "beat" in the thread of an event loop. The result "wakes_per_length" of "loop-beat" is the number
- * of times that the loop's timers wake the loop in 3 s.
+ * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s. Each message re-arms
+ * the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a timeout of
+ * 30 s. A request ends when N more requests have begun. "beat-late" is "beat" with 10^4 additional
+ * timers that expire. The lateness of these timers is recorded. "loop-beat" is "beat" in the thread
+ * of an event loop. The result "wakes_per_length" of "loop-beat" is the number of times that the
+ * loop's timers wake the loop in 3 s.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm, or an arm and a
- * cancel, measured without the caller's sleep. "owner_cpu_us" is the CPU time per second of all
+ * cancel. Its time excludes the caller's sleep. "owner_cpu_us" is the CPU time per second of all
  * threads except the caller. The warm-up is longer than the timeout. Therefore each timer's first
  * deadline has passed when the warm-up ends.
  */
@@ -49,7 +49,7 @@ static struct beat {
 	uint64_t ops;
 	uint64_t ops_ns; /* time in the calls of the measured service */
 	bool own_loop;   /* the caller's thread runs the loop */
-	uint64_t wakes;  /* number of sleeps that the loop's timers ended */
+	uint64_t wakes;  /* number of times that a timer of the loop ended a sleep */
 } beat;
 
 /* ---- the loop's work in a millisecond ---- */
@@ -131,7 +131,7 @@ static void beat_open(const struct run *run, const struct subject_setup *setup, 
 }
 
 /*
- * Run the turns of the milliseconds in [from_ms, to_ms), and count their operations. Returns the
+ * Run one turn for each millisecond in [from_ms, to_ms), and measure the operations. Returns the
  * duration in seconds.
  */
 static double beat_count(struct result *result, void (*turn)(uint32_t now_ms), uint32_t from_ms,

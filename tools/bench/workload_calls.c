@@ -10,14 +10,13 @@
  * churn        A caller cancels a random timer, and arms a timer one to two minutes away.
  * batch-…      "batch-rearm" and "batch-churn" are refresh and churn for 32 timers at once. The N
  *              timers are divided into 32 equal parts. A batch has one random timer from each part.
- *              Therefore no timer is twice in a batch. If the measured service has calls for many
- *              timers, one call gets the whole batch. If the service has no such calls, each call
- *              gets one timer.
+ *              Therefore no timer is twice in a batch. If the measured service has calls for
+ *              batches, one call gets the whole batch. Otherwise each call gets one timer.
  * request      A caller arms a timer of 30 s and cancels it 64 requests later. N other timers stay
  *              armed. "loop-request" cancels the timer at once, "loop-request-later" a turn later.
  * server       A caller has N connections. A turn handles 1 to 64 messages. A message touches the
- *              record of a random connection, re-arms the connection's idle timeout, ends a request
- *              and starts another request (a request lasts for 256 messages). One message in a
+ *              record of a random connection, and re-arms its idle timeout. It also ends a request
+ *              and starts a new request. A request lasts for 256 messages. One message in a
  *              thousand closes its connection and opens another connection. The workload takes a
  *              few ns to choose each message. Every subject's result includes this time.
  * cross-busy   Callers arm timers of 1 to 100 ms and cancel half of them. At the same time, the

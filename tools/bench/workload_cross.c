@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures "cross". Each thread arms its own timers with delays of 1 to 60 s, and cancels half of
- * its timers a little later. The time ends when the service has applied all calls. An operation is
+ * Measures "cross". Each thread arms its own timers with delays of 1 to 60 s. It cancels half of
+ * them a little later. The measurement ends when the service has applied all calls. An operation is
  * an arm or a cancel.
  */
 #include "clocks.h"

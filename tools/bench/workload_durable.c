@@ -5,9 +5,9 @@
  * in flight. The puts end after a time, or when the journal is full. If the measured service knows
  * the number of syncs, the workload reports the number of puts for each sync.
  *
- * In "cycle", each of T threads puts a task that is due at once, takes a task, and acknowledges the
- * taken task. Another thread may have put the taken task. Each of the three calls returns when its
- * change is on stable storage.
+ * In "cycle", each of T threads repeats three calls. It puts a task that is due at once, takes a
+ * task, and acknowledges the taken task. Another thread may have put the taken task. Each of the
+ * three calls returns when its change is on stable storage.
  */
 #include "clocks.h"
 #include "thread_team.h"

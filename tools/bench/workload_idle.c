@@ -7,7 +7,8 @@
  * caller arms 10^5 timers that are not the earliest. The workload reports the time of an arm, and
  * the number of arms that woke the owner.
  *
- * "wakes" counts how often 20,000 arms with random deadlines of 1 to 60 s wake the sleeping owner.
+ * "wakes" arms 20,000 timers with random deadlines of 1 to 60 s. It counts the calls that wake the
+ * sleeping owner.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * N. Timers that users embed in their records are part of this memory. Handles that users store are
  * not part of this memory, and are reported as "handle".
  *
- * "open" reports the time to open and close a service with room for N timers, and the resident
- * memory just after the open.
+ * "open" opens and closes a service with room for N timers. It reports the time of both calls
+ * together, and the resident memory just after the open.
  */
 #include "clocks.h"
 #include "process_usage.h"

@@ -71,8 +71,8 @@ static void put_all(struct timerhub_journal *journal, uint32_t tasks)
 }
 
 /*
- * Fill the journal with tasks. A child process fills the journal, because the parent process
- * measures its own memory.
+ * Fill the journal with tasks, in a child process. The parent process later measures its own
+ * memory, which must not include this work.
  */
 static void fill(const char *folder, uint32_t tasks)
 {

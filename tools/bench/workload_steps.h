@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common steps of workloads. The functions open a subject (a measured service) for one or several
- * threads, run the subject's consumer, and wait until the subject has applied all calls.
+ * Common steps of workloads. The functions open a subject (a measured service), run its consumer,
+ * and wait until the subject has applied all calls.
  */
 #ifndef BENCH_WORKLOAD_STEPS_H
 #define BENCH_WORKLOAD_STEPS_H
@@ -9,8 +9,8 @@
 #include "workload.h"
 
 /*
- * Open the run's subject. Returns the subject that the workload must call, which is the mailbox's
- * subject if calls go through the mailbox. `on_expiry` may be NULL. If setup->cross is set, start
+ * Open the run's subject. Returns the subject that the workload must call. If calls go through the
+ * mailbox, this is the mailbox's subject. `on_expiry` may be NULL. If setup->cross is set, start
  * the thread that calls run().
  */
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,

@@ -33,7 +33,7 @@ from redis_server import RedisError, Server  # pylint: disable=wrong-import-posi
 
 NAME = "bench"
 PYTHON = "/usr/bin/python3"  # the Python of Debian, which finds Debian's Python packages
-# Matches the calls of clients in INFO commandstats, which also counts the calls of scripts.
+# Matches the commands that clients call. INFO commandstats also counts the commands of scripts.
 ASKED = re.compile(r"cmdstat_(fcall|eval|evalsha|b\w+|xreadgroup|ping|publish):calls=(\d+)")
 
 
