@@ -182,7 +182,7 @@ packages_relay=(libhiredis-dev redis-tools python3-redis)
 # shellcheck disable=SC2034
 packages_metrics=(python3-prometheus-client)
 
-# The packages with which the packaging suite builds the library and compares ABIs. rpm builds the
+# The packages of the suite `packaging`, which builds the library and compares ABIs. rpm builds the
 # packages of Fedora.
 # shellcheck disable=SC2034
 packages_packaging=(binutils cmake abigail-tools musl-tools rpm)

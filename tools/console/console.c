@@ -69,7 +69,7 @@ const char *console_colour(FILE *stream, enum console_colour colour)
 /* ---- long work ---- */
 
 static struct {
-	const char *name; /* name of the work; NULL if no progress is shown */
+	const char *name; /* name of the work, or NULL if no progress is shown */
 	uint64_t begun_ns;
 	uint64_t shown_ns; /* time of the last write of the progress line */
 	bool is_shown;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The common functions of all tools. The functions answer --help and --version, end a tool whose
- * output cannot be written, and handle colour and the progress of long work. Each tool defines its
- * name and its help.
+ * The common functions of all tools: --help and --version, failed output, colours, and the progress
+ * of long work. Each tool defines its name and its help.
  */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
@@ -36,10 +35,10 @@ const char *console_colour(FILE *stream, enum console_colour colour);
 
 /*
  * Show the progress of long work. Between console_work_begin() and console_work_end(),
- * console_work() writes a line to standard error. The progress line is written only to a terminal,
- * only after 2 s of work, and at most five times a second. console_work_end() clears the line. A
- * tool calls console_work_end() before it prints. Without a call of console_work_begin(),
- * console_work() does nothing.
+ * console_work() writes a line to standard error. The line appears only on a terminal, after 2 s of
+ * work. It changes at most five times a second. console_work_end() clears the line. A tool calls
+ * console_work_end() before it prints. Without a call of console_work_begin(), console_work() does
+ * nothing.
  */
 void console_work_begin(const char *name);
 __attribute__((format(printf, 1, 2))) void console_work(const char *format, ...);

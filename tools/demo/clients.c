@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the clients of the heartbeat server. See clients.h. The crowd of clients has one
- * thread and non-blocking sockets. A close is judged by one rule: after a heartbeat sent at time t,
- * the server's deadline for the client is not before t + timeout.
+ * thread and non-blocking sockets.
  */
 #include "clients.h"
 
@@ -20,7 +19,7 @@
 
 enum {
 	SILENT_ONE_IN = 10,
-	PORTS_PER_ADDRESS = 20000, /* clients per source address; fewer than its ephemeral ports */
+	PORTS_PER_ADDRESS = 20000, /* clients per source address. Linux gives it 28,232 ports. */
 	BEAT_BYTES = 8,
 };
 
@@ -190,8 +189,7 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns)
  * Returns whether the server closed the client correctly. The server must have closed the client
  * after the deadline. The time between the client's last heartbeat and the deadline must be at
  * least the timeout. The load generator can stall just before it sends a heartbeat. Therefore, if
- * send() had not returned at the deadline, the heartbeat may have come too late, and the heartbeat
- * before it counts as the last heartbeat.
+ * send() did not return before the deadline, the previous heartbeat counts as the last heartbeat.
  */
 static bool closed_rightly(const struct client *client, uint64_t idle_ns)
 {
@@ -234,9 +232,8 @@ void crowd_hear(struct crowd *crowd, uint64_t index)
 	if (n > 0) {
 		text[n] = '\0';
 		/*
-		 * Over loopback the server's last message comes in one piece. If the message came
-		 * in several pieces, sscanf() would find no complete deadline, and judge() would
-		 * count the client as closed wrongly.
+		 * Over loopback the server's last message comes in one piece. sscanf() needs the
+		 * complete message.
 		 */
 		sscanf(text, "idle %" SCNu64 " %" SCNu64, &client->deadline_ns, &client->closed_ns);
 		return;

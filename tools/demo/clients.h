@@ -44,14 +44,14 @@ struct crowd_tally {
 };
 
 struct client {
-	int fd;                    /* socket; -1 if the client is not connected or is closed */
+	int fd;                    /* socket, or -1 if the client is not connected or is closed */
 	bool silent;               /* the client sends no heartbeats */
-	uint64_t silent_from_ns;   /* time after which no heartbeat is sent; 0: never silent */
-	uint64_t previous_sent_ns; /* time of the heartbeat before the last */
+	uint64_t silent_from_ns;   /* time at which the client falls silent, or 0 if never */
+	uint64_t previous_sent_ns; /* time of the second-last heartbeat */
 	uint64_t last_sent_ns;     /* time just before the last send(), or before connect() */
 	uint64_t last_gone_ns; /* time just after the last send(), when the server had its data */
-	uint64_t deadline_ns;  /* client's deadline in the server's last message; 0: no message */
-	uint64_t closed_ns;    /* time of the close in the server's last message */
+	uint64_t deadline_ns;  /* client's deadline, from the server's last message, or 0 */
+	uint64_t closed_ns;    /* time of the close, from the server's last message */
 };
 
 struct crowd {
@@ -81,8 +81,8 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns);
 void crowd_hear(struct crowd *crowd, uint64_t index);
 
 /*
- * Returns the number of connected clients that are silent or will fall silent. Silent clients that
- * the server should have closed already do not count.
+ * Returns the number of connected clients that are silent or will fall silent. A silent client
+ * counts until its timeout and the grace time have passed.
  */
 uint32_t crowd_waiting(const struct crowd *crowd, uint64_t now_ns);
 

@@ -50,7 +50,7 @@ enum {
 struct order {
 	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the reply of a call was lost */
 	_Atomic uint32_t deliveries;
-	_Atomic uint64_t late_ns; /* lateness of the first delivery plus 1; 0: no delivery */
+	_Atomic uint64_t late_ns; /* lateness of the first delivery plus 1, or 0 before it */
 };
 
 struct relay_page {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calendar stores the time of each client's next heartbeat, in slots of a millisecond. Each
- * slot has a list of clients. The calendar does not use timerhub, because a test must not depend on
- * the tested code. A heartbeat may be sent a little early or late, because the load generator
- * checks the server with the times at which heartbeats were really sent.
+ * slot has a list of clients. The calendar is independent of timerhub, the tested code. A heartbeat
+ * may be sent a little early or late. The load generator checks the server with the real times of
+ * the heartbeats.
  */
 #ifndef DEMO_SEND_CALENDAR_H
 #define DEMO_SEND_CALENDAR_H

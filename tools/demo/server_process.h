@@ -9,7 +9,7 @@
 
 /* The server's figures; examples/heartbeat_process.h explains them. */
 struct server_figures {
-	uint64_t now_ns; /* time at which the server read its figures; 0: no figures */
+	uint64_t now_ns; /* time at which the server read its figures, or 0 without figures */
 	uint64_t accepted;
 	uint64_t live;
 	uint64_t messages;
@@ -20,8 +20,8 @@ struct server_figures {
 };
 
 struct server_process {
-	pid_t pid;                  /* process id of the server; 0: not started */
-	int pipe_fd;                /* pipe from the server's standard output; -1: no pipe */
+	pid_t pid;                  /* process id of the server, or 0 before the start */
+	int pipe_fd;                /* pipe from the server's standard output, or -1 */
 	uint16_t port;              /* port on which the server listens */
 	bool ended;                 /* the server has closed its end of the pipe */
 	struct server_figures last; /* figures of the newest line of the server's output */

@@ -82,8 +82,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Returns the nearest-rank percentile of the sorted latenesses, in us. There must be at least one
- * lateness.
+ * Returns the nearest-rank percentile of the sorted latenesses, in us. lateness_count must be
+ * greater than 0.
  */
 static const char *percentile_us(const struct crowd_tally *tally, uint32_t percent)
 {
@@ -97,14 +97,14 @@ static void print_lateness(struct crowd_tally *tally)
 	if (tally->lateness_count == 0)
 		return;
 	qsort(tally->lateness_ns, tally->lateness_count, sizeof(*tally->lateness_ns), compare);
-	row("lateness p50, us", percentile_us(tally, 50), "of the server's close() against its");
-	row("lateness p99, us", percentile_us(tally, 99), "deadline: last message received");
-	row("lateness max, us", percentile_us(tally, 100), "+ timeout");
+	row("lateness p50, us", percentile_us(tally, 50), "of the server's close() after the");
+	row("lateness p99, us", percentile_us(tally, 99), "client's deadline: last message");
+	row("lateness max, us", percentile_us(tally, 100), "received + timeout");
 }
 
 /*
- * Print the figures of the server's loop. Setting a timeout is one store in the server's code,
- * whose time cannot be measured separately.
+ * Print the figures of the server's loop. The server sets a timeout with one store. The time of one
+ * store cannot be measured separately.
  */
 static void print_loop(const struct server_figures *server)
 {
@@ -129,7 +129,7 @@ static void print_closed(const struct crowd_tally *tally, const struct crowd_pla
 	row("missed", grouped(tally->missed), "silent, not closed %.1f s after the timeout",
 	    (double)plan->grace_ns / (double)S);
 	if (tally->closed_our_pause > 0)
-		row("closed as the load generator stalled", grouped(tally->closed_our_pause),
+		row("closed while the load generator stalled", grouped(tally->closed_our_pause),
 		    "for a whole timeout: the server was right");
 	if (tally->refused > 0)
 		row("not connected", grouped(tally->refused), "%s", strerror(tally->refused_error));

@@ -11,15 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define RIGHT_COLUMN 46   /* first column of a page's right half */
+#define TWO_HALVES_MIN 78 /* smallest width of a page with two halves */
 /*
- * the column at which the right half of a page begins, and the smallest width of a page with two
- * halves
- */
-#define RIGHT_COLUMN 46
-#define TWO_HALVES_MIN 78
-/*
- * the largest number of rows of the histogram. If there are more buckets, the row of the smallest
- * latenesses also counts all smaller buckets.
+ * the largest number of rows of the histogram. The first row also counts all smaller buckets.
  */
 #define HISTOGRAM_ROWS 10
 #define BAR_COLUMNS 10
@@ -228,7 +223,7 @@ static void page_queues(struct page *page, const struct reading *now, const stru
 }
 
 /*
- * Append the lines of the page `right` to the lines of `page`, beginning at line `from` of `page`.
+ * Write the lines of `right` beside the lines of `page`, from line `from` on.
  */
 static void page_beside(struct page *page, unsigned from, const struct page *right)
 {

@@ -16,8 +16,7 @@ struct page {
 
 /*
  * Fill the page for hub number `index` of the target. If `before` is NULL, the page has no rates.
- * `columns` is the largest width of a line. If `columns` allows two halves, the lateness is beside
- * the counters.
+ * `columns` is the largest width of a line. On a wide page, the lateness is beside the counters.
  */
 void page_fill(struct page *page, const struct target *target, unsigned index,
                const struct reading *now, const struct reading *before, unsigned columns);

@@ -111,8 +111,8 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	 */
 	read_slots(board, ret_reading);
 	/*
-	 * Do not read the entries that no queue has used (index queues_end and higher), because a
-	 * read of an unused page of the board would allocate memory in the watched process.
+	 * Do not read the entries that no queue has used (index queues_end and higher). Reading an
+	 * unused page of the board would allocate memory in the watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);
@@ -128,7 +128,7 @@ uint64_t lateness_below_ns(unsigned bucket)
 	return bucket >= BOARD_LATENESS_BUCKETS - 1 ? UINT64_MAX : (uint64_t)2 << bucket;
 }
 
-/* Returns the smallest bucket bound below which at least `wanted` of the events lie. */
+/* Returns the upper bound of the first bucket at which the sum of events reaches `wanted`. */
 static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t wanted)
 {
 	uint64_t seen = 0;

@@ -83,8 +83,8 @@ static bool proc_read(const struct target *target, const char *name, char *text,
 
 /*
  * Returns whether the watched process is alive. An ended process stays in /proc until its parent
- * waits for it. When a process ends, the kernel first sets the flag FLAG_EXITING, then closes the
- * process's files, and then changes the process's state.
+ * waits for it. When a process ends, the kernel sets FLAG_EXITING, closes the process's files, and
+ * changes the process's state, in this order.
  */
 static bool target_alive(const struct target *target)
 {
