@@ -2,9 +2,9 @@
 /*
  * Declares the agenda, a priority queue of tasks by time. Of two tasks with equal times, the task
  * with the lower id is first. A journal has two agendas: tasks to deliver, on the wall clock, and
- * leases, on the monotonic clock. The agenda is a 4-ary heap of 16-byte cells. A cell of the heap
- * holds the time and the pointer to the task, so a comparison does not read the task. The agenda
- * reads no clock, because the caller gives each time as an argument.
+ * leases, on the monotonic clock. The agenda is a 4-ary heap of 16-byte cells. A cell holds the
+ * time and the pointer to the task, so a comparison does not read the task. The agenda reads no
+ * clock.
  */
 #ifndef JOURNAL_AGENDA_H
 #define JOURNAL_AGENDA_H

@@ -2,8 +2,8 @@
 /*
  * Implements the backup of backup.h: copies a journal's files to another directory. Any thread may
  * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
- * files without the journal's lock. The watermark is copied before the segments. Therefore a copy
- * without its last segment ends before its watermark, and timerhub_journal_open() refuses the copy.
+ * files without the journal's lock. The watermark is copied before the segments. If the copy lacks
+ * its last segment, its log ends before its watermark. timerhub_journal_open() refuses such a copy.
  * Tested by tests/journal/test_calls.c, in which other threads change the journal during a backup,
  * and by tests/journal/tool_test.py.
  */

@@ -3,8 +3,8 @@
  * Implements the calls that change tasks: put, cancel, move, done, retry, park, revive, commit and
  * submit. Each call turns its arguments into a transaction (transaction.c), and returns the
  * transaction's outcome. Any thread may change tasks. Every call except submit waits until the
- * change is on the disk. tests/journal compares the calls with a model, on a simulated disk that
- * fails and crashes at every step.
+ * change is on the disk. tests/journal compares the calls with a model. The tests' disk fails and
+ * crashes at every step.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -36,11 +36,11 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether a round of compaction must begin. A round begins only if the files are larger
- * than a limit: the live tasks' bytes times `halves` / 2, plus a segment. The round must also free
- * at least a quarter of a segment. A round over N segments writes copies of the live records, N
- * DROP records, and at most 2N+1 segment headers. If the spare file makes the files larger than the
- * limit, rounds that free less than a quarter of a segment would follow each other without end.
+ * Returns whether a round of compaction must begin. The files must be larger than a limit: the live
+ * tasks' bytes times `halves` / 2, plus a segment. The round must also free at least a quarter of a
+ * segment. Without this condition, rounds would follow each other without end if the spare file
+ * makes the files larger than the limit. A round over N segments writes copies of the live records,
+ * N DROP records, and at most 2N+1 segment headers.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -140,7 +140,7 @@ static int compactor_copy(struct compactor *compactor, const struct task *task)
 	return 0;
 }
 
-/* Returns the live task whose data is in the record at `offset` of the first segment, or NULL. */
+/* Returns the live task that the record at `offset` of the first segment holds, or NULL. */
 static struct task *compactor_find(struct compactor *compactor, const struct record *record,
                                    uint64_t offset)
 {

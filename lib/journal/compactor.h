@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compacts the log: copies the live tasks of the first segment to the end of the log, and drops the
- * first segment. After the drop, the second segment has become the first. Only the leader compacts.
+ * Compacts the log: copies the first segment's live tasks to the end of the log, and drops the
+ * segment. After the drop, the second segment has become the first. Only the leader compacts.
  *
- * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than 1.5L+S
- * (1.5 times the live bytes and a segment), compaction does one step with every batch. If the files
- * hold more than 2L+S, changes wait for compaction. Compaction writes a segment before it drops
- * another, so the files hold at most 2L+2S. One round of compaction copies the L bytes of live
- * tasks. If the records without the spare file exceed 1.5L+S, a round frees at least half the live
- * bytes. If only the records and the spare file together exceed 1.5L+S, a round frees at least a
- * quarter of a segment.
+ * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than
+ * 1.5L+S, compaction does one step with every batch. If the files hold more than 2L+S, changes wait
+ * for compaction. Compaction writes a segment before it drops another. Therefore the files hold at
+ * most 2L+2S. One round of compaction copies the L bytes of live tasks. If the records without the
+ * spare file exceed 1.5L+S, a round frees at least half the live bytes. If only the records and the
+ * spare file together exceed 1.5L+S, a round frees at least a quarter of a segment.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
- * memory. If the first segment has a bad sector, the compactor finds the segment's tasks by a scan
- * of all tasks in memory.
+ * memory. If the first segment has a bad sector, the compactor scans all tasks in memory for the
+ * segment's tasks.
  */
 #ifndef JOURNAL_COMPACTOR_H
 #define JOURNAL_COMPACTOR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the list of completions of completions.h. The leader adds completions, and any thread
- * takes them. If another thread empties the list before the leader writes to the fd, the fd is
- * readable although the list is empty. After the next completions_take(), the fd is not readable.
+ * takes them. Another thread may empty the list before the leader writes to the fd. The fd is then
+ * readable with an empty list, until the next completions_take().
  */
 #include "journal/completions.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps a list of the outcomes of timerhub_journal_submit() until a caller takes them, and an
- * eventfd that is readable while the list has outcomes. The caller of each function except
- * completions_ring() holds the journal's lock.
+ * Keeps the outcomes of timerhub_journal_submit() in a list until a caller takes them. While the
+ * list has outcomes, an eventfd is readable. The caller of each function except completions_ring()
+ * holds the journal's lock.
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H

@@ -100,9 +100,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 }
 
 /*
- * After timerhub_journal_stop(), only tasks that were due at the stop are delivered. If tasks that
- * become due after the stop were delivered too, a worker that retries a task would get the task
- * again without end.
+ * After timerhub_journal_stop(), only tasks that were due at the stop are delivered. Otherwise a
+ * worker that retries a task would get the task again without end.
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which task is delivered next, how long its lease lasts, and whether a worker's answer is
- * still valid. The caller of each function in delivery.h holds the journal's lock.
+ * Delivers the next task, sets and ends leases, and checks whether a worker's answer is still
+ * valid. The caller of each function in delivery.h holds the journal's lock.
  */
 #ifndef JOURNAL_DELIVERY_H
 #define JOURNAL_DELIVERY_H

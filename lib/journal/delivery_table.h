@@ -12,22 +12,22 @@
 #include "journal/tasks.h"
 
 struct delivery {
-	struct task *task; /* the task that was delivered; NULL: the element is free */
-	/* Number of periods of the task that the delivery covers; 1 if not periodic. */
+	struct task *task; /* the delivered task, or NULL if the element is free */
+	/* Number of periods that the delivery covers, or 1 if the task is not periodic. */
 	uint64_t periods;
 	/*
-	 * Upper half of the delivery's number, which differs from the upper half of earlier
-	 * deliveries at the same index of the table.
+	 * Upper half of the delivery's number. Two deliveries at the same index of the table have
+	 * different upper halves.
 	 */
 	uint32_t round;
-	uint32_t next; /* in a free element: index of the next free element, plus 1; 0: none */
+	uint32_t next; /* in a free element: index of the next free element plus 1, or 0 */
 };
 
 struct delivery_table {
 	struct delivery *places;
 	uint32_t capacity;
 	uint32_t count; /* number of elements in use */
-	uint32_t free;  /* index of the first free element, plus 1; 0: none */
+	uint32_t free;  /* index of the first free element plus 1, or 0 */
 	uint32_t round;
 };
 

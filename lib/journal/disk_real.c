@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the disk of disk.h by system calls on a directory. Tests in tests/journal use strace
- * to let every system call of this file fail once, and to kill the process after the call.
+ * Implements the disk of disk.h by system calls on a directory. With strace, tests in tests/journal
+ * make every system call of this file fail once, and kill the process after the call.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -90,10 +90,10 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 }
 
 /*
- * Returns the number of names of a file, or -1 if the number is unknown. The number is read by
- * statx(), because fstat() would also read the file's times. After fstat(), the kernel records the
- * time of the next write exactly, and a file system without a journal writes the inode at the next
- * sync.
+ * Returns the number of names of a file, or -1 if the number is unknown. Calls statx() instead of
+ * fstat(), because fstat() makes the next sync slow. After fstat(), the kernel stores the exact
+ * time of the next write in the inode. A file system without a journal then writes the inode at the
+ * next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -110,10 +110,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 	struct disk_real *real = disk_real_of(disk);
 	int file;
 
-	/*
-	 * Remove a file of the same name first, because the name may be a symbolic link of another
-	 * user, which the create must not follow.
-	 */
+	/* Remove a file of the same name first. It may be a symbolic link of another user. */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

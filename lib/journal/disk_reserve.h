@@ -12,7 +12,7 @@
 
 struct disk_reserve {
 	struct disk *disk;
-	int file; /* descriptor of the spare; -1: no file yet */
+	int file; /* descriptor of the spare, or -1 before the file exists */
 	uint64_t bytes;
 };
 
@@ -22,9 +22,9 @@ int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk);
 void disk_reserve_close(struct disk_reserve *reserve);
 
 /*
- * If the spare is smaller than the size `bytes`, grow the spare to the size `more`. If the disk
- * refuses the size `more`, grow the spare to the size `bytes`, which is smaller than `more`.
- * Returns 0, or an error of the disk, after which the spare's size is unchanged.
+ * If the spare is smaller than `bytes`, grow the spare to the larger size `more`. If the disk
+ * refuses this size, grow the spare to the size `bytes`. Returns 0 or an error of the disk. After
+ * an error, the spare's size is unchanged.
  */
 int disk_reserve_grow(struct disk_reserve *reserve, uint64_t bytes, uint64_t more);
 

@@ -2,7 +2,7 @@
 /*
  * Declares the eventcount, a number that threads wait on, by futex(2). The journal uses no
  * condition variables, because some C libraries lose wake-ups of condition variables. Any thread
- * may call the functions of an eventcount, which never fail and never change errno.
+ * may call the functions of an eventcount. The functions always succeed and leave errno unchanged.
  */
 #ifndef JOURNAL_EVENTCOUNT_H
 #define JOURNAL_EVENTCOUNT_H
@@ -27,8 +27,8 @@ void eventcount_set(struct eventcount *eventcount, uint32_t number);
 void eventcount_wake(struct eventcount *eventcount, unsigned count);
 
 /*
- * Block while the eventcount's number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit).
- * eventcount_wait() may return early, so the caller must check the number again.
+ * Block while the eventcount's number is `number`, for at most `timeout_ns`. With UINT64_MAX there
+ * is no limit. eventcount_wait() may return early. The caller must check the number again.
  */
 void eventcount_wait(struct eventcount *eventcount, uint32_t number, uint64_t timeout_ns);
 

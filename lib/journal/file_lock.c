@@ -3,10 +3,9 @@
  * Implements the lock of file_lock.h by flock(2). The lock belongs to the open file, so a second
  * open in the same process finds the file locked. A forked child inherits the lock, and the lock
  * lasts as long as any process has the file open. Therefore a child closes the file before fork()
- * returns in the child, and file_lock_give() unlocks the file before it closes the file. A child of
- * vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone() system call
- * keeps the file open and locked. The module uses no mutex, because a signal handler may call
- * fork().
+ * returns in the child. file_lock_give() unlocks the file before the close. A child of vfork or
+ * posix_spawn ends in exec, which closes the file. A child of a bare clone() system call keeps the
+ * file open and locked. The module uses no mutex, because a signal handler may call fork().
  *
  * Invariant: `file_lock_places` lists every locked file, except a file that a file_lock_take() in
  * progress will unlock again. The lock is tested by tests/journal/test_lock_after_fork.c.
@@ -116,13 +115,12 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
 
 /*
  * Another thread may fork after file_lock_take() opens the file and before file_lock_take() stores
- * the file in `file_lock_places`. The child of such a fork does not close the file, because the
- * file is missing in the child's copy of `file_lock_places`. If a thread may have forked before the
- * file was stored in `file_lock_places`, file_lock_take() unlocks and closes the file, and begins
- * again. The unlock also ends the child's share of the lock. The function file_lock_take() reads
- * file_lock_forks_ended before it opens the file, and file_lock_forks_begun after it stores the
- * file in `file_lock_places`. If the two values are equal, no thread has forked between the two
- * reads.
+ * the file in `file_lock_places`. The child's copy of `file_lock_places` lacks the file, so the
+ * child does not close it. If such a fork may have happened, file_lock_take() unlocks and closes
+ * the file, and begins again. The unlock also ends the child's share of the lock. The function
+ * file_lock_take() reads file_lock_forks_ended before it opens the file, and file_lock_forks_begun
+ * after it stores the file in `file_lock_places`. If the two values are equal, no thread has forked
+ * between the two reads.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks a file or directory for this process. The lock is free after file_lock_give(). When the
- * process dies, the lock is free, unless fork() has not yet returned in a child of the process.
- * Such a child frees the lock before its fork() returns. Any thread may call the functions, but
- * only one thread at a time may use a lock.
+ * Locks a file or directory for this process. The lock is free after file_lock_give(), or when the
+ * process dies. A child in which fork() has not yet returned keeps the lock until fork() returns.
+ * Any thread may call the functions, but only one thread at a time may use a lock.
  */
 #ifndef JOURNAL_FILE_LOCK_H
 #define JOURNAL_FILE_LOCK_H
@@ -11,7 +10,7 @@
 #include <sys/types.h>
 
 struct file_lock {
-	int file; /* descriptor of the locked file; -1: no file */
+	int file; /* descriptor of the locked file, or -1 */
 	unsigned place;
 	pid_t process; /* the process that took the lock */
 };

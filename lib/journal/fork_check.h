@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects a forked child of the process that opened the journal, by a word of memory that the
- * kernel zeroes in the child.
+ * Detects a forked child of the process that opened the journal. The kernel zeroes a word of memory
+ * in the child.
  */
 #ifndef JOURNAL_FORK_CHECK_H
 #define JOURNAL_FORK_CHECK_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct fork_check {
-	uint32_t *word; /* the word that the kernel zeroes in a child; NULL: not open */
+	uint32_t *word; /* the word that the kernel zeroes in a child, or NULL if not open */
 };
 
 int fork_check_open(struct fork_check *fork_check);

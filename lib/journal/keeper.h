@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts and stops the keeper, the journal's own thread, which does the work that no caller waits
- * for.
+ * Starts and stops the keeper, the journal's own thread. The keeper does the work that no caller
+ * waits for.
  */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H

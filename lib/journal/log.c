@@ -137,11 +137,10 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * If the next records, of the size `bytes`, do not fit into the zeros at the end of the last
- * segment, write more zeros there. The sync of these records also makes the zeros stable. Therefore
- * no caller waits for a separate sync of zeros. If the disk refuses the zeros, the log cuts them
- * off, and writes zeros again after some more records. If the disk has no room for the records, the
- * later write of the records fails.
+ * If the next `bytes` of records do not fit into the zeros of the last segment, write more zeros.
+ * The sync of these records also makes the zeros stable. Therefore no caller waits for a separate
+ * sync of zeros. If the disk refuses the zeros, the log cuts them off, and writes zeros again after
+ * some more records. If the disk has no room for the records, the later write of the records fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -198,9 +197,9 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
-		 * A rename that failed with -EIO may have taken effect on the disk. If the log
-		 * wrote more records to the old segment after an -EIO of the rename, recovery would
-		 * find a gap before the empty new segment.
+		 * A rename that failed with -EIO may have taken effect on the disk. If the old
+		 * segment then got more records, recovery would find a gap before the empty new
+		 * segment.
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -392,9 +391,9 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Shrink the spare file, but keep more room than `bytes`, for the next puts. If log_release() kept
- * only `bytes`, and a journal's only task was put and ended repeatedly, each put would write zeros
- * to the spare file.
+ * Shrink the spare file, but keep more room than `bytes`, for the next puts. Otherwise, in a
+ * journal whose only task is put and ended repeatedly, each put would write zeros to the spare
+ * file.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

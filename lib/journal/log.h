@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Appends records to the last segment file of the log, and drops the first segment for compaction.
- * The log also has the watermark, which says up to which record the log is stable, and the spare
- * room for records that end tasks. Only the leader and the thread that opens the journal use the
- * log. Recovery (replay.c) fills in struct log.
+ * The log also has the watermark, and the spare room for records that end tasks. The watermark says
+ * up to which record the log is stable. Only the leader and the thread that opens the journal use
+ * the log. Recovery (replay.c) fills in struct log.
  *
  * If the disk refuses a write, the log cuts off the written bytes before the call returns. After a
- * failed sync, or an error that log_answer() does not list, the contents of the disk are unknown,
- * and the log never writes again.
+ * failed sync, or an error that log_answer() does not list, the contents of the disk are unknown.
+ * The log then never writes again.
  *
  * The log writes zeros behind the last record, and later overwrites the zeros with records. The
  * sync of a record that overwrites zeros need not write a new file size or new blocks.
@@ -35,21 +35,21 @@ struct log {
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t salt; /* salt of the last segment */
-	int file;      /* descriptor of the last segment; -1: none */
-	int watermark; /* descriptor of the watermark's file; -1: none */
+	int file;      /* descriptor of the last segment, or -1 */
+	int watermark; /* descriptor of the watermark's file, or -1 */
 	struct disk_reserve spare;
-	uint64_t sequence; /* sequence number of the last record; the first record has 1 */
+	uint64_t sequence; /* sequence number of the last record, counted from 1 */
 	uint64_t stable;   /* sequence number up to which records are on stable storage */
 	uint64_t next_id;  /* the id of the next task */
 	uint64_t bytes;    /* bytes of all segments, including the zeros written ahead */
 	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
 	/*
-	 * Until the last segment has this size, the log writes no zeros ahead, because the disk has
-	 * refused zeros.
+	 * Size of the last segment at which the log writes zeros again, after the disk refused
+	 * zeros.
 	 */
 	uint64_t plain_to;
 	uint64_t syncs; /* number of appends that ended with a sync */
-	int failed;     /* 0, or -EIO after a failure; if -EIO, the log never writes again */
+	int failed;     /* 0, or -EIO after a failure. The log then never writes again. */
 };
 
 enum log_how {
@@ -74,8 +74,8 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
  * Begin a new segment, with stable header and name. `oldest` is the number of the log's oldest
- * segment. Returns 0, -EIO if the log has failed, or an error of the disk after which the log is
- * unchanged.
+ * segment. Returns 0, or -EIO if the log has failed, or another error of the disk. After another
+ * error the log is unchanged.
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
@@ -104,8 +104,8 @@ int log_sync(struct log *log);
 
 /*
  * Cut the zeros off the last segment, make its records stable, and sync the watermark. Call
- * log_trim() at the end of a segment or of the log. Returns 0, -EIO if the log has failed, or an
- * error of the disk after which the log is unchanged.
+ * log_trim() at the end of a segment or of the log. Returns 0, or -EIO if the log has failed, or
+ * another error of the disk. After another error the log is unchanged.
  */
 int log_trim(struct log *log);
 

@@ -32,18 +32,15 @@
  */
 #define BATCH_BYTES ((size_t)1 << 20)
 /*
- * The log writes zeros ahead of the records, in pieces of this size. Zeros in pieces of 1 MiB made
- * the log no faster, and delayed the batch whose sync included the zeros.
+ * The log writes zeros ahead of the records, in pieces of this size. Pieces of 1 MiB brought no
+ * speed, and delayed the batch whose sync included the zeros.
  */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
 #define CLOSE_LOOK_NS 1000000u
 
 /* ---- config ---- */
 
-/*
- * Returns the size of the largest record, which has an interval, the longest key and `data_max`
- * bytes of data.
- */
+/* Returns the size of a record with an interval, the longest key and `data_max` bytes of data. */
 static size_t journal_record_max(uint32_t data_max)
 {
 	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);

@@ -6,7 +6,7 @@
  *
  * A caller adds its transaction, one or more changes that are made together, to the open batch. A
  * leader writes and syncs the batch, and applies it to the tasks in memory (writer.c). Only stable
- * tasks are delivered, and a change that the disk refuses has no effect.
+ * tasks are delivered. A change that the disk refuses has no effect.
  */
 #ifndef JOURNAL_OPEN_H
 #define JOURNAL_OPEN_H

@@ -49,7 +49,7 @@ static int reader_make_room(struct reader *reader, size_t count)
 
 /*
  * Read bytes of the segment into the buffer. If the read fails and the reader is forgiving, read
- * only to the end of the sector, because the next sectors may be good.
+ * only to the end of the sector. The next sectors may be good.
  */
 static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 {
@@ -146,10 +146,9 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Returns 1 if the record at reader->offset is good with the salt `salt`, 0 if the salt is wrong,
- * or an error of the disk. A salt that was derived from the record at reader->offset always fits
- * the header of this record. If `derived` is true, reader_try_salt() therefore also requires a good
- * header of the next record.
+ * Returns 1 if the record at reader->offset is good with `salt`, 0 if not, or an error of the disk.
+ * A salt that was derived from the record at reader->offset always fits the header of this record.
+ * If `derived` is true, reader_try_salt() therefore also requires a good header of the next record.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

@@ -58,8 +58,8 @@ int reader_release(struct reader *reader);
 int reader_next(struct reader *reader, struct record *ret_record);
 
 /*
- * Returns 1 if record_is_foreign() returns true for the bytes at reader->offset, 0 if it returns
- * false, or an error of the disk. Leaves reader->offset unchanged.
+ * Returns 1 or 0, the result of record_is_foreign() for the bytes at reader->offset, or an error of
+ * the disk. Leaves reader->offset unchanged.
  */
 int reader_is_foreign(struct reader *reader);
 

@@ -29,7 +29,8 @@ enum {
 };
 
 /*
- * Flag of a record on disk whose body begins with an interval. struct record never has this flag.
+ * If a record on disk has this flag, its body begins with an interval. struct record never has the
+ * flag.
  */
 #define FLAG_PERIODIC 4u
 
@@ -179,8 +180,8 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 	struct record record = record_read_header(from);
 
 	/*
-	 * Check the fields first, which is faster, because the search for records behind damage
-	 * calls record_decode_header() at every eighth byte.
+	 * Check the fields before the checksum, for speed: the search for records behind damage
+	 * calls this function at every eighth byte.
 	 */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))

@@ -20,7 +20,7 @@
 #define RECORD_ALIGN_BYTES 8u
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
-#define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval; the key follows it */
+#define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
 /*
  * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two such
  * numbers does not overflow.
@@ -64,12 +64,12 @@ struct record {
 	uint32_t attempts; /* number of deliveries of the task; stops at UINT32_MAX */
 	/* Why the task is parked; in a PARK record, and in a COPY record with RECORD_PARKED. */
 	uint32_t reason;
-	uint64_t sequence; /* sequence number of the record in the log; numbers have no gaps */
+	uint64_t sequence; /* sequence number of the record in the log, without gaps */
 	/* Sequence number up to which the log was stable when the record was written. */
 	uint64_t stable;
 	uint64_t id;
 	uint64_t due_ns;
-	uint64_t interval_ns; /* period of the task; 0: not periodic */
+	uint64_t interval_ns; /* period of the task, or 0 if not periodic */
 	const void *key;
 	const void *data;
 };

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. Each
- * record, and the watermark, holds the sequence number up to which the log was stable when the
- * record or the watermark was written. If the watermark or a record behind a bad place says that
- * the place was stable, acknowledged changes are damaged, and timerhub_journal_open() refuses the
- * journal. If neither the watermark nor a record says that the bad place was stable, a crash
- * interrupted an unacknowledged write, and the log ends at the bad place. Each segment except the
- * last was stable before the next segment began, so only the last segment can have a torn tail or
- * zeros ahead.
+ * record, and the watermark, says up to which sequence number the log was stable at the time. If
+ * the watermark or a record behind a bad place says that the place was stable, acknowledged changes
+ * are damaged. timerhub_journal_open() then refuses the journal. Otherwise a crash interrupted an
+ * unacknowledged write, and the log ends at the bad place. Only the last segment can have a torn
+ * tail or zeros ahead. Each other segment was stable before the next segment began.
  *
  * Recovery treats zeros written ahead like a torn tail.
  */
@@ -208,9 +206,8 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 
 /*
  * Update replay->doubt_offset. All records of the segment before this offset are stable, and the
- * records from this offset on are perhaps not stable. If a record R has a larger `stable` than all
- * earlier records, and the sequence number of R is R's `stable` + 1, all records before R are
- * stable.
+ * records from this offset on are perhaps not stable. If a record's sequence number directly
+ * follows its `stable`, all records before it are stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -255,8 +252,8 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Decide whether a place without a record of the expected sequence is damage. Returns 0 if a torn
- * tail of the last segment may begin at the place, or -EBADMSG if the journal is damaged.
+ * Decide whether a place without a record of the expected sequence is damage. Returns 0 if the
+ * place may begin a torn tail, or -EBADMSG if the journal is damaged.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -324,10 +321,9 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Returns 1 if the transaction that begins with the record `first` is whole, 0 if the transaction
- * is incomplete, or an error of the disk. In salvage, every record counts as a whole transaction.
- * Sets reader->offset to the end of the transaction, or to the place where the transaction breaks
- * off.
+ * Returns 1 if the transaction that begins with `first` is whole, 0 if not, or an error of the
+ * disk. In salvage, every record counts as a whole transaction. Sets reader->offset to the end of
+ * the transaction, or to the place where the transaction breaks off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
                            enum replay_mode mode)
@@ -449,8 +445,8 @@ static int replay_cut(struct reader *reader)
 
 /*
  * Write each record of the last segment again, unless a later record says that the record was
- * stable. After a failed sync, reads may return bytes that are not on the disk and that the next
- * sync would not write.
+ * stable. After a failed sync, reads may return bytes that are not on the disk. The next sync would
+ * not write these bytes.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -473,7 +469,8 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Make the last segment the log's file, and sync the segment, whose records may not be stable yet.
+ * Make the last segment the log's file. Sync the segment, because its records may not be stable
+ * yet.
  */
 static int replay_adopt(struct replay *replay, struct reader *reader)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recovers a journal: reads all segments in order, rebuilds the tasks, and prepares the log for
- * appends. timerhub_journal_open() and the tool timerhub-journal use replay_run().
+ * appends. Used by timerhub_journal_open() and by the tool timerhub-journal.
  */
 #ifndef JOURNAL_REPLAY_H
 #define JOURNAL_REPLAY_H
@@ -39,10 +39,10 @@ struct replay {
 	uint64_t ahead_bytes;   /* number of zero bytes at the end of the last segment */
 	uint64_t lost_bytes;    /* number of bytes that salvage skipped, including torn bytes */
 	uint64_t leftovers;     /* number of segment files older than `oldest` */
-	uint64_t fault_segment; /* segment of the first fault; without a fault, the last segment */
-	/* Offset of the first fault; without a fault, the end of the last good record. */
+	uint64_t fault_segment; /* segment of the first fault, or the last segment if no fault */
+	/* Offset of the first fault, or the end of the last good record if there is no fault. */
 	uint64_t fault_offset;
-	const char *fault; /* description of the first fault; NULL: no fault */
+	const char *fault; /* description of the first fault, or NULL */
 };
 
 void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes);
@@ -55,10 +55,7 @@ void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_byte
  */
 int replay_run(struct replay *replay, enum replay_mode mode);
 
-/*
- * Returns 1 if the directory has a segment or a watermark, 0 if it has neither, or an error of the
- * disk.
- */
+/* Returns 1 if the directory has a segment or a watermark, 0 if not, or an error of the disk. */
 int replay_find_journal(struct disk *disk);
 
 void replay_fini(struct replay *replay);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes SipHash-1-3 of a key with a secret seed. If an attacker does not know the seed, the
- * attacker cannot choose keys that all hash to one bucket. siphash_bytes() is a pure function.
+ * Computes SipHash-1-3 of a key with a secret seed. An attacker without the seed cannot choose keys
+ * that all hash to one bucket.
  */
 #ifndef JOURNAL_SIPHASH_H
 #define JOURNAL_SIPHASH_H

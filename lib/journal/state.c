@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the two functions of state.h, which return the open batch of a journal and set its
- * timer.
+ * Implements state.h: returns the open batch of a journal, and sets its timer.
  */
 #include "journal/state.h"
 
@@ -29,8 +28,8 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 
 /*
  * For a caller that polls the fd, the timer also expires at the end of the first lease. If the wall
- * clock is set forward before the lease ends, the timer expires too early, and the caller's
- * timerhub_journal_take() finds no task.
+ * clock is set forward before the lease ends, the timer expires too early. The caller's
+ * timerhub_journal_take() then finds no task.
  */
 void state_set_timer(struct timerhub_journal *journal)
 {

@@ -48,11 +48,10 @@ struct timerhub_journal {
 	struct lock lock;
 	struct tasks tasks;
 	struct delivery_table deliveries;
-	/* Pending tasks in the order of due_ns, except tasks that have a change in flight. */
+	/* Pending tasks, ordered by due_ns. Tasks with a change in flight are left out. */
 	struct agenda agenda;
 	/*
-	 * Taken tasks in the order in which their leases end, except tasks that have a change in
-	 * flight.
+	 * Taken tasks, ordered by the end of the lease. Tasks with a change in flight are left out.
 	 */
 	struct agenda leases;
 	uint32_t arriving; /* number of tasks whose put is in flight */
@@ -74,14 +73,14 @@ struct timerhub_journal {
 	bool compacts;          /* compaction is due, so the keeper must become the leader */
 	bool called;            /* the keeper is awake, or about to be */
 	struct eventcount work; /* eventcount on which the keeper sleeps */
-	uint64_t flush_ns;      /* time at which the keeper sets `flush`; UINT64_MAX: never */
+	uint64_t flush_ns;      /* time at which the keeper sets `flush`, or UINT64_MAX */
 	/* Eventcount on which takers sleep, except the taker that sleeps on the timer. */
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
 	/*
-	 * Time of timerhub_journal_stop(); UINT64_MAX: not stopped. A stopped journal delivers no
-	 * task with a later due time.
+	 * Time of timerhub_journal_stop(), or UINT64_MAX if not stopped. A stopped journal delivers
+	 * only tasks that were due at this time.
 	 */
 	uint64_t stopped_ns;
 	/*
@@ -105,10 +104,10 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * If a taker sleeps on the timer or a caller polls the fd, set the timer to the due time of the
- * first task. If a caller polls the fd, and the first lease ends before the first task is due, set
- * the timer to the end of the lease. After timerhub_journal_stop(), the timer expires at once. The
- * caller holds the journal's lock.
+ * Set the timer to the due time of the first task. If a caller polls the fd, the timer also expires
+ * at the end of the first lease. After timerhub_journal_stop(), the timer expires at once. If no
+ * taker sleeps on the timer and no caller polls the fd, do nothing. The caller holds the journal's
+ * lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

@@ -35,8 +35,8 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	if (!journal->timed) {
 		journal->timed = true;
 		/*
-		 * Because no task is due, set the timer, which makes the fd unreadable until the
-		 * next task is due.
+		 * No task is due. Set the timer, so that the fd is unreadable until the next task
+		 * is due.
 		 */
 		state_set_timer(journal);
 		lock_give(&journal->lock);
@@ -155,8 +155,8 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	/*
-	 * Disable the cancellation of the thread. If a thread were cancelled while it sleeps on the
-	 * timer, no other thread would sleep on the timer in its place.
+	 * Disable cancellation. No other thread would replace a cancelled thread that slept on the
+	 * timer.
 	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);
@@ -186,8 +186,8 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 
 /*
  * Do the work of timerhub_journal_touch(). The caller holds the journal's lock. If a change of the
- * task is in flight, take_touch() releases the lock, waits for the end of the change, and takes the
- * lock again.
+ * task is in flight, take_touch() waits for the end of the change. During this wait the lock is
+ * free.
  */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
                       uint64_t lease_ns)

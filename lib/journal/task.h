@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares struct task, a task in memory. A task is one allocation, with the task's data and key
- * behind the struct. A task takes 80 bytes for the struct, 16 bytes in an agenda, 16 in the agenda
- * of leases, and 8 in each table. With the allocator's overhead, a task may take 144 bytes. The
- * journal's lock protects every field of a task. Id, interval, data and key of a task never change.
+ * behind the struct. The struct takes 80 bytes. A task also takes 16 bytes in each agenda and 8 in
+ * each table. With the allocator's overhead, a task may take 144 bytes. The journal's lock protects
+ * every field of a task. Id, interval, data and key of a task never change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
@@ -17,7 +17,7 @@ enum task_state {
 	/* A worker has the task. In a journal with leases, the agenda of leases has the task. */
 	TASK_TAKEN,
 	TASK_PARKED,   /* the task is parked: not delivered until a call revives it; in no agenda */
-	TASK_ARRIVING, /* the put of the task is in flight; the task is in no agenda */
+	TASK_ARRIVING, /* the put of the task is in flight, and the task is in no agenda */
 	/* The task is done or cancelled, and in no table; deliveries still use its memory. */
 	TASK_ENDED,
 };
@@ -26,14 +26,14 @@ enum task_state {
 
 struct task {
 	uint64_t id;
-	uint64_t due_ns;      /* due time on CLOCK_REALTIME; UINT64_MAX: never */
-	uint64_t interval_ns; /* period of the task; 0: not periodic */
+	uint64_t due_ns;      /* due time on CLOCK_REALTIME, or UINT64_MAX for never */
+	uint64_t interval_ns; /* period of the task, or 0 if not periodic */
 	struct task *next;    /* next task in the same bucket of the table of ids */
 	/* Next task in the same bucket of the table of keys, if the task has a key. */
 	struct task *next_by_key;
 	uint32_t segment;  /* number of the segment that has the task's record, cut to 32 bits */
 	uint32_t offset8;  /* offset of the task's record in the segment, divided by 8 */
-	uint32_t attempts; /* number of deliveries so far; stops at UINT32_MAX */
+	uint32_t attempts; /* number of deliveries so far, at most UINT32_MAX */
 	uint32_t reason;   /* why the task is parked */
 	uint32_t data_len;
 	union {
@@ -41,7 +41,7 @@ struct task {
 		/* Number of the batch that has the change in flight, if `changing` is 1. */
 		uint32_t batch;
 	};
-	/* Index of the task's latest delivery, plus 1; 0: the latest delivery has ended. */
+	/* Index of the task's latest delivery plus 1, or 0 if the delivery has ended. */
 	uint32_t latest;
 	uint32_t holders; /* number of the task's deliveries that have no answer */
 	uint8_t state;    /* a value of enum task_state */

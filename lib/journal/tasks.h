@@ -3,8 +3,8 @@
  * Finds a journal's tasks by id and by key, in two hash tables, and adds up the sizes of the tasks.
  * The caller of each function holds the journal's lock.
  *
- * A task whose put is in flight is also in the tables, so that a second put of the task's key finds
- * the task.
+ * If the put of a task is in flight, the task is already in the tables. Therefore a second put of
+ * its key finds the task.
  */
 #ifndef JOURNAL_TASKS_H
 #define JOURNAL_TASKS_H
@@ -17,7 +17,7 @@
 
 struct tasks {
 	struct task **buckets;  /* table of ids */
-	struct task **keys;     /* table of keys; NULL: no task has had a key */
+	struct task **keys;     /* table of keys, or NULL before the first task with a key */
 	uint32_t buckets_count; /* number of buckets of each table: a power of two, or 0 */
 	uint32_t count;
 	uint64_t seed[2]; /* seed of the hash of keys */
@@ -58,7 +58,7 @@ struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t k
  */
 void tasks_remove(struct tasks *tasks, struct task *task);
 
-/* Returns the bytes of the task on disk, as one record. */
+/* Returns the size of the task's record on disk, in bytes. */
 size_t tasks_record_bytes(const struct task *task);
 
 /* Call `visit` for every task. The callback may remove the task with which it is called. */

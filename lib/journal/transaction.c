@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements transaction.h: checks, begins and ends transactions. While a change of a task is in
- * flight, the task is in no agenda, so it is not delivered. Other changes of the task wait for the
- * outcome of the change in flight.
+ * flight, the task is in no agenda. Other changes of the task wait for the outcome of the change in
+ * flight.
  *
  * A transaction waits until no task that it names has a change in flight, and the open batch has
  * room. The lock is not released between a transaction_check() that returns 0 and
@@ -66,8 +66,8 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 }
 
 /*
- * Returns 0 if the change can be made now, 1 if the change must wait for the batch `*ret_batch`, or
- * an error if the task's state forbids the change.
+ * Returns 0 if the change can be made now, or an error if the change is refused. Returns 1 if the
+ * change must wait for the batch `*ret_batch`.
  */
 static int change_check(struct timerhub_journal *journal, struct change *change,
                         uint32_t *ret_batch)
@@ -80,8 +80,8 @@ static int change_check(struct timerhub_journal *journal, struct change *change,
 }
 
 /*
- * Returns whether a change before `index` in the transaction ends the task `id`, which frees the
- * task's key.
+ * Returns whether a change before `index` in the transaction ends the task `id` and so frees its
+ * key.
  */
 static bool transaction_frees_key(const struct transaction *transaction, unsigned index,
                                   uint64_t id)
@@ -99,9 +99,8 @@ static bool transaction_frees_key(const struct transaction *transaction, unsigne
 }
 
 /*
- * Returns whether a change before `index` in the transaction names the same task, or puts the same
- * key, as the change at `index`. A transaction may not have two changes of a task, or two puts of a
- * key.
+ * Returns true if a change before `index` has the same task as the change at `index`, or if both
+ * put the same key. A transaction may not have two changes of a task, or two puts of a key.
  */
 static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
@@ -220,7 +219,7 @@ static void change_begin_delivered(struct timerhub_journal *journal, struct chan
 
 /*
  * Begin a change: take its task out of the agenda, and mark the task as changing. Until the change
- * is applied, the task is not delivered, and the task's lease does not end.
+ * ends, the task is not delivered and keeps its lease.
  */
 static void change_begin(struct timerhub_journal *journal, struct change *change)
 {

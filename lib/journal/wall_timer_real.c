@@ -87,8 +87,8 @@ static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
 	/*
-	 * If the wall clock was set after the caller had read the clock, make the fd readable, so
-	 * that the caller checks again.
+	 * If the wall clock was set, make the fd readable, so that the caller reads the clock
+	 * again.
 	 */
 	if (wall_timer_real_arm(real, due_ns) < 0)
 		(void)wall_timer_real_arm(real, 0);

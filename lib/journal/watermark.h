@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the watermark, the sequence number up to which the log is stable, in a file beside the
- * log. The leader writes the watermark after each sync of the log, before callers return. Because
- * the watermark is written after the sync, it covers only stable records. The file keeps the
- * watermark even if the process dies. The leader syncs the watermark only at the end of a segment
- * and of the journal. If a log ends before the watermark, acknowledged records are lost.
+ * Stores the watermark in a file beside the log: the sequence number up to which the log is stable.
+ * The leader writes the watermark after each sync of the log, before callers return. Because the
+ * watermark is written after the sync, it covers only stable records. The file keeps the watermark
+ * even if the process dies. The leader syncs the watermark only at the end of a segment and of the
+ * journal. If a log ends before the watermark, acknowledged records are lost.
  *
  * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
  * watermark's file and no segment has lost all segments. In version 1 of the file format, the

@@ -23,10 +23,10 @@ struct change {
 	uint64_t id;
 	const void *key;
 	size_t key_len;
-	uint64_t delivery; /* the delivery that the change ends; 0: none */
+	uint64_t delivery; /* number of the delivery that the change ends, or 0 */
 	uint64_t due_ns;   /* the new due time, if the change sets one */
-	uint32_t reason;   /* why the task is parked; used in a PARK record only */
-	/* Checksum of the body of the new task's record; used in a PUT record only. */
+	uint32_t reason;   /* why the task is parked, in a PARK record */
+	/* Checksum of the body of the new task's record, in a PUT record. */
 	uint32_t body_crc;
 	/* The end of the task's lease, which is restored if the change is refused. */
 	uint64_t lease_end_ns;
@@ -41,8 +41,8 @@ struct transaction {
 	struct transaction *next;
 	struct change *changes;
 	unsigned count;
-	int result; /* outcome of the transaction; the leader sets it */
-	/* No thread waits for the transaction; its outcome goes to the list of completions. */
+	int result; /* outcome of the transaction, set by the leader */
+	/* No thread waits for the transaction. Its outcome goes to the list of completions. */
 	bool async;
 	uint64_t tag; /* a number that the caller gave, returned in the completion */
 };
@@ -54,7 +54,10 @@ struct write_batch {
 	uint32_t records;
 	uint32_t number;
 	uint32_t waiting; /* number of transactions whose callers wait for the batch */
-	/* First transaction; NULL: the batch has only records of deliveries and needs no sync. */
+	/*
+	 * First transaction, or NULL. A batch without a transaction has only records of deliveries,
+	 * and needs no sync.
+	 */
 	struct transaction *first;
 	struct transaction *last;
 };
@@ -79,9 +82,9 @@ size_t write_batch_add(struct write_batch *batch, const struct record *record);
 void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
- * Remove every transaction with a put, or if `only_ends` is true, every transaction with a change
- * that does not end a task. Also remove the records of deliveries. A record of a delivery belongs
- * to no transaction. Returns the list of removed transactions.
+ * Remove every transaction with a put. If `only_ends` is true, keep only transactions whose changes
+ * all end tasks. Also remove the records of deliveries, which belong to no transaction. Returns the
+ * list of removed transactions.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

@@ -8,15 +8,14 @@
  *
  * There is at most one leader (the field `writing`), and a leader writes one batch. The leader
  * gives up the lead under the journal's lock. If callers wait for the open batch, the stopping
- * leader sets an offer in the eventcount of that batch, and a caller becomes the leader. If no
- * caller waits and there is other work, the stopping leader wakes the keeper. Therefore each batch
- * has a thread that writes it.
+ * leader sets an offer in the batch's eventcount. A caller then becomes the leader. If no caller
+ * waits and there is other work, the stopping leader wakes the keeper. Therefore each batch has a
+ * thread that writes it.
  *
- * If no compaction is due, the stopping leader first wakes the next leader, because the disk is
- * idle until the next leader writes. After it has woken the next leader, the stopping leader wakes
- * two callers of its own batch. If compaction is due, the leader wakes two callers of its batch,
- * compacts, and wakes the next leader last. In writer_await(), each woken caller wakes two more
- * callers of the batch.
+ * If no compaction is due, the stopping leader wakes the next leader first, to keep the disk busy.
+ * Then the stopping leader wakes two callers of its own batch. If compaction is due, the leader
+ * wakes two callers of its batch, compacts, and wakes the next leader last. In writer_await(), each
+ * woken caller wakes two more callers of the batch.
  */
 #define _GNU_SOURCE
 #include "journal/writer.h"
@@ -160,9 +159,8 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 	if (!writer_must_write(journal))
 		return NULL;
 	/*
-	 * The next batch reuses the eventcount of an earlier batch. If callers of the earlier batch
-	 * still waited on the eventcount, a wake-up for one batch could go to a caller of the other
-	 * batch. Therefore wake all callers of the earlier batch before the new batch begins.
+	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
+	 * batch first, so that no wake-up goes to a caller of the wrong batch.
 	 */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
@@ -328,8 +326,8 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 
 /*
  * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
- * the keeper compacts, unless the files are so large that changes wait for compaction
- * (compactor.h).
+ * the keeper compacts instead. If the files are so large that changes wait for compaction
+ * (compactor.h), the leader always compacts.
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
