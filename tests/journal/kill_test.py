@@ -134,8 +134,8 @@ def replay(lines, live, flying=False):
 def is_like(found, wanted):
     if not found or not wanted:
         return found == wanted
-    # If the record of a task's last delivery is on disk but its acknowledgement is not, the task
-    # has used up its attempts and is parked.
+    # The acknowledgement of a task's last delivery may be lost. The task has then used up its
+    # attempts and is parked.
     if (found.state, found.reason) == ("parked", 0) and wanted.state == "pending":
         return found.due == wanted.due and found.attempts == wanted.attempts >= ATTEMPTS_MAX
     return found[:3] == wanted[:3] and (found.attempts <= wanted.attempts if

@@ -151,10 +151,7 @@ static void run(void)
 
 /* ---- parking, by one thread ---- */
 
-/*
- * Take a due task. If the last put was refused, the taken task may be an earlier task, or no task
- * is due.
- */
+/* Take a due task, if a task is due. If the last put was refused, this may be an earlier task. */
 static bool take(struct timerhub_task *ret_task)
 {
 	struct task *first = agenda_first(&journal->agenda);
@@ -350,7 +347,7 @@ static int run_submit(const char *dir, const struct timerhub_journal_config *con
 			flying++;
 			going = ++number < SUBMITS;
 		}
-		/* If the submit is refused and no commit is in flight, the refusal is final. */
+		/* A refusal of the submit is final when no commit is in flight. */
 		if (flying == 0)
 			break;
 		flying -= complete(&completed);

@@ -74,8 +74,8 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 /* ---- the model ---- */
 
 /*
- * Numbers of bytes that a run's journal writes ahead as zeros: a whole segment, none, fewer than a
- * record, and no multiple of a sector.
+ * Numbers of bytes that a run's journal writes ahead as zeros: a segment, none, less than the
+ * largest record, and three sectors.
  */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 

@@ -33,7 +33,7 @@ struct fact {
 	uint64_t attempts; /* number of the task's deliveries */
 	uint64_t seed;     /* seed of the task's data */
 	uint32_t data_len;
-	unsigned key; /* number of the task's key; 0: no key */
+	unsigned key; /* number of the task's key, or 0 */
 	bool live;    /* the task is live after all acknowledged calls */
 	bool taken;
 	bool parked;
@@ -57,15 +57,16 @@ struct fact {
 struct model {
 	struct sim_disk *disk;
 	struct test_timer timer;
-	struct timerhub_journal *journal; /* the open journal; NULL: the journal is closed */
+	struct timerhub_journal *journal; /* the open journal, or NULL if closed */
 	struct timerhub_journal_config config;
 	uint64_t stretch_bytes; /* number of bytes of zeros that the journal writes ahead */
 	struct dice dice;
 	struct fact facts[MODEL_TASKS];
 	unsigned count;
-	bool churns;               /* the run keeps few tasks live */
-	bool failed;               /* the journal had failed before the present call */
-	uint64_t delivered_due_ns; /* due time of the task taken last; 0: any task may follow */
+	bool churns; /* the run keeps few tasks live */
+	bool failed; /* the journal had failed before the present call */
+	/* Due time of the task taken last, or 0 if any task may follow. */
+	uint64_t delivered_due_ns;
 };
 
 /* Initialize a model whose journal has segments of 4 KiB and tasks of up to 1000 bytes. */

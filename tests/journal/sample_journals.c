@@ -3,8 +3,8 @@
  * The program "scribe" makes two journals. format_page_test.py reads the two journals by following
  * the manual page of the format. The first journal has records of every type that the library
  * writes without compaction. The second journal has copies that compaction made, and is not closed.
- * The program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON INTERVAL KEY MORE" for each record
- * of both journals, and for each copy.
+ * For each record and each copy, the program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON
+ * INTERVAL KEY MORE".
  *
  *   scribe DIR OTHER-DIR
  */
@@ -63,8 +63,8 @@ static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
 }
 
 /*
- * Put two tasks in one commit. The first task is periodic and has a key, and the second task is not
- * periodic and has no key. After the commit, acknowledge one period of the periodic task.
+ * Put two tasks in one commit. Only the first task is periodic and has a key. Then acknowledge one
+ * period of the first task.
  */
 static void commit(void)
 {

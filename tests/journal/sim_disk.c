@@ -443,10 +443,9 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * Choose at random which unsynced sectors a crash image has, and return the choice as a number (the
- * mood). In mood 0 the image has the old sectors, in mood 2 the new sectors, and in mood 1 a random
- * choice for each sector. Without moods 0 and 2, images with only old or only new sectors would be
- * rare.
+ * Choose the mood at random: which unsynced sectors a crash image has. In mood 0 the image has the
+ * old sectors, and in mood 2 the new sectors. In mood 1 each sector is chosen at random. Without
+ * moods 0 and 2, images with only old or only new sectors would be rare.
  */
 static unsigned roll_mood(struct dice *dice)
 {

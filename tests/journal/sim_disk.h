@@ -33,13 +33,13 @@ struct sim_file {
 };
 
 struct sim_name {
-	char name[DISK_NAME_MAX]; /* name of the file; "": the element is free */
+	char name[DISK_NAME_MAX]; /* name of the file, or "" if the element is free */
 	int file;
 };
 
 /*
- * An unsynced change of names. After the change, `to` names the file, unless the file was unlinked,
- * and `from` names no file.
+ * An unsynced change of names: the file is renamed from `from` to `to`. For an unlink, `to` is
+ * empty. For a new file, `from` is empty.
  */
 struct sim_change {
 	char to[DISK_NAME_MAX];
@@ -55,10 +55,10 @@ struct sim_disk {
 	struct sim_change changes[SIM_CHANGES];
 	unsigned changes_count;
 	unsigned operations; /* number of operations so far that changed the disk */
-	unsigned crash_at;   /* number of the operation at which the machine crashes; 0: never */
+	unsigned crash_at;   /* number of the operation at which the machine crashes, or 0 */
 	unsigned syncs;      /* number of syncs of files so far */
-	unsigned sync_fails; /* number of the sync that fails with EIO; 0: no sync */
-	unsigned fail_at;    /* number of the operation that fails with `error`; 0: none */
+	unsigned sync_fails; /* number of the sync that fails with EIO, or 0 */
+	unsigned fail_at;    /* number of the operation that fails with `error`, or 0 */
 	int error;
 	uint64_t space; /* largest allowed sum of the sizes of all files */
 	uint64_t peak;  /* largest sum of the sizes of all files so far */
@@ -69,7 +69,7 @@ struct sim_disk {
 	uint64_t zero_from, zero_to;
 	unsigned zero_opens;             /* each open of a file decrements it, down to 0 */
 	uint64_t bad_from, bad_to;       /* bytes whose read fails with EIO */
-	const struct sim_file *bad_file; /* file with the bad bytes; NULL: every file */
+	const struct sim_file *bad_file; /* file with the bad bytes, or NULL for all files */
 	bool dead;
 	const unsigned *watch; /* NULL, or a flag copied to `watched` when the machine crashes */
 	bool watched;
@@ -87,8 +87,8 @@ void sim_close(struct sim_disk *sim);
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 
 /*
- * Store in `image` the state of the disk after a kill of only the process, which loses no data and
- * makes no data stable.
+ * Store in `image` the state of the disk after a kill of only the process. All data is kept, and
+ * unsynced data stays unsynced.
  */
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 

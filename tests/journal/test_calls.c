@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the public calls of the journal on a real directory, with real threads and the real clock.
- * Tests that need exact times are in the other test programs, which use a clock that tests set.
+ * Tests that need exact times are in the other test programs. They set the clock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -219,7 +219,7 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 	leases_over = stats().leases_over;
 	expect(leases_over == 2 || leases_over == 3);
 	/*
-	 * A worker whose lease is over may still acknowledge the task, if no other worker has the
+	 * The worker may acknowledge the task after the lease, because no other worker has the
 	 * task.
 	 */
 	while (stats().leases_over < 3)
@@ -674,10 +674,7 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 			expect_eq(data, completions[i].tag);
 		}
 	}
-	/*
-	 * Each time that calls have emptied the list of completions, the completion fd may be
-	 * readable once more although the list is empty.
-	 */
+	/* After calls have emptied the list of completions, the fd may be readable once more. */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
 	expect_eq(poll(&fd, 1, 0), 0);
@@ -948,10 +945,6 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	in_dir(other, "other");
 	file = fopen(other, "w");
 	expect(file && fputs("theirs", file) >= 0 && fclose(file) == 0);
-	/*
-	 * The directory has a link with the name of the next segment, and files and folders of
-	 * other programs whose names end in .new.
-	 */
 	in_dir(path, "segment.new");
 	expect_eq(symlink(other, path), 0);
 	in_dir(path, "settings.new");
@@ -1042,10 +1035,6 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 }
 END_TEST
 
-/*
- * While tasks are put and ended and segments are dropped, a backup must have every task that was
- * put before the backup.
- */
 START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 {
 	struct timerhub_journal_config config = small;
@@ -1118,11 +1107,7 @@ START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 }
 END_TEST
 
-/*
- * An interrupted backup lacks its last segment or a part of this segment. The function
- * timerhub_journal_open() must refuse an interrupted backup instead of opening a journal without
- * the lost tasks.
- */
+/* An interrupted backup lacks its last segment or a part of this segment. */
 START_TEST(backup_that_was_broken_off_is_refused)
 {
 	struct timerhub_journal *copy;
@@ -1224,8 +1209,8 @@ START_TEST(sizes_at_their_limits_are_accepted)
 	expect(open_with((UINT64_C(4) << 30) + 1, 16 << 20) == -EINVAL);
 	expect(open_with(UINT64_C(4) << 30, (16 << 20) + 1) == -EINVAL);
 	/*
-	 * The smallest allowed segment has room for the headers of a segment and of a record, an
-	 * interval, a key of 255 bytes, and the data.
+	 * The smallest allowed segment has room for its header and for one record of the largest
+	 * size.
 	 */
 	expect(open_with(64 + 56 + 8 + 255 + 8001, 8001) == -EBUSY);
 	expect(open_with(64 + 56 + 8 + 255 + 8000, 8001) == -EINVAL);
@@ -1414,7 +1399,7 @@ START_TEST(room_to_grow_is_written_as_zero)
 }
 END_TEST
 
-/* If a reserved field of an input is not 0, the call must be refused. */
+/* A call whose input has a nonzero reserved field must be refused. */
 START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1704,8 +1689,8 @@ START_TEST(journal_serves_where_io_uring_is_refused)
 END_TEST
 
 /*
- * If a write goes beyond RLIMIT_FSIZE, the kernel returns EFBIG and sends SIGXFSZ, which would kill
- * the process.
+ * If a write goes beyond RLIMIT_FSIZE, the kernel returns EFBIG and sends SIGXFSZ. This signal
+ * would kill the process.
  */
 START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 {
@@ -1825,8 +1810,8 @@ START_TEST(stop_sends_takers_away_and_is_for_ever)
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_join(threads[i]);
 	/*
-	 * A task that is put after the stop waits for the next open, even if its due time is before
-	 * the stop.
+	 * A task that is put after the stop waits for the next open. Its due time may be before the
+	 * stop.
 	 */
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, "late", 4, NULL), 0);
 	expect_eq(timerhub_journal_take(journal, &task, 0), -ESHUTDOWN);
@@ -1854,8 +1839,8 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	/*
-	 * A task that is retried after the stop is due after the stop, so its worker does not get
-	 * the task again.
+	 * A task that is retried after the stop is due after the stop. Its worker does not get the
+	 * task again.
 	 */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);

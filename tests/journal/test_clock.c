@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests a wall clock that is set while the journal is open, forward and back, by seconds to years.
- * Tasks that are due by the new time must come at once, other tasks must wait, and the journal's fd
- * must be readable accordingly. The test uses the real timer, in a program with a wall clock of its
- * own (wall_clock.h), and the simulated disk.
+ * Tasks that are due by the new time must come at once. Other tasks must wait. The journal's fd
+ * must be readable while a task is due. The test uses the real timer, in a program with a wall
+ * clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal/open.h>
@@ -188,9 +188,9 @@ START_TEST(set_back_while_others_are_due)
 END_TEST
 
 /*
- * A lease does not depend on the wall clock. If the wall clock is set back by an hour, the end of a
- * lease must not make the fd readable an hour late. The journal of this test has no keeper thread,
- * because the disk may delay the keeper.
+ * A lease does not depend on the wall clock. The fd must be readable at the end of a lease, even if
+ * the wall clock is set back by an hour. The journal of this test has no keeper thread, because the
+ * disk may delay the keeper.
  */
 START_TEST(set_back_while_a_lease_lasts)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests that compaction comes to an end between two changes, for all sizes of segments and tasks,
- * and for any number of tasks that end in one write. The test makes random changes on a simulated
- * disk with many large files. One thread writes, and counts the steps of compaction until its end.
+ * Tests that compaction comes to an end between two changes. The sizes of segments and tasks vary,
+ * and so does the number of tasks that end in one write. The test makes random changes on a
+ * simulated disk with many large files. One thread writes, and counts the steps of compaction until
+ * its end.
  */
 #include <errno.h>
 #include <journal/open.h>

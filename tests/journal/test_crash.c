@@ -210,8 +210,8 @@ END_TEST
 
 /*
  * Check the copy after a crash during a backup. If the backup returned before the crash, the copy
- * must be complete. If the crash interrupted the backup, the copy may be complete, may have no
- * journal yet, or may be refused by timerhub_journal_open().
+ * must be complete. After an interrupted backup, the copy may be complete, refused by
+ * timerhub_journal_open(), or without a journal.
  */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
@@ -283,10 +283,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
-/*
- * The disk of a copy flips a bit in write number flip_at to a segment, and reports the success of
- * this write.
- */
+/* The copy's disk flips a bit in the segment write number flip_at, and reports success. */
 static unsigned segment_writes, flip_at;
 static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
                               uint64_t offset);

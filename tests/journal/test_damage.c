@@ -323,8 +323,8 @@ END_TEST
 /* ---- the mark ---- */
 
 /*
- * Check that open refuses the journal at the offset where the log ends too early, and changes no
- * file.
+ * The log ends too early. Check that open refuses the journal at this offset, and leaves the file
+ * unchanged.
  */
 static void expect_short(struct bench *bench, unsigned whole)
 {
@@ -732,10 +732,7 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 }
 END_TEST
 
-/*
- * If the last possible id is used, the journal must refuse every put, so that no id is used twice.
- * The journal can still write a record with the last possible sequence number.
- */
+/* The journal can still write a record with the last possible sequence number. */
 START_TEST(ids_that_are_used_up_are_refused)
 {
 	struct bench *bench = bench_new(0);
@@ -757,9 +754,6 @@ START_TEST(ids_that_are_used_up_are_refused)
 }
 END_TEST
 
-/*
- * If there are not enough ids for all puts of a commit, the commit must be refused and use no id.
- */
 START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 {
 	struct timerhub_journal_change changes[2] = { { .op = TIMERHUB_JOURNAL_PUT },
@@ -778,9 +772,8 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 END_TEST
 
 /*
- * If a record has the right checksum but contents that no journal writes, it is not torn, and
- * recovery must refuse it. If recovery cut off the record, its task would be lost and its id used
- * again.
+ * Recovery must refuse a record with a right checksum and impossible contents. If recovery cut off
+ * the record, its task would be lost and its id used again.
  */
 START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 {

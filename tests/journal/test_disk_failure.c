@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests a journal on a disk that is full, whose sync fails, or that refuses any one call. Also
- * tests that the journal's size on disk keeps its bound. The tests make random calls on a simulated
- * disk and compare the results with the model.
+ * Tests a journal on a full disk, on a disk whose sync fails, and on a disk that refuses any one
+ * call. Also tests that the journal's size on disk keeps its bound. The tests make random calls on
+ * a simulated disk and compare the results with the model.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -265,8 +265,8 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
 	/*
-	 * Beside the put, the disk needs room for the record that ends the task, and for one growth
-	 * of the spare file.
+	 * The disk has room for the put, the record that ends the task, and one growth of the spare
+	 * file.
 	 */
 	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
@@ -296,8 +296,8 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 END_TEST
 
 /*
- * A copy-on-write disk may refuse a write over zeros. If a write over zeros is refused, the journal
- * must give up its zeros, and work without zeros.
+ * A copy-on-write disk may refuse a write over zeros. The journal must then cut off its zeros and
+ * only append.
  */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
@@ -327,10 +327,6 @@ static int refuse_truncate(struct disk *disk, int file, uint64_t bytes)
 	return -ENOSPC;
 }
 
-/*
- * If the bytes of a refused write cannot be cut off, the journal must write no more and return
- * -EIO.
- */
 START_TEST(refused_write_that_cannot_be_cut_off_is_final)
 {
 	struct scene *scene = scene_new(1);
@@ -502,9 +498,9 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 END_TEST
 
 /*
- * If a program deletes the journal's files while the journal is open, the data of the files is lost
- * when the journal is closed. Therefore the journal must refuse all changes. The error is -EIO,
- * because -ENOENT means a missing task.
+ * If the files of an open journal are deleted, their data is lost when the journal is closed.
+ * Therefore the journal must refuse all changes. The error is -EIO, because -ENOENT means a missing
+ * task.
  */
 START_TEST(journal_whose_files_are_gone_says_so)
 {
@@ -561,7 +557,6 @@ END_TEST
 
 /* ---- a refused put ---- */
 
-/* A refused put must not appear later, even if the machine crashes right after the refusal. */
 START_TEST(refused_put_does_not_come_back_after_a_crash)
 {
 	struct dice dice = dice_new(4);

@@ -24,7 +24,7 @@ void *__wrap_realloc(void *memory, size_t bytes);
 void __wrap_free(void *memory);
 
 static unsigned asked;     /* number of allocations so far in this run */
-static unsigned refuse_at; /* number of the allocation that fails; 0: none */
+static unsigned refuse_at; /* number of the allocation that fails, or 0 */
 static int had;            /* number of allocations that are not freed */
 static bool refused;       /* an allocation has failed in the present step */
 

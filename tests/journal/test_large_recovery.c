@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recovers a million tasks. The journal must find all tasks, in order, within the documented
- * memory. The test prints the time of the recovery but does not check it, because other programs
- * may slow the test down. timerhub-bench checks that the recovery takes less than two seconds.
+ * memory. The test only prints the time of the recovery, because other programs may slow it down.
+ * timerhub-bench checks the time.
  */
 #include <errno.h>
 #include <journal/disk.h>
@@ -22,8 +22,8 @@
 #define CHUNK 4096 /* number of records that the test writes at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
 /*
- * the documented memory of a task in bytes, without data and key. A struct task takes 80 of the 144
- * bytes, so the agenda, the tables and the allocator may take at most 64 bytes for each task.
+ * The documented memory of a task in bytes, without data and key. A struct task takes 80 bytes. The
+ * agenda, the tables and the allocator may take the other 64 bytes.
  */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)

@@ -189,8 +189,8 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 END_TEST
 
 /*
- * If another file of the child has the descriptor number of the inherited file, the child must not
- * close the other file.
+ * Another file of the child may have the descriptor number of the inherited file. This file must
+ * stay open.
  */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {

@@ -19,8 +19,8 @@
 
 static struct sim_disk sim;
 /*
- * The calls of the simulated disk, with the functions count_write() and hold_sync() in place of
- * `write` and `sync`.
+ * Table of the simulated disk's calls. count_write() replaces `write`, and hold_sync() replaces
+ * `sync`.
  */
 static struct disk_ops ops;
 static const struct disk_ops *sim_ops;
@@ -259,8 +259,8 @@ END_TEST
 
 /*
  * Check that the keeper writes a submitted change. If `with_delivery` is set, the keeper already
- * sleeps until a time at which it must write the record of a delivery. The test's clock stands
- * still, so this time does not come.
+ * sleeps until it must write the record of a delivery. The test's clock stands still, so this time
+ * does not come.
  */
 static void keeper_writes_what_is_submitted(bool with_delivery)
 {
