@@ -425,7 +425,7 @@ static void measure(const struct operation *operation)
 {
 	open_hub();
 	fill_specs();
-	arm_all(); /* use the slots once, so that the counted operation reuses slots */
+	arm_all(); /* the counted operation reuses these slots */
 	cancel_all();
 	settle();
 	operation->prepare();

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces _exit() for tools/run-coverage, so that a forked child that calls _exit() first writes
- * its coverage counters. Without this file, tools/run-coverage does not see the code that only
- * children reach.
+ * Replaces _exit() for tools/run-coverage. The new _exit() writes the coverage counters of a forked
+ * child, and then ends the child. Without this file, tools/run-coverage does not see the code that
+ * only children reach.
  *
- * The file is compiled in two ways. With PRELOADED the file becomes a preloaded library, whose
+ * The file is compiled in two ways. With PRELOADED the file becomes a preloaded library. Its
  * _exit() calls the registered functions and then ends the process. Without PRELOADED the file
- * becomes a part of each program and library, and registers the function that writes the coverage
- * counters of that program or library.
+ * becomes a part of each program and library. There it registers the function that writes the
+ * coverage counters.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

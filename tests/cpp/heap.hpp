@@ -7,6 +7,6 @@
 #define TESTS_CPP_HEAP_HPP
 
 extern unsigned heap_allocated; /* number of allocations since the program began */
-extern bool heap_refuses;       /* a test sets heap_refuses to refuse all further allocations */
+extern bool heap_refuses;       /* if true, all further allocations fail */
 
 #endif

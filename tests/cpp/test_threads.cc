@@ -117,10 +117,7 @@ template <class Condition> void await(Condition condition)
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	/*
-	 * the flags are not atomic, because the destructor of the timer must synchronize the
-	 * threads
-	 */
+	/* plain flags, since the timer's destructor must synchronize the threads */
 	std::array<bool, 2> finished{};
 
 	void callback()
@@ -169,8 +166,8 @@ void destructor_waits_for_the_callback_on_another_thread()
 }
 
 /*
- * When a timer is cancelled during calls of its callable, the last of these calls destroys the
- * callable, once and before cancel() returns.
+ * If a timer is cancelled while its callable runs, the last call destroys the callable. The
+ * callable is destroyed before cancel() returns.
  */
 void cancelled_callable_is_gone()
 {
@@ -191,8 +188,8 @@ void cancelled_callable_is_gone()
 }
 
 /*
- * If an exception or the end of a thread has left a callback, a destructor on another thread must
- * not wait for this callback.
+ * A callback may end by an exception, or with its thread. A destructor on another thread must not
+ * wait for such a callback.
  */
 void destructor_does_not_wait_for_a_callback_that_was_left()
 {
@@ -224,9 +221,8 @@ void destructor_does_not_wait_for_a_callback_that_was_left()
 	expect(!ender.cancel());
 #endif
 	/*
-	 * The thread that calls cancel() is inside no callback. Earlier callbacks were left by an
-	 * exception or by the end of a thread. If the library still counted these callbacks,
-	 * cancel() would wait for ever.
+	 * If the library still counted the callbacks above as running, cancel() would wait for
+	 * ever.
 	 */
 	timer.cancel();
 	expect(token.use_count() == 1);
@@ -238,8 +234,8 @@ std::atomic<int> sessions;
 std::atomic<unsigned> session_calls;
 
 /*
- * The callback of the session moves the timer, and uses for a while the memory that the destructor
- * of the session frees.
+ * The callback of the session reads `numbers` for a while, and then re-arms the timer. The
+ * destructor of the session frees `numbers`.
  */
 struct session {
 	explicit session(std::uint64_t seed) : numbers(64, seed)

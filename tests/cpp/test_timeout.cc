@@ -348,10 +348,7 @@ void session_is_destroyed_by_a_timer_of_the_loops_queue()
 	expect(rig.go(1h) == 1 && !one);
 }
 
-/*
- * A callable of the loop's queue may set a timeout, and the turn in progress does not call this
- * timeout.
- */
+/* A timer of the loop's queue sets a timeout during a turn. The timeout comes in the next turn. */
 void timer_of_the_loops_queue_sets_a_timeout()
 {
 	rig rig;
@@ -396,9 +393,8 @@ void callable_may_own_its_session()
 }
 
 /*
- * A callable may capture a shared_ptr to its session, as is usual with asio, because a call of the
- * callable does not destroy the callable. The captured shared_ptr keeps the session alive until
- * remove(), as the header says.
+ * A callable may capture a shared_ptr to its session, as is usual with asio. The callable lives
+ * until remove(), and the shared_ptr keeps the session alive until then.
  */
 void capture_of_a_shared_ptr_keeps_its_session()
 {

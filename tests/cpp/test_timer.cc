@@ -130,7 +130,7 @@ void timer_comes_again_after_each_move()
 	expect(!timer.arm_after(rig.queue, 30s, [&calls] { calls++; }));
 	const timerhub_timer handle = timer.handle();
 	expect(rig.go(20s) == 0);
-	/* moves the deadline later before the timer expires, as a heartbeat does */
+	/* a move before the expiry, as for a heartbeat */
 	expect(!timer.expires_after(30s, &idled) && !idled);
 	expect(rig.go(49s) == 0 && rig.go(51s) == 1);
 	for (int i = 1; i <= 100; i++) {
@@ -415,7 +415,7 @@ void timer_is_destroyed_in_its_own_callback()
 
 /*
  * The callable owns the session, and the session owns the timer. timer::cancel() destroys the
- * callable, so the timer is destroyed during its own cancel().
+ * callable. The timer is therefore destroyed during its own cancel().
  */
 void callable_may_own_its_timer()
 {

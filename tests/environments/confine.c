@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program `confine` runs a command with fewer rights than the user has. One option gives the
- * command the system call filter and the capabilities of a container. Other options run the command
- * as another user, with little memory that it may lock, or on few processors (see usage()). The
- * exit status is the status of the command. If the machine does not permit the options, the exit
- * status is 125.
+ * The program `confine` runs a command with fewer rights than the user has. One option runs the
+ * command with a container's capabilities and system call filter. Other options set the user, the
+ * limit of locked memory or the processors (see usage()). The exit status is the status of the
+ * command. If the machine does not permit the options, the exit status is 125.
  *
  * The system call filter refuses calls with the same errors as the default profile of a container
  * engine. The filter lists the refused calls and allows all others. A container engine's profile
- * lists the allowed calls, so it also refuses calls that it does not know.
+ * lists the allowed calls and refuses all others.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -40,8 +39,8 @@ static const unsigned container_capabilities[] = {
 };
 
 /*
- * System calls that a container engine's default profile refuses in a container. The profile allows
- * some of these calls to a process with a certain capability, which a container lacks.
+ * System calls that a container engine's default profile refuses in a container. Some of these
+ * calls need a capability that a container lacks.
  */
 static const int container_refuses[] = {
 	SCMP_SYS(io_uring_setup),
@@ -214,17 +213,14 @@ static void must_filter(int result)
 
 static void refuse(scmp_filter_ctx filter, int call, int error)
 {
-	/*
-	 * libseccomp gives a negative number to a system call that this machine does not have, and
-	 * the call needs no rule.
-	 */
+	/* A negative number means that this machine does not have the system call. */
 	if (call >= 0)
 		must_filter(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0));
 }
 
 /*
- * Adds a rule: if the call's first argument satisfies the comparison, the call fails with `error`,
- * or returns 0 if `error` is 0.
+ * Adds a rule. If the call's first argument satisfies the comparison, the call fails with `error`.
+ * If `error` is 0, the call returns 0.
  */
 static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct scmp_arg_cmp compare)
 {
@@ -232,8 +228,8 @@ static void answer_if(scmp_filter_ctx filter, int call, uint32_t error, struct s
 }
 
 /*
- * Adds rules by which the call fails with EPERM if its first argument has one of `bits` but not the
- * bit `but_not`.
+ * Adds rules. If the call's first argument has one of `bits` and lacks the bit `but_not`, the call
+ * fails with EPERM.
  */
 static void refuse_bits(scmp_filter_ctx filter, int call, uint32_t bits, uint32_t but_not)
 {
@@ -255,8 +251,8 @@ static scmp_filter_ctx filter_begin(void)
 }
 
 /*
- * Installs the filter. If this process has CAP_SYS_ADMIN, "no new privileges" is not set, so
- * set-user-ID programs keep their effect, as in a container.
+ * Installs the filter. Without CAP_SYS_ADMIN, the kernel requires "no new privileges". With
+ * CAP_SYS_ADMIN, set-user-ID programs keep their effect, as in a container.
  */
 static void filter_end(scmp_filter_ctx filter)
 {
@@ -280,8 +276,8 @@ static void filter_as_container(void)
 }
 
 /*
- * Installs a filter by which the ptrace request that sets a debug register returns 0 and does
- * nothing. With this filter breakpoints never fire, as on some virtual processors.
+ * Makes the ptrace request that sets a debug register return 0 and do nothing. Breakpoints then
+ * never fire, as on some virtual processors.
  */
 static void filter_breakpoints(void)
 {
@@ -338,8 +334,8 @@ struct plan {
 };
 
 /*
- * Applies the options: sets the limits first, while this process still has the right to set them,
- * and changes the user last.
+ * Applies the options. The limits come first, while this process may still set them. The user comes
+ * last.
  */
 static void confine(const struct plan *plan)
 {

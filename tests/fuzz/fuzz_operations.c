@@ -2,21 +2,21 @@
 /*
  * A target of libFuzzer that makes sequences of calls. The input's bytes stand for calls of a
  * manual hub. The target makes each call through the model of ../unit/hub_model.h, which checks the
- * result. After the last call the target advances the hub to the last time of its clock, by which
- * each armed timer must have been delivered, cancelled or dropped, unless its deadline is later.
+ * result. After the last call the target advances the hub to the last time of its clock. It then
+ * checks that each timer that is due has been delivered.
  */
 #include "hub_model.h"
 #include "input.h"
 
 /*
- * The first byte of a call has the kind of call, two bits for the meaning of the call's time, a bit
- * that chooses a variant of the call, and the number of the queue.
+ * The first byte of a call has the kind of call and the number of the queue. Two bits say what the
+ * time argument means. One more bit chooses a variant of the call.
  */
 #define CALL_WHAT 15
 #define CALL_ABSOLUTE 16 /* the call's time is a point in time, not a delay */
 #define CALL_FROM_NOW 32 /* with CALL_ABSOLUTE: the input's time is added to the present time */
 #define CALL_NEVER 32    /* without CALL_ABSOLUTE: the delay is NEVER */
-#define CALL_OTHER 64    /* keep the armed timer (TIMERHUB_KEEP), or make a variant of the call */
+#define CALL_OTHER 64    /* variant: an arm has TIMERHUB_KEEP; other kinds make another call */
 #define CALL_QUEUE 128
 
 enum {

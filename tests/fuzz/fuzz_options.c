@@ -3,8 +3,8 @@
  * A target of libFuzzer that passes arbitrary option structs to the library. The input's bytes
  * become the config of a hub or a queue, a spec, or an array of specs. A struct may claim any size,
  * and its memory has exactly this size. If the struct is valid, the library must accept it, and the
- * struct must have its effect. If the struct is invalid, the call must return the errno of one of
- * the struct's faults, and must write no output.
+ * struct must have its effect. If the struct is invalid, the call must write no output, and must
+ * return the errno of one of the faults.
  */
 #include <errno.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ struct faults {
 	bool no_processor;
 };
 
-/* Returns whether the struct has no fault that the library itself checks. */
+/* Returns true if the library's own checks find no fault. */
 static bool well_formed(const struct faults *faults)
 {
 	return !faults->invalid && !faults->too_big && !faults->out_of_range;
@@ -131,9 +131,8 @@ static struct faults config_faults(const unsigned char *bytes)
 }
 
 /*
- * Returns whether timerhub_open() may return `result` for a valid config, because the kernel
- * refuses a resource. For instance, the kernel may refuse io_uring, and the config may insist on
- * io_uring.
+ * Returns true if `result` is an errno with which the kernel may refuse a valid config. For
+ * instance, the kernel may refuse io_uring, and the config may insist on io_uring.
  */
 static bool kernel_refuses(const struct timerhub_config *config, int result)
 {
@@ -259,8 +258,8 @@ static void spec_faults(const unsigned char *bytes, uint32_t size, uint64_t now_
 }
 
 /*
- * Checks that the timer does not come a nanosecond before its deadline, and comes no later than its
- * slack permits.
+ * Checks that no event comes 1 ns before the deadline, and that the event has come at deadline +
+ * slack.
  */
 static void timer_comes(struct timerhub_queue *queue, struct timerhub *hub, timerhub_timer timer,
                         const struct timerhub_spec *spec)
@@ -320,8 +319,8 @@ static void fuzz_spec(struct input *input, struct timerhub *hub, struct timerhub
 }
 
 /*
- * Returns the faults of all structs of the array. Each struct must claim the same size as the first
- * struct, which is the distance between two structs.
+ * Returns the faults of all structs of the array. The size of the first struct is the array's
+ * stride. All other structs must claim this size.
  */
 static struct faults specs_faults(const unsigned char *bytes, unsigned count, uint64_t now_ns)
 {

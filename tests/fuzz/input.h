@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the bytes of a fuzzer's input from front to back. After the last byte the input has zeros.
- * A time is coded so that one or two bytes reach large values: a power of two, a power of two minus
- * one, or a small multiple of a power of two.
+ * One or two bytes can encode a large time: a power of two, a power of two minus one, or a small
+ * multiple of a power of two.
  */
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H

@@ -11,7 +11,6 @@ shift 2
 ls "$corpus"/* >/dev/null # an empty corpus is a failure
 finds=$(mktemp -d)
 trap 'rm -rf "$finds"' EXIT
-# -error_exitcode=1 makes the test fail if the target fails. libFuzzer's usual status for a failure
-# is 77, which meson would take for a skipped test.
+# libFuzzer's usual status for a failure is 77. meson would take 77 for a skipped test.
 "$target" -timeout=60 -print_final_stats=1 -error_exitcode=1 -artifact_prefix="$target-" "$@" \
 	"$finds" "$corpus"

@@ -6,9 +6,9 @@
  * Two callers use two slots. The first caller makes two calls, and the second caller makes one
  * call. Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may correct the
  * schedule entry of any scheduled slot. This correction is named rest. With -DONE_SLOT there is
- * only one slot, the first caller makes three calls, and the second caller makes two calls without
- * a cancel. With one slot, a caller that is delayed before or after its push can meet a later claim
- * of the slot.
+ * only one slot. The first caller makes three calls. The second caller makes two calls, and does
+ * not cancel. With one slot, a caller that is delayed before or after its push can meet a later
+ * claim of the slot.
  *
  * Spin also searches the runs in which a thread is stopped for ever at some step. The laws are
  * therefore checked in every reachable state, not only at the end. The model has no store buffers.
@@ -17,22 +17,21 @@
  * writes the promise. promise.pml models this store with a store buffer. A caller walks along
  * filled cells in one step, because a place of the inbox is filled only once. A cell serves a new
  * place in each lap. Before the walk a caller may be delayed, while other callers move the tail and
- * the owner empties the cell. The confirmation of a push is one step. This step is either a
- * successful compare-and-swap of the pair, or a load of the pair that shows that no
- * compare-and-swap is necessary.
+ * the owner empties the cell. The confirmation of a push is one step. It either changes the pair by
+ * a compare-and-swap, or loads the pair and finds no change necessary.
  *
  * The model leaves out these parts:
  *
  * - Time does not pass. Every deadline is in the future, so only a wake ends the owner's sleep.
  * - The record of wakes is left out, and promise.pml models it.
- * - The inbox has one lane and no batches. In lib/ each lane is a ring like the ring in this model,
- *   and the owner's second look at the inbox reads all lanes.
+ * - The inbox has one lane and no batches. In lib/ each lane is such a ring. When the owner looks
+ *   at the inbox again, it reads all lanes.
  * - Slack, and separate loads of the halves of a pair, are left out. timer.pml models both.
  *
  * A slot has one entry in the inbox for each claim. A claim lasts until the owner looks at the
  * slot. After that, another thread can claim the slot. While a claim lasts, only an armer may claim
  * again, and only if the first claim is not confirmed. If an armer claims again, the armer and the
- * delayed first claimant both push the slot, so the inbox gets one entry more.
+ * delayed first claimant both push the slot. The inbox then gets one entry more.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel()
@@ -55,9 +54,7 @@
  *   true
  *   true -DONE_SLOT
  *   bug CLAIM_TRUSTED        never_late    arm trusts the claim of an earlier timer
- *                                          In an earlier version of lib/, an arm did not push if
- *                                          the earlier timer of the slot had claimed a push
- *                                          (trap 3).
+ *                                          An earlier version of lib/ did this (trap 3).
  *   bug FLAG_OUTSIDE_PAIR    never_late    "in the inbox" is no flag of the pair (trap 3)
  *   bug PUSHED_FIRST         never_late    the claim also sets PUSHED
  *   bug LOOK_UNCOUNTED       never_late    -DONE_SLOT look does not change the counter
@@ -89,9 +86,9 @@
  *   bug NO_SECOND_LOOK       never_late    owner raises its promise, does not look again (trap 5)
  *   bug NO_COALESCING        once_inside   every submission pushes
  *   bug EMPTIED_LATE         always_room   -DONE_SLOT owner looks, then empties the cell
- *                                          The owner first clears the pair's flags, by which the
- *                                          slot has left the inbox, and empties the cell only after
- *                                          that.
+ *                                          The owner clears the pair's flags first, so the slot has
+ *                                          left the inbox. Only after that the owner empties the
+ *                                          cell.
  */
 #ifdef ONE_SLOT
 #define SLOTS 1
@@ -105,14 +102,13 @@
 #define CALLS 2
 #endif
 #define CELLS (SLOTS + 1) /* a cell for each slot, and a cell for a delayed claimant's entry */
-#define BEGIN (CELLS - 1) /* the first place; the next place begins a new lap */
+#define BEGIN (CELLS - 1) /* the first place. The next place begins a new lap. */
 #define SOON 0
 #define LATER 1
 #define NEVER 3
 
 /*
- * A pair has a phase of 1 bit, flags, the deadline, and a counter of how often the owner has looked
- * at the slot.
+ * A pair has a phase of 1 bit, flags, the deadline, and a counter of the owner's looks at the slot.
  */
 #define FREE 0
 #define ARMED 1
@@ -301,8 +297,7 @@ endnone:
 			pair[slot] = n;
 #ifndef FLAG_OUTSIDE_PAIR
 			/*
-			 * An armer that finds a claim without a confirmed push ignores the
-			 * claimant, and pushes.
+			 * If an armer finds a claim, but no confirmed push, the armer pushes too.
 			 */
 			inside[slot] = inside[slot] +
 				(push -> 1 : 0) - (push && what == ARM && (w & CLAIMED) -> 1 : 0);

@@ -4,7 +4,7 @@
  * "signalled", the eventfd and the futex.
  *
  * The owner publishes one event and then two events. There are two consumers. Each consumer is of
- * one of the four kinds below, takes one event in each call, and may leave after any call.
+ * one of the four kinds below. It takes one event in each call, and may leave after any call.
  *
  * A LEVEL consumer polls the eventfd as poll(2) does. An EDGE consumer is notified of writes to the
  * eventfd (EPOLLET), and takes one event after each notification. A READER reads the eventfd before
@@ -29,8 +29,8 @@
  * Laws:
  *   not_lost     at rest with events left, the eventfd is readable and no consumer is blocked
  *   fd_tells     a call that finds the queue empty leaves the eventfd unreadable (law 9)
- *                The eventfd may be readable if another thread wrote it after the consumer had
- *                begun to clear it, or was about to write it when the consumer began.
+ *                The eventfd may be readable if another thread was about to write it when the clear
+ *                began, or wrote it later.
  *   fd_quiet     at rest, another call that finds no event makes the eventfd unreadable
  *   home         at rest, no consumer is blocked on a stopped queue
  *   handed_out   a wait that ends because of a stop leaves no event from before the stop
@@ -59,17 +59,16 @@
  *                                        A thread counts its write of the eventfd as finished
  *                                        (`rings`) before it makes the write.
  *   bug COUNT_AFTER_RING    fd_tells     write counted too late
- *                                        A thread counts its write of the eventfd as finished
- *                                        (`rings`) after the write, but does not count it as begun
- *                                        (`midway`) before the write.
+ *                                        A thread increments `rings` after its write of the
+ *                                        eventfd. It does not increment `midway` before the write.
  *   bug CLEARED_MIDWAY      fd_tells     -DTHRICE clear counts begun writes as done
  *   bug CLEARED_BEFORE_READ fd_tells     clear is recorded before the read
  *   bug TICKET_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then reads the eventcount
  *   bug WAITER_AFTER_LOOK   not_lost     -DSECOND=WAIT waiter looks, then counts itself
  *   bug NO_TICKET           not_lost     -DSECOND=WAIT eventcount unused
- *                                        The owner publishes events without incrementing the
- *                                        eventcount, so a waiter that is about to block does not
- *                                        notice the events.
+ *                                        The owner publishes events, but does not increment the
+ *                                        eventcount. A waiter that is about to block misses the
+ *                                        events.
  *   bug WAITER_NO_BARRIER   not_lost     -DSECOND=WAIT early look
  *                                        A waiter looks at the outbox before its increment of
  *                                        `waiters` is visible.
@@ -124,8 +123,8 @@ bool stopped;
 byte stop_tail; /* number of events that were published before the queue was stopped */
 
 /*
- * The kernel's state. edge[i]: consumer i has not yet been notified of the last write of the
- * eventfd. blocked[i]: consumer i sleeps on the futex.
+ * The kernel's state. If consumer i has not yet been notified of the last write of the eventfd,
+ * edge[i] is true. If consumer i sleeps on the futex, blocked[i] is true.
  */
 bool edge[2];
 bool blocked[2];
@@ -133,8 +132,10 @@ bool blocked[2];
 /* Number of threads that have set "signalled" and have not written the eventfd yet. */
 byte ringing;
 /*
- * told[i] is true in two cases. Either a thread has written the eventfd since consumer i began to
- * clear it, or a thread was about to write the eventfd when consumer i began to clear it.
+ * told[i] is true in two cases:
+ *
+ * - A thread has written the eventfd since consumer i began to clear it.
+ * - A thread was about to write the eventfd when consumer i began to clear it.
  */
 bool told[2] = true;
 
@@ -360,9 +361,9 @@ unrung:
 }
 
 /*
- * Models the second look of queue_clear() at the outbox, inside an atomic step. The look reads head
- * and tail in one step. lib/ loads head and tail one after the other, but with an older head the
- * outbox only seems less empty.
+ * Models how queue_clear() checks whether the outbox is empty. look() is called inside an atomic
+ * step, so it reads head and tail at once. lib/ loads head and tail one after the other. If the
+ * head is older than the tail, the outbox only seems to have more events.
  */
 inline look()
 {

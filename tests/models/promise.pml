@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the owner's promise, which decides which caller wakes the owner, and when the owner
- * may sleep.
+ * A model of the owner's promise. The promise decides which caller wakes the owner, and when the
+ * owner may sleep.
  *
  * Two callers each arm a timer, with one of two deadlines. A canceller may cancel one of the
  * callers' timers before the owner has seen the timer. A third timer was armed earlier. The owner
@@ -24,8 +24,8 @@
  *
  * Laws:
  *   never_late   the owner does not sleep or spin beyond the deadline of an armed timer
- *                The law holds for a timer that the owner has not seen and whose arming call has
- *                returned, while no wake is pending.
+ *                The law holds for a timer if its arming call has returned, the owner has not seen
+ *                the timer, and no wake is pending.
  *   in_order     while the owner has not seen an earlier timer, no later timer expires
  *                The law holds if the call that armed the earlier timer returned before that
  *                timer's deadline (law 5).
@@ -44,8 +44,8 @@
  *   bug WAKE_IF_ASLEEP        never_late   caller wakes the owner only if it is asleep
  *   bug CLAIM_BEFORE_WAKE     never_late   caller records its wake, then sends it
  *   bug WAKE_BY_DEADLINE      never_late   recorded by promise
- *                                          To record its wake, a caller stores the promise that was
- *                                          too late for its timer, instead of the pass number.
+ *                                          A caller records its wake by the promise that it read,
+ *                                          instead of by the pass number.
  *   bug RECORD_CURRENT_PASS   never_late   recorded too late
  *                                          After the wake, a caller reads the pass number again,
  *                                          and records the wake for this pass.
@@ -61,8 +61,8 @@
 /* The clock stops at this time, so a later deadline stays in the future. */
 #define LAST 2
 /*
- * The owner wakes SPIN before the next deadline, and spins until the deadline. SPIN stands for
- * timerhub_config.spin_ns.
+ * The owner's sleep ends SPIN before the next deadline. The owner then spins until the deadline.
+ * SPIN stands for timerhub_config.spin_ns.
  */
 #ifdef GATHERS
 #define SPIN 0
@@ -96,8 +96,8 @@ bool never_late = true;
 bool in_order = true;
 
 /*
- * The store buffers. owner_what[] says which variable a buffered store of the owner changes, PASS
- * or LOOK_BY. caller_entry[] has the callers' buffered stores.
+ * The store buffers. owner_what[] has the variables of the owner's buffered stores, PASS or
+ * LOOK_BY. caller_entry[] has the callers' buffered stores.
  */
 #define PASS 0
 #define LOOK_BY 1
@@ -166,8 +166,8 @@ end:
 
 /*
  * The caller's call returns. leave() resets the values that are not needed any more, so that equal
- * states become one. If the owner has seen the entry, the timer's deadline is no longer needed
- * either. leave() is called inside an atomic step.
+ * states become one. The timer's deadline is needed only until the owner has seen the entry.
+ * leave() is called inside an atomic step.
  */
 inline leave()
 {
@@ -265,8 +265,8 @@ inline take(k)
 }
 
 /*
- * Whether the owner has not seen caller k's timer, although that timer must expire before a timer
- * with the deadline `at`.
+ * True if caller k's timer must expire before a timer with the deadline `at`, but the owner has not
+ * seen caller k's timer.
  */
 #define PASSED_OVER(k, at) (unseen[k] && returned[k] && in_time[k] && deadline[k] < at)
 
@@ -412,9 +412,9 @@ init {
 		filed[2] = 2;
 		/*
 		 * The two callers are alike, except that the owner takes the first caller's entry
-		 * first. Three of the four combinations of their deadlines therefore suffice. The
-		 * interesting case is that the owner misses the entry with the earlier deadline,
-		 * and sees the entry with the later deadline.
+		 * first. Three of the four combinations of their deadlines therefore suffice. In
+		 * the interesting case, the owner misses the entry with the earlier deadline, and
+		 * sees the other entry.
 		 */
 		if
 		:: deadline[0] = 1; deadline[1] = 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of timerhub_queue_close(), while other threads make the other calls on the queue and its
- * timers.
+ * A model of timerhub_queue_close(). Other threads make calls on the queue and its timers at the
+ * same time.
  *
  * The queue has two timers, and both are due. The closer closes the queue. The owner may be
  * anywhere in a pass. A worker loops over timerhub_wait(). A caller cancels or re-arms one of the
@@ -12,16 +12,16 @@
  *
  * The closer's stores of "closing" and "gone" go through a store buffer. With -DINSIDE_NO_BARRIER
  * the worker's store of "inside" goes through a store buffer too. No other store in this model
- * needs a store buffer. Each of them is a locked instruction or a system call, or stores a variable
- * that only the storing thread reads.
+ * needs a store buffer. Some of these stores are locked instructions or system calls. The others
+ * store variables that no other thread reads.
  *
  * The model leaves out these parts:
  *
  * - The schedule is left out. The owner reads every slot's pair, and expires each due slot.
  * - The inbox, the queue's eventfd and the owner's sleep are left out. The eventfd that wakes the
  *   owner (the bell) is modelled.
- * - The record of a timer is left out. A thread reads the timer's queue and the timer's pair in one
- *   step. timer.pml models the separate loads of pair and record.
+ * - The record of a timer is left out. A thread reads the timer's queue together with the pair.
+ *   timer.pml models the separate loads of pair and record.
  * - The closer wakes the worker once, and this one wake must suffice. The closer in lib/ wakes the
  *   worker every millisecond until the worker has left.
  * - timerhub_close() is left out, because it ends the owner first. After the owner's end,
@@ -72,8 +72,8 @@
  *                                       "gone" before it waited for the pass.
  *   bug LATE_LEFT         none_kept     -DLATE late expiries stay in the outbox
  *                                       In an earlier version of lib/, the owner could put an event
- *                                       into the outbox after the closer had walked over the slots,
- *                                       and the event stayed there.
+ *                                       into the outbox after the closer's walk over the slots. The
+ *                                       event stayed in the outbox.
  *   bug GONE_NO_BARRIER   untouched     -DLATE closer reads the pass before "gone" is visible
  *   bug GONE_AFTER_PASS   untouched     -DLATE closer sets "gone" after the wait
  *   bug LATE_BEFORE_PASS  none_kept     -DLATE late expiries dropped too soon
@@ -297,8 +297,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * The closer changes a pair to the phase DROPPED, which is stored as FREE. Other threads store
- * FREE, so a fault that is planted in the changes to DROPPED affects only the closer.
+ * Only the closer names the phase DROPPED, so a planted fault can affect the closer only. DROPPED
+ * is stored as FREE.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE

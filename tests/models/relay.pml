@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications. They decide which relay polls at the time at which a task
- * becomes due, and which relays are woken by a put.
+ * A model of the relays' notifications. The notifications decide which relays a put wakes, and
+ * which relay polls when a task becomes due.
  *
  * The model has relays, two producers, and a Redis server that runs one script after another. At
- * most one of four faults happens: a relay dies, and its connection is closed or stays half-open; a
- * relay leaves; a relay's subscriptions are cut; all keys in Redis are deleted. Each relay has two
- * connections. A poll, its answer and the wake-up messages may be on their way for any number of
- * steps. Messages of different connections may overtake each other. The clock of Redis advances
- * when no message is on its way and no relay is due to poll. The model therefore shows the effect
- * of the order of steps, and not of their duration. The model leaves out leases, jumps of a clock,
- * and the death of a second relay.
+ * most one of these four faults happens:
+ *
+ * - A relay dies. Its connection is closed or stays half-open.
+ * - A relay leaves.
+ * - A relay's subscriptions are cut.
+ * - All keys in Redis are deleted.
+ *
+ * Each relay has two connections. A poll, its answer and the wake-up messages may be on their way
+ * for any number of steps. Messages of different connections may overtake each other. Before the
+ * clock of Redis advances, all messages arrive, and all relays that are due poll. The model
+ * therefore shows the effect of the order of steps, and not of their duration. The model leaves out
+ * leases, jumps of a clock, and the death of a second relay.
  *
  * Models:
  *   lib/relay/timerhub.lua find_seats() ring_seats() ring() insert() promote() sit() ladder()
@@ -51,11 +56,11 @@
 /* The clock of Redis stops at this time. */
 #define LAST 5
 #define NEVER 15
-#define COMMON 3 /* replaces the rank in a message on the channel common to all relays */
+#define COMMON 3 /* stands for the rank in a message to all relays */
 
 /*
- * States of a relay. An IDLE relay has no poll in progress. A SENT or RAN relay has a poll in
- * progress. A GONE relay has died or left.
+ * States of a relay. In the state IDLE no poll is in progress. In the states SENT and RAN a poll is
+ * in progress. In the state GONE the relay has died or left.
  */
 #define IDLE 0
 #define SENT 1 /* the poll is on its way to Redis */
@@ -71,8 +76,8 @@
  */
 byte now;
 byte look_by = NEVER;
-byte due[TASKS];   /* due time of each task; NEVER: the task does not exist */
-byte since[TASKS]; /* time from which on the task exists and is due; or NEVER */
+byte due[TASKS];   /* due time of each task, or NEVER if the task does not exist */
+byte since[TASKS]; /* time since which the task exists and is due, or NEVER */
 bool seated[RELAYS], hears[RELAYS];
 byte broken[RELAYS];
 
@@ -102,8 +107,8 @@ bool first_stays = true;
 /* ---- Redis: parts of scripts ---- */
 
 /*
- * Publish to the two relays of lowest rank that have a subscription. `count` is the number of
- * relays that the message was published to.
+ * Publish to the two lowest ranks. A relay without a subscription loses its seat, and the next
+ * relay gets its rank. `count` is the number of relays that the message was published to.
  */
 inline ring_seats(at)
 {
@@ -327,8 +332,8 @@ proctype misfortune(byte me)
 	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
 	:: d_step {
 		/*
-		 * A relay sends its polls and its leave by one connection, so no poll of the relay
-		 * is on its way when Redis runs the leave.
+		 * A relay sends its polls and its leave by one connection. Before Redis runs the
+		 * leave, all polls of the relay have therefore arrived.
 		 */
 		stage[me] != SENT && seated[me] ->
 			count = RANK(me);
@@ -368,8 +373,8 @@ proctype misfortune(byte me)
 }
 
 /*
- * Whether no message from or to the relay is on its way, and the relay is not about to send a
- * message.
+ * True if all messages from and to the relay have arrived, and the relay has nothing to send at
+ * this time.
  */
 #define IS_QUIET(me) (stage[me] == GONE || \
 	(stage[me] == IDLE && hears[me] && target[me] > now && empty(bell[me])))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A model of all changes of a timer's pair. A caller arms, re-arms or cancels the timer. The owner
- * looks at the slot, expires the timer, or corrects the schedule entry (rest). A consumer delivers
- * the timer. The model also reuses the slot.
+ * looks at the slot, and expires the timer. Before a sleep, the owner may correct the schedule
+ * entry. This correction is named rest. A consumer delivers the timer. The model also reuses the
+ * slot.
  *
  * One slot has two timers, one after the other. One process, the changer, re-arms or cancels a
  * timer. A second process, the armer, re-arms or cancels a timer, and then arms the slot again. The
@@ -12,11 +13,11 @@
  *
  * With -DINTERVAL=n both timers are periodic. With -DNO_ARMER the slot has only one timer. With
  * -DREARMERS there are two changers and one consumer, and a changer only re-arms. With two
- * changers, the claim of a push can last while the timer expires and is re-armed again. With
- * -DNO_REARM a changer only cancels. With -DKEPT=3 both timers are kept. With -DKEPT=2 only the
- * second timer is kept. With -DBACK the clock is set back once. With -DTO_NEVER a re-arm may set
- * the deadline NEVER. With -DSLACK the first timer has a slack of 2, and the second timer has a
- * slack of 1 or none.
+ * changers, a push can stay claimed while the timer expires and is re-armed again. With -DNO_REARM
+ * a changer only cancels. With -DKEPT=3 both timers are kept. With -DKEPT=2 only the second timer
+ * is kept. With -DBACK the clock is set back once. With -DTO_NEVER a re-arm may set the deadline
+ * NEVER. With -DSLACK the first timer has a slack of 2, and the second timer has a slack of 1 or
+ * none.
  *
  * The model leaves out these parts:
  *
@@ -28,13 +29,12 @@
  * - A timer whose queue is closed is left out, and queue_close.pml models it.
  * - timer_move() is left out, since it makes the same change as one turn of timer_rearm()'s loop.
  *
- * In this model only the pair of a periodic timer has a counter of how often the owner has looked
- * at the slot. The counter has 2 bits. The delivery of a periodic timer needs this counter. The
- * timer's consumer may load the state of one pair and the deadline of a later pair, and may read
- * the clock before the later pair is due. If the owner looked at the slot after the first pair and
- * before the later pair, the counters differ, and the consumer's compare-and-swap fails. If the
- * owner did not look at the slot in this time, the slot's push is still claimed, so the owner will
- * look at the slot later.
+ * The pair of a periodic timer counts the owner's looks at the slot, with 2 bits. In this model
+ * other pairs have no such counter, because only the delivery of a periodic timer needs it. The
+ * timer's consumer may load the state of one pair and the deadline of a later pair. It may read the
+ * clock before the later pair is due. If the owner looked at the slot between the stores of these
+ * two pairs, the counters differ. The consumer's compare-and-swap then fails. If the owner did not
+ * look, the slot's push is still claimed. The owner will then look at the slot later.
  *
  * Models:
  *   lib/timer/timer.c timer_arm() timer_rearm() pair_cancelled() timer_cancel() timer_read()
@@ -116,7 +116,7 @@
  *                                          The next deadline is the time of the delivery plus the
  *                                          interval.
  *   bug PERIODS_TORN        never_early    -DINTERVAL=1 -DNO_ARMER -DREARMERS undue periods
- *                                          A delivery counts periods from a deadline without a
+ *                                          A delivery counts periods from a deadline. It does not
  *                                          check that the deadline is due.
  *   bug LOOK_UNCOUNTED      scheduled      -DINTERVAL=1 -DNO_ARMER -DREARMERS look uncounted
  *                                          The owner looks at the slot without incrementing the
@@ -130,8 +130,9 @@
  *   bug OVERDUE_DROPPED     not_lost       -DINTERVAL=2 overdue skipped
  *                                          A consumer skips the handle of an overdue timer.
  *   bug BACK_UNTOLD         scheduled      -DINTERVAL=1 -DNO_ARMER -DBACK no claim
- *                                          The clock may be set back, but a consumer that delivers
- *                                          a period pushes the slot only if the timer is overdue.
+ *                                          The clock may be set back, so every delivery of a period
+ *                                          must push the slot. The consumer pushes the slot only if
+ *                                          the timer is overdue.
  *   bug BACK_UNCLAIMED      scheduled      -DKEPT=3 -DNO_ARMER -DBACK no claim
  *                                          A consumer returns a timer to ARMED, because the clock
  *                                          was set back, and claims no push.
@@ -179,7 +180,10 @@
 #endif
 #define OUTBOX 5
 
-/* The state half of the pair has the phase, flags, the generation, and the counter of looks. */
+/*
+ * The state half of the pair has the phase, flags, the generation, and the counter of the owner's
+ * looks.
+ */
 #define FREE 0
 #define ARMED 1
 #define PENDING 2
@@ -212,7 +216,7 @@
 #endif
 
 /*
- * The instant of a deadline with slack: among the times from the deadline to deadline + slack, the
+ * The instant of a deadline with slack lies between the deadline and deadline + slack. It is the
  * time with the most trailing zero bits.
  */
 #define SLACKENED(at, slack) \
@@ -523,8 +527,8 @@ inline unschedule()
 /*
  * Finish the owner's snapshot of the pair. The variable `s` has the state from a first load. No
  * thread except the owner can bring back an earlier state. If a second load returns the same state,
- * the pair therefore had this state when the deadline was loaded. A load of both halves in one step
- * has the same result, and is used without slack.
+ * the pair still had this state when the deadline was loaded. Without slack the model loads both
+ * halves in one step. The result is the same.
  */
 inline snapshot()
 {
@@ -543,9 +547,7 @@ inline snapshot()
 #endif
 }
 
-/*
- * The time at which the owner schedules a slot with this pair, when it corrects the slot's entry.
- */
+/* The time that the owner writes into the slot's schedule entry when it corrects the entry. */
 #ifdef REST_DROPS_PERIOD
 #define EXPIRED_FILED NEVER
 #else

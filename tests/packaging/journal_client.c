@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small program that uses the journal, compiled as C11 and as C++17. The program puts a task into
- * a journal in the current directory, closes the journal, opens the journal again, and takes the
- * task. The program calls no function of timerhub.h.
+ * a journal in the current directory. It closes the journal, opens it again, and takes the task.
+ * The program calls no function of timerhub.h.
  */
 #include <stdio.h>
 #include <timerhub_journal.h>

@@ -1,10 +1,8 @@
 #!/bin/bash
-# SPDX-License-Identifier: MIT
-# Usage: test_abi.sh SOURCE-ROOT LIBRARY JOURNAL-LIBRARY
-# The ABI is what lib/abi says; and tools/abi would notice. For that the description is falsified in
-# a copy, as if the library had since lost a function, moved a member, changed a parameter, gained a
-# function (allowed), or a member at the end of an option struct (allowed). Likewise the description
-# of the last release, which a tag of git's leads to.
+# SPDX-License-Identifier: MIT Usage: test_abi.sh SOURCE-ROOT LIBRARY JOURNAL-LIBRARY Checks that
+# the libraries have the ABI of lib/abi, and that tools/abi notices a change. The test changes a
+# copy of the description, and runs tools/abi with the copy. The test also makes releases with
+# changed descriptions, as tags of a git repository.
 set -euo pipefail
 
 root=$1
@@ -21,8 +19,8 @@ cp "$root"/include/*.h "$copy/include/"
 "$root/tools/abi" "$library"
 "$root/tools/abi" "$journal"
 
-# falsified WANTED SED-COMMAND... changes the description of the ABI by sed, and compares the
-# library with the changed description. tools/abi must say WANTED, which is good or bad.
+# falsified WANTED SED-COMMAND... changes the description of the ABI by sed. It then compares the
+# library with the changed description. WANTED is the expected answer of tools/abi, good or bad.
 falsified() {
 	local wanted=$1 got=good
 	shift
@@ -47,13 +45,13 @@ member="/offset-in-bits='256'/,/<\/data-member>/d"
 falsified bad -e "s/\(<elf-symbol name='timerhub_\)now\('.*\)/&\n\1lost\2/"
 # In the changed description a member of a struct is 32 bits further on.
 falsified bad -e "/$event/,/<\/class-decl>/s/bits='128'/bits='160'/"
-# In the changed description a struct without a size member is shorter.
+# In the changed description a struct without a size member lacks its last member.
 falsified bad -e "/$event/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$event/,/<\/class-decl>/{$member}"
 # In the changed description a function lacks a parameter.
 falsified bad -e "/function-decl name='timerhub_dispatch'/,/<\/function-decl>/{/name='max'/d}"
-# In the changed description an option struct is shorter than in the library. tools/abi must allow a
-# longer struct in the library, because option structs may grow.
+# In the changed description an option struct lacks its last member. tools/abi must allow this
+# difference, because option structs may grow.
 falsified good -e "/$config/s/size-in-bits='320'/size-in-bits='256'/" \
 	-e "/$config/,/<\/class-decl>/{$member}"
 # The end of the changed description is missing.
@@ -74,8 +72,8 @@ tagged() {
 	cp "$root/lib/abi/timerhub.abi" "$copy/lib/abi/timerhub.abi"
 }
 
-# The function `told WANTED LINE` compares the library with the last release. tools/abi must say
-# WANTED and print LINE about the release.
+# The function `told WANTED LINE` compares the library with the last release. The answer of
+# tools/abi must be WANTED, and its output must have LINE.
 told() {
 	local got=good
 	"$copy/tools/abi" "$library" >"$copy/log" 2>&1 || got=bad
@@ -107,8 +105,8 @@ config="class-decl name='timerhub_journal_config'"
 falsified bad -e "s/\(<elf-symbol name='timerhub_journal_\)put\('.*\)/&\n\1lost\2/"
 falsified bad -e "/$task/,/<\/class-decl>/s/bits='128'/bits='160'/"
 falsified bad -e "/$retry/,/<\/function-decl>/{/name='delay_ns'/d}"
-# The changed description lacks the last member of an option struct, which is reserved. tools/abi
-# must allow this difference.
+# The changed description lacks the reserved last member of an option struct. tools/abi must allow
+# this difference.
 falsified good -e "/$config/s/size-in-bits='384'/size-in-bits='352'/" \
 	-e "/$config/,/<\/class-decl>/{/offset-in-bits='352'/,/<\/data-member>/d}"
 falsified good -e "/function-decl name='timerhub_journal_check'/,/<\/function-decl>/d" \

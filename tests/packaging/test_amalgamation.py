@@ -22,9 +22,8 @@ from verdict import Skipped, expect, verdict
 OWN_WARNINGS = ["-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
 COMPILERS = {"gcc": [], "clang": [], "musl-gcc": ["-static"]}
 
-# The path of liburing's static library. If the static library is not installed, gcc prints
-# `liburing.a` instead of a path. musl-gcc cannot link with Debian's shared library, which depends
-# on glibc.
+# The path of liburing's static library. If this library is not installed, gcc prints `liburing.a`
+# instead of a path. musl-gcc needs this library, because Debian's shared library depends on glibc.
 URING = run("gcc", "-print-file-name=liburing.a").strip()
 
 

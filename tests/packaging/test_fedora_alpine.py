@@ -25,7 +25,7 @@ import tarfile
 from test_packaging import copy_sources, project_version, run
 from verdict import chosen_verdict, expect, need
 
-# An error of rpmlint about package names of another distribution, which the test ignores.
+# The test ignores this error of rpmlint. It is about the package names of another distribution.
 NOT_FEDORA = "lib-package-without-%mklibname"
 # For each package: a file that only this package contains.
 TELLING = {
