@@ -10,8 +10,8 @@
 /*
  * After forbid_system_calls() the kernel kills the process at the next system call. The kernel
  * still allows exit_group(), clock_gettime() and the system call `but`. A sanitizer's runtime makes
- * system calls of its own. In a sanitized build, the kernel kills the process only at system calls
- * by which the library could wake a thread, sleep or read a descriptor.
+ * system calls of its own. In a sanitized build, the kernel kills the process only at the calls in
+ * `forbidden`.
  */
 static inline void forbid_system_calls(int but)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub_cancel_sync() cancels a timer, and returns when no callback of the timer runs. The
- * callbacks of the tests run until the test lets them end, so a test always notices if
- * timerhub_cancel_sync() returns too early.
+ * callbacks run until the test lets them end. A test therefore always notices a call that returns
+ * too early.
  */
 #include "rig.h"
 
@@ -58,7 +58,7 @@ static void *dispatch_one(void *arg)
 struct canceller {
 	struct rig *rig;
 	timerhub_timer timer;
-	struct stay *stays[2]; /* callbacks that must have ended; NULL: none */
+	struct stay *stays[2]; /* callbacks that must have ended, or NULL */
 	int wanted;
 	atomic_int tid;
 	atomic_bool back;

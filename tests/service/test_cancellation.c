@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No call of the library is a cancellation point (for pthread_cancel()). A thread with a pending
- * request of cancellation makes all calls, with success and with failure. The thread must end only
- * at a cancellation point of its own. A call during which a cancellation is pending must leave no
- * descriptor and no thread behind. The library does not support asynchronous cancellation, so no
- * test uses asynchronous cancellation.
+ * request of cancellation makes all calls. Some of its calls succeed, and some fail. The thread
+ * must end only at a cancellation point of its own. A pending cancellation must not make a call
+ * leak a descriptor or a thread. The library does not support asynchronous cancellation, so no test
+ * uses asynchronous cancellation.
  */
 #include "rig.h"
 
@@ -95,7 +95,7 @@ static void call_timers(struct rig *rig)
 }
 
 /*
- * The test opens a hub on each clock, and some hubs are observable, so that the thread opens every
+ * The test uses each clock, and makes some hubs observable. In this way the thread opens every
  * resource that a hub can have.
  */
 static void call_hub(uint32_t flags, uint32_t clock)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Law 7: the number of timers is bounded. A hub has room for exactly `timers_max` timers. A cancel
- * or a delivery makes room for a new timer at once. test_periodic.c tests the half of law 7 that
- * concerns periodic timers.
+ * or a delivery makes room for a new timer at once. test_periodic.c tests the half of law 7 about
+ * periodic timers.
  */
 #include "rig.h"
 
@@ -55,9 +55,7 @@ START_TEST(capacity_is_exactly_timers_max)
 }
 END_TEST
 
-/*
- * Law 7 holds on a manual hub that is never advanced, because a cancel needs no work of the owner.
- */
+/* A cancel needs no work of the owner. Law 7 therefore holds on a manual hub before any advance. */
 START_TEST(capacity_is_back_after_cancel)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests hubs on the boot clock and on the wall clock. The tests check the clock's value, the
- * owner's sleep, and that no event is early. The tests also run inside time namespaces, where the
- * clocks are days away from the kernel's clocks. ../traps/test_wall_clock_set.c tests hubs whose
- * wall clock is set.
+ * owner's sleep, and that no event is early. The tests also run inside time namespaces, with clocks
+ * that are days away from the kernel's. ../traps/test_wall_clock_set.c tests hubs whose wall clock
+ * is set.
  */
 #include "rig.h"
 
@@ -162,8 +162,7 @@ static int timerfd_find(void)
 
 /*
  * On the boot clock and the wall clock, the owner sleeps on a timerfd of the hub's clock. A sleep
- * for a relative time would not count the time while the machine is suspended, and would not end
- * when the clock is set.
+ * for a relative time would be too long if the machine is suspended or the clock is set.
  */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
@@ -193,7 +192,9 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 }
 END_TEST
 
-/* Law 8: if all timers are far and the clock is not set, the owner sleeps without a wake-up. */
+/*
+ * Law 8: if all timers are far and no program sets the clock, the owner sleeps without a wake-up.
+ */
 START_TEST(quiet_on_every_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -245,8 +246,8 @@ START_TEST(denied_timerfd_is_told_at_open)
 END_TEST
 
 /*
- * If the kernel refuses timerfd_settime() from the start, the owner must sleep for a relative time,
- * and wake now and then to read the clock.
+ * If the kernel refuses timerfd_settime() from the start, the owner must sleep for relative times.
+ * It must wake now and then to read the clock.
  */
 START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {
@@ -378,8 +379,8 @@ static void within_namespace(int64_t ahead_s)
 
 /*
  * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run,
- * the clocks of the namespace are behind by half of the machine's uptime. If they were behind by
- * more than the uptime, they would be below 0, which the kernel does not permit.
+ * the clocks of the namespace are behind by half of the machine's uptime. The kernel permits no
+ * clock below 0, so they can be behind by at most the uptime.
  */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {

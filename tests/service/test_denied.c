@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll() instead, and all other laws
- * hold. timerhub_stats() says whether the owner uses io_uring or ppoll(). Each test runs in a
- * process of its own, in which the kernel refuses calls by seccomp or rlimits. If timerhub_open()
- * fails halfway, it must leave no resource behind.
+ * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll() instead. All other laws hold.
+ * timerhub_stats() says whether the owner uses io_uring or ppoll(). Each test has its own process.
+ * The kernel refuses calls of this process by seccomp or rlimits. If timerhub_open() fails halfway,
+ * it must leave no resource behind.
  */
 #include "rig.h"
 
@@ -144,8 +144,8 @@ static void open_in_vain(const struct refused_call *refused)
 }
 
 /*
- * The test runs in a child process. The kernel refuses clone() in the child, so a leak checker
- * could not start at the child's exit.
+ * The test runs in a child process that ends by _exit(), without a leak check. The leak checker
+ * needs clone(), and the kernel refuses clone() here.
  */
 START_TEST(denied_resources_fail_open_and_leave_nothing)
 {
@@ -176,9 +176,9 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 END_TEST
 
 /*
- * The parent process may have left unused numbers below the highest descriptor.
- * fill_descriptor_gaps() opens descriptors until all numbers below the highest descriptor are used.
- * After that, a limit of n plus the number of open descriptors allows exactly n more descriptors.
+ * Some numbers below the highest descriptor may be unused. fill_descriptor_gaps() opens descriptors
+ * until all these numbers are used. After that, a limit of n plus the number of open descriptors
+ * allows exactly n more descriptors.
  */
 static void fill_descriptor_gaps(void)
 {
@@ -213,11 +213,9 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		result = open_sleeper(sleeper_asked(), &rig.hub);
 		if (result == 0) {
 			/*
-			 * In the round before, timerhub_open() could use one descriptor more. If
-			 * timerhub_open() failed in the round before, it must fail in this round
-			 * too. With AUTO, timerhub_open() may fail in one round and succeed in the
-			 * next round, because it then uses the other sleeper, which needs fewer
-			 * descriptors.
+			 * Once timerhub_open() has failed, it must fail in all later rounds too.
+			 * AUTO is the exception. It may succeed later with the other sleeper,
+			 * because that sleeper needs fewer descriptors.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

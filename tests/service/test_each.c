@@ -11,11 +11,11 @@
 #define SHOWN_MAX 16
 
 struct shown {
-	struct timerhub_event timers[SHOWN_MAX]; /* events shown; the index is the timer's data */
+	struct timerhub_event timers[SHOWN_MAX]; /* events shown. The index is the timer's data. */
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
-	unsigned stop_after; /* number of calls after which the callback ends the walk; 0: never */
+	unsigned stop_after; /* number of calls before the callback ends the walk, or 0 */
 };
 
 static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 13: the owner signals an event soon after the events that are due before it, for any contents
- * of other queues and any number of armed timers. tests/unit/test_owner.c counts the owner's work
- * before the signal. The tests of this program print the lateness of events on hubs with an owner
- * thread, and do not check it, since a machine may stall. The tests check that each event comes,
- * and how often the owner wakes.
+ * Law 13: the owner signals an event soon after the events that are due before it. The events of
+ * other queues and the number of armed timers make no difference. tests/unit/test_owner.c counts
+ * the owner's work before the signal. The tests of this program check that each event comes, and
+ * how often the owner wakes. They only print the lateness of events, since a machine may stall.
  */
 #include "rig.h"
 
@@ -140,8 +139,8 @@ static void far_timers_meanwhile(unsigned count)
 	printf("%u far timers armed meanwhile: %.3f ms late; %llu wake-ups\n", count, told_ms,
 	       (unsigned long long)(after.owner_wakeups - before.owner_wakeups));
 	/*
-	 * The bound of the number of wake-ups is doubled, because a caller may wake the owner again
-	 * before the owner has taken many entries.
+	 * The factor 2 is needed because a caller may wake the owner again before the owner has
+	 * taken many entries.
 	 */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=, 2 + 2 * count / INBOX_MANY);
 	rig_close(&rig);

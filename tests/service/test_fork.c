@@ -46,10 +46,9 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by the place of its stack. If a child's thread has a stack at
- * the same place as a thread of the parent, ThreadSanitizer takes the two for one thread. The
- * stacks of the child's threads are larger, so that they do not fit into the places of the parent's
- * stacks.
+ * ThreadSanitizer identifies a thread by the place of its stack. A child's thread must therefore
+ * not use the place of a stack of the parent. The stacks of the child's threads are larger, and do
+ * not fit into these places.
  */
 static void take_other_stacks(void)
 {
@@ -179,8 +178,8 @@ START_TEST(fork_child_close_leaves_no_fd)
 END_TEST
 
 /*
- * A child must not move the time of its parent's manual hub. timerhub_advance() would move only
- * the child's copy of the hub.
+ * In a child, timerhub_advance() would advance only the child's copy of the manual hub. The call
+ * must fail.
  */
 START_TEST(fork_child_of_a_manual_hub_is_told)
 {
@@ -231,8 +230,9 @@ START_TEST(fork_in_the_middle_of_others_calls)
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
 			/*
-			 * In a sanitized build the child opens no hub, because a sanitizer's lock
-			 * that another thread held at the fork is never released in the child.
+			 * If another thread held a sanitizer's lock at the fork, the lock stays
+			 * locked in the child. In a sanitized build the child therefore opens no
+			 * hub.
 			 */
 			if (i % 4 == 0 && !sanitized())
 				live_a_little();

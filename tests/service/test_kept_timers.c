@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests kept timers (TIMERHUB_KEEP). The handle and the slot of a kept timer outlive its expiry. A
- * re-arm of a kept timer returns 0 if the timer was armed or its expiry undelivered, and 1 if the
- * timer was idle.
+ * Tests kept timers (TIMERHUB_KEEP). The handle and the slot of a kept timer outlive its expiry. If
+ * a kept timer was idle, its re-arm returns 1. If the timer was armed, or its expiry was
+ * undelivered, the re-arm returns 0.
  */
 #include "rig.h"
 
@@ -116,8 +116,8 @@ START_TEST(keep_deadlines_are_those_asked_for)
 END_TEST
 
 /*
- * If an expiry is withdrawn, its handle stays in the outbox. After the next expiry of the timer,
- * the outbox has two equal handles, which must give only one event.
+ * If an expiry is withdrawn, its handle stays in the outbox. After the timer's next expiry, the
+ * outbox has two equal handles. They must give only one event.
  */
 START_TEST(keep_a_withdrawn_expiry_is_not_delivered_too)
 {

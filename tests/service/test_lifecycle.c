@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests how hubs and queues are opened and closed, and how a wait ends: by a timer, a timeout, an
+ * Tests how hubs and queues are opened and closed. Tests how a wait ends: by a timer, a timeout, an
  * interrupt or a close. Tests hubs with many queues. After the close of a hub, no thread,
  * descriptor or memory of the hub is left.
  */
@@ -21,7 +21,7 @@ struct waiter {
 	struct timerhub_queue *queue;
 	struct timerhub_event event;
 	int result;
-	atomic_int tid; /* id of the thread; 0 until the thread is about to wait */
+	atomic_int tid; /* id of the thread. 0 until the thread is about to wait. */
 	atomic_bool done;
 };
 
@@ -361,10 +361,9 @@ END_TEST
 #define FDS 70000
 
 /*
- * Every queue of a hub has a file descriptor. If the test cannot raise the limit of descriptors far
- * enough, timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues.
- * In a sanitized build the limit of descriptors is lower, because the test would take ten seconds
- * to open the largest number of queues.
+ * Every queue of a hub has a file descriptor. If the limit of descriptors is too low,
+ * timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues. In a
+ * sanitized build the limit is lower to save ten seconds.
  */
 START_TEST(many_queues_end_at_their_number)
 {

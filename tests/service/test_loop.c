@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the timeouts of an event loop through the public header, with real clocks, descriptors,
- * threads and forks. tests/unit/test_loop.c tests the laws of timeouts in virtual time. Most tests
- * run once for each of the ways in which a loop can be woken.
+ * Tests the timeouts of an event loop with real clocks, descriptors, threads and forks.
+ * tests/unit/test_loop.c tests the laws of timeouts in virtual time. Most tests run once for each
+ * of the ways in which a loop can be woken.
  */
 #include "forbid_system_calls.h"
 #include "rig.h"
@@ -125,8 +125,8 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
 	/*
-	 * Each of the following calls must fail, because the timeout is not added, is added twice
-	 * or belongs to another loop, or because the timeout or the loop is NULL.
+	 * In these calls the timeout is not added, is added twice or belongs to another loop, or a
+	 * pointer is NULL.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
@@ -577,10 +577,7 @@ static void count_event(const struct timerhub_event *event)
 	counted++;
 }
 
-/*
- * Many events of the loop's queue must not delay timeouts, and many timeouts must not delay the
- * events of the queue.
- */
+/* Many timeouts and many events of the loop's queue are due. Both must share each turn. */
 START_TEST(storms_of_both_share_the_turns)
 {
 	enum { COUNT = 900 };

@@ -54,7 +54,7 @@ void end()
 	timerhub_close(hub);
 }
 
-/* Runs a turn of the loop, which an exception must leave. */
+/* Runs a turn of the loop. The turn must throw an exception. */
 void turn_throws()
 {
 	bool thrown = false;
@@ -163,8 +163,7 @@ void loop_may_be_closed_and_left()
 		expect(timerhub_timeout_set(loop, &second, 0) == 0);
 		advance(1);
 		/*
-		 * The two deadlines are equal, so the loop may make the two calls in any order. If
-		 * it calls on_plain() first, there are two calls.
+		 * The two deadlines are equal, so the loop may call on_plain() before on_closing().
 		 */
 		turn_throws();
 		expect(calls <= 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 10: misuse of a call is answered with an error, and the failing call writes no output.
- * test_fork.c tests the calls after a fork.
+ * Law 10: a misused call returns an error, and writes no output. test_fork.c tests the calls after
+ * a fork.
  */
 #include "rig.h"
 
@@ -277,8 +277,8 @@ static void *before_an_abyss(size_t bytes)
 }
 
 /*
- * The library may read an option struct only up to the struct's size, and a spec in an array only
- * up to the array's stride.
+ * The library may read an option struct only up to its size. It may read a spec in an array only up
+ * to the array's stride.
  */
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
@@ -305,7 +305,7 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 END_TEST
 
 /*
- * If the size of the first spec (the stride of the array) would leave the second spec unaligned,
+ * The size of the first spec is the array's stride. If this size leaves the second spec unaligned,
  * the call must fail.
  */
 START_TEST(misuse_of_a_stride_is_told)
@@ -485,8 +485,8 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 END_TEST
 
 /*
- * If one spec of an array is invalid, at any index, timerhub_arm_many() must arm no timer and write
- * no handle.
+ * If any spec of an array is invalid, timerhub_arm_many() must leave the hub and the handles
+ * unchanged.
  */
 START_TEST(misuse_in_a_batch_arms_none)
 {
@@ -514,10 +514,7 @@ START_TEST(misuse_in_a_batch_arms_none)
 			expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), bad[i].result);
 		}
 		specs[place] = SPEC(.expires_ns = 10);
-		/*
-		 * All specs of an array must have the size of the first spec, which is the stride
-		 * of the array.
-		 */
+		/* All specs of an array must have the same size. */
 		specs[place].size++;
 		expect_eq(timerhub_arm_many(rig.queue, specs, 8, timers), -EINVAL);
 		for (unsigned i = 0; i < COUNT_OF(timers); i++)
@@ -737,8 +734,8 @@ END_TEST
 
 /*
  * The pairs (deadline and state) of TIMERS timers fill a page, and the next page contains the
- * callers' data. The handle `beyond` is for the slot after the last slot. At the place of this
- * slot's pair, the callers' data has the values of an armed timer's pair.
+ * callers' data. The handle `beyond` is for the slot after the last slot. Its pair would lie in the
+ * callers' data, and would look like the pair of an armed timer.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {

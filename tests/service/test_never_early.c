@@ -71,10 +71,7 @@ START_TEST(never_early_manual)
 }
 END_TEST
 
-/*
- * Near every power of two of the clock, each timer expires exactly at the nanosecond of its
- * deadline.
- */
+/* The deadlines lie near a power of two. Each timer expires exactly at its deadline. */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };

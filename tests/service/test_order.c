@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 5: one consumer receives the events of two timers in the order of their deadlines, if both
- * timers were armed before the earlier deadline.
+ * Law 5: one consumer receives events in the order of their deadlines. For two timers this holds if
+ * both were armed before the earlier deadline.
  */
 #include "rig.h"
 

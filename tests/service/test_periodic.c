@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /*
- * Account of a periodic timer whose events have reported the periods 0 to `told` - 1, each exactly
+ * Account of a periodic timer. Its events have reported the periods 0 to `told` - 1, each exactly
  * once.
  */
 struct account {
@@ -188,8 +188,8 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 #define LAST_NS ((UINT64_C(1) << 63) - 128)
 
 /*
- * A period that would begin after the largest deadline does not come. The timer stays live after
- * its last period.
+ * No event comes for a period after the largest deadline. The timer stays live after its last
+ * period.
  */
 START_TEST(periods_end_with_the_last_deadline)
 {

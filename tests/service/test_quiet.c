@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 8: while no timer of a hub is due, the hub does no work. The owner wakes only when a timer is
- * due, even if many timers are cancelled or moved to later deadlines. An arm or re-arm makes no
- * system call unless its deadline is earlier than all other deadlines of the hub. In virtual time,
- * the tests count the advances for which the hub asks, and the count is exact. On a hub with an
- * owner thread, the tests read the hub's counters and the kernel's count of the owner's context
- * switches.
+ * Law 8: a hub works only when one of its timers is due. The owner wakes only when a timer is due,
+ * even if many timers are cancelled or moved to later deadlines. An arm or re-arm makes a system
+ * call only if its deadline becomes the earliest of the hub. In virtual time, the tests count the
+ * advances that the hub asks for. On a hub with an owner thread, they read the hub's counters, and
+ * the kernel's count of the owner's context switches.
  */
 #include "forbid_system_calls.h"
 #include "rig.h"
@@ -113,8 +112,8 @@ START_TEST(quiet_heartbeats_wake_once_per_period)
 END_TEST
 
 /*
- * Each of many connections receives data at random intervals of 0.5 to 1.5 s, and has an idle
- * timeout of 3 s. The test's loop turns once in each millisecond of virtual time.
+ * Each of many connections has an idle timeout of 3 s. It receives data at random intervals of 0.5
+ * to 1.5 s. The test's loop turns once in each millisecond of virtual time.
  */
 #define BEAT_TURNS 2048 /* larger than the number of turns between two receptions of data */
 #define BEAT_IDLE_NS (3 * SEC)
@@ -154,9 +153,7 @@ static void beat_start(struct beat *beat, unsigned count)
 	beat->next_ns = advance(beat->rig.hub, 0);
 }
 
-/*
- * Lets virtual time pass until `end_ms`, and advances the hub only at the times that it announces.
- */
+/* Lets virtual time pass until `end_ms`. The hub is advanced only at the times that it asks for. */
 static void beat_until(struct beat *beat, uint64_t end_ms)
 {
 	for (; beat->now_ms < end_ms; beat->now_ms++) {
@@ -298,8 +295,8 @@ static uint64_t watch_wakeups(const struct watch *watch)
 }
 
 /*
- * Checks that no caller woke the owner, that the owner did not wake by itself, and that the kernel
- * counted no context switch.
+ * Checks that the owner slept all the time. The hub counted no wake-up, and the kernel counted no
+ * context switch.
  */
 static void expect_nothing_stirred(const struct watch *watch)
 {
@@ -327,10 +324,7 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	/*
-	 * With the hub's default size, no caller wakes the owner because 1,000 entries wait in the
-	 * inbox.
-	 */
+	/* In a small hub, 1,000 entries in the inbox would make a caller wake the owner. */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
@@ -393,9 +387,9 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 END_TEST
 
 /*
- * The owner learns how late the kernel wakes it, and asks the kernel for a wake-up that much before
- * the deadline. If the kernel wakes the owner before the deadline, the owner must not sleep again
- * for the remaining time.
+ * The owner learns how late the kernel wakes it, and subtracts this lateness from the time of its
+ * wake-up. If the kernel wakes the owner before the deadline, the owner must not sleep again for
+ * the remaining time.
  */
 #define LEAD_TIMERS 1500
 

@@ -125,8 +125,8 @@ int main(int argc, char **argv)
 {
 	rigs_begin("open_options", argc, argv);
 	/*
-	 * The first call of uring_refused() decides whether io_uring is refused in this program, so
-	 * that AUTO chooses the same sleeper in all tests.
+	 * The first call decides whether io_uring is refused in this program. AUTO then chooses the
+	 * same sleeper in all tests.
 	 */
 	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests law 9 for a program with an io_uring (a ring). By the calls of timerhub_uring.h, the
- * program's ring polls the eventfd of a queue. If the poll ends, or if the ring or the queue is
- * closed, no event is lost. The tests on manual hubs count completions of the poll. On hubs with an
- * owner thread, a lost completion would hang the test. Every test runs on a plain ring and on a
- * ring with IORING_SETUP_DEFER_TASKRUN (a deferred ring).
+ * Tests law 9 for a program with an io_uring (a ring). With timerhub_uring.h, the ring polls the
+ * eventfd of a queue. If the poll ends, or if the ring or the queue is closed, no event is lost.
+ * The tests on manual hubs count completions of the poll. On hubs with an owner thread, a lost
+ * completion would hang the test. Every test runs on a plain ring and on a ring with
+ * IORING_SETUP_DEFER_TASKRUN (a deferred ring).
  */
 #include "rig.h"
 
@@ -353,7 +353,7 @@ END_TEST
 
 enum { WANTED_MAX = 1 << 16 };
 static unsigned wanted;
-static atomic_uchar seen[WANTED_MAX]; /* number of taken events, by the timer's data */
+static atomic_uchar seen[WANTED_MAX]; /* number of taken events. The index is the timer's data. */
 static atomic_uint taken;
 
 static void race_begin(unsigned count)
@@ -416,7 +416,7 @@ static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, 
 	return count;
 }
 
-/* Acts as another consumer of the queue, which takes one event at a time and leaves the rest. */
+/* Another consumer of the queue. It takes one event at a time, and leaves the rest. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;

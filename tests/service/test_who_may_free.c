@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each test is a program that a user could write after reading the header. Each program frees its
- * timers' memory as soon as the header's table "who may free when" permits. If the table permits a
- * free too early, AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks
- * that throw, and test_sleeper_choice.c tests the environment.
+ * timers' memory as soon as the header's table "who may free when" permits. If the table is wrong,
+ * AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks that throw, and
+ * test_sleeper_choice.c tests the environment.
  */
 #include "rig.h"
 
@@ -21,8 +21,8 @@ struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* session of the connection's other socket, if events are drained */
-	struct session *next; /* next session to free after the batch, if events are drained */
+	struct session *peer; /* with drained events: session of the connection's other socket */
+	struct session *next; /* with drained events: next session to free after the batch */
 	bool closed;
 };
 

@@ -2,8 +2,8 @@
 /*
  * Implements the tracer of single_stepper.h with two processes. The test program has the victim and
  * the other threads. The tracer's process is forked before there are threads, and gets its orders
- * through a socket. Both processes share the memory with the recorded path. The victim executes the
- * instruction int3 (a mark) before and after each call.
+ * through a socket. The recorded path is in memory that both processes share. The victim executes
+ * the instruction int3 (a mark) before and after each call.
  */
 #include "single_stepper.h"
 
@@ -102,9 +102,8 @@ static bool go_on(enum __ptrace_request request)
 
 /*
  * Find out whether breakpoints in debug registers work. The victim is at a mark, outside the
- * library. probe_breakpoints() sets a breakpoint at the victim's next instruction, and lets the
- * victim make a single step. If breakpoints work, the victim stops before it executes the
- * instruction.
+ * library. probe_breakpoints() sets a breakpoint at the victim's next instruction. The victim then
+ * makes a single step. If breakpoints work, the victim stops before it executes the instruction.
  */
 static void probe_breakpoints(void)
 {
@@ -251,8 +250,8 @@ static int victim_pipe[2];
 static pthread_t victim_thread;
 static atomic_uint calls_begun;
 /*
- * Number of the victim's calls that have returned. When the victim increments calls_ended, the
- * increment releases the writes of the call.
+ * Number of the victim's calls that have returned. A thread that loads calls_ended also sees the
+ * writes of these calls.
  */
 static atomic_uint calls_ended;
 
@@ -385,8 +384,8 @@ bool tracer_stop_at(const struct tracer_way *way, unsigned instruction)
 	bool stopped;
 
 	/*
-	 * The path may contain the instruction several times, so count how often the path contains
-	 * it up to the index `instruction`.
+	 * The path may contain the instruction several times. Count its occurrences up to the index
+	 * `instruction`.
 	 */
 	for (unsigned i = 0; i <= instruction; i++)
 		order.times += way->instructions[i] == order.at;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tracer is a process that stops one thread of the test program, the victim, before a chosen
- * instruction of the library. The tracer uses ptrace and a debug register. The tracer records the
- * path of a call, instruction by instruction. Code outside the library (the vdso's clock, a
- * sanitizer's runtime with its locks) runs at full speed. If the machine's debug registers never
- * fire, the tracer uses only single steps.
+ * The tracer is a process that stops one thread of the test program. This thread is the victim. It
+ * stops before a chosen instruction of the library. The tracer uses ptrace and a debug register.
+ * The tracer records the path of a call, instruction by instruction. Code outside the library (the
+ * vdso's clock, a sanitizer's runtime with its locks) runs at full speed. If the machine's debug
+ * registers never fire, the tracer uses only single steps.
  *
  * One thread must make all calls of this header. The tracer exists for x86-64 only.
  */
@@ -31,9 +31,9 @@ bool tracer_open(void);
 void tracer_close(void);
 
 /*
- * Returns whether the machine's debug registers never fire. tracer_learn() must have returned once
- * before tracer_only_steps() is called. Without debug registers, a stop needs a single step for
- * each earlier instruction, which takes about a hundred times as long.
+ * Returns true if breakpoints in the machine's debug registers do not work. Call tracer_learn()
+ * before the first call of tracer_only_steps(). Without breakpoints, a stop needs a single step for
+ * each earlier instruction, and takes about a hundred times as long.
  */
 bool tracer_only_steps(void);
 

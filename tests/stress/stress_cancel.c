@@ -51,8 +51,7 @@ static void spin_for(uint64_t ns)
 }
 
 /*
- * Arm a timer, and let it be cancelled by this thread, by the next thread that looks into the
- * mailbox, or by both threads.
+ * Arm a timer. This thread, the next thread that looks into the mailbox, or both threads cancel it.
  */
 static void run_race(unsigned race, struct dice *dice)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests timerhub_cancel_sync(). Two threads arm timers, cancel them by timerhub_cancel_sync(), and
- * free each timer's object as soon as the call has returned any result. Two other threads dispatch
- * the timers' events. After a timerhub_cancel_sync() has returned, no callback of the timer may run
- * or begin. AddressSanitizer reports a late access to the object. Without AddressSanitizer, the
- * member `poison` shows the access.
+ * Tests timerhub_cancel_sync(). Two threads arm timers, and cancel them by timerhub_cancel_sync().
+ * They free a timer's object as soon as this call has returned any result. Two other threads
+ * dispatch the timers' events. After a timerhub_cancel_sync() has returned, no callback of the
+ * timer may run or begin. AddressSanitizer reports a late access to the object. Without
+ * AddressSanitizer, the member `poison` shows the access.
  */
 #include "rig.h"
 

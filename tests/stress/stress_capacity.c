@@ -2,8 +2,9 @@
 /*
  * Tests laws 2, 3, 7 and 10. In the first test several threads use all slots of a small hub. The
  * threads arm timers of all kinds, re-arm them, cancel them or let them expire, and try stale
- * handles. No arm may be refused, no event may come twice, and no call may change a later timer of
- * the slot. In the second test two threads arm and cancel ten-hour timers at full speed.
+ * handles. Every arm must succeed, and each event may come only once. A call on a timer must not
+ * change a later timer of the slot. In the second test two threads arm and cancel ten-hour timers
+ * at full speed.
  */
 #include "rig.h"
 
@@ -16,8 +17,8 @@
 enum state { EMPTY, HELD, GONE };
 
 /*
- * A timer and its state. Canceller and consumer both try to change the timer's state from HELD to
- * GONE by compare-and-swap, and only one of them may succeed.
+ * A timer and its state. Canceller and consumer both try to change the state from HELD to GONE by
+ * compare-and-swap. Only one of them may succeed.
  */
 struct cell {
 	atomic_uint life_state; /* 4 times the number of timers so far, plus the enum state */

@@ -14,7 +14,7 @@
 struct waiter {
 	pthread_t thread;
 	struct timerhub_queue *queue;
-	atomic_int tid; /* thread id of the waiter; 0 until the waiter is about to wait */
+	atomic_int tid; /* thread id of the waiter. 0 until the waiter is about to wait. */
 };
 
 static void *wait_to_the_end(void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests laws 2, 3 and 7 for periodic timers. Several consumers take the events of fast periodic
- * timers, which are cancelled at random. No period of a timer may be reported twice. If no consumer
- * holds an event of the timer when it is cancelled, all periods 0 .. n - 1 must be reported. If a
- * consumer holds an event during the cancel, the periods of that event may be lost.
+ * timers, which are cancelled at random. No period of a timer may be reported twice. All periods up
+ * to the cancel must be reported. If a consumer holds an event during the cancel, the periods of
+ * that event may be lost.
  */
 #include "rig.h"
 

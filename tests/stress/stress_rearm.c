@@ -16,10 +16,10 @@
 
 struct moved {
 	timerhub_timer handle;
-	/* deadline of the last re-arm that returned 0; UINT64_MAX: NEVER */
+	/* deadline of the last re-arm that returned 0. UINT64_MAX means NEVER. */
 	uint64_t asked_ns;
 	bool told;                /* true if a re-arm of the timer has returned -ENOENT */
-	_Atomic uint64_t came_ns; /* deadline in the timer's event; 0: no event has come yet */
+	_Atomic uint64_t came_ns; /* deadline in the timer's event. 0 before the event. */
 };
 
 static struct rig rig;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests law 6, which says: "a thread stopped for ever at any single instruction inside arm, rearm
- * or cancel delays no timer but the one it was working on, and no other thread".
+ * Tests law 6. A thread may be stopped for ever at any instruction inside arm, re-arm or cancel. It
+ * then delays the timer of its call, but no other timer and no other thread.
  *
  * One thread, the victim, makes the same call many times, once for each instruction of the library
  * on the call's path. In each call, the victim is stopped by ptrace before one of these
@@ -37,7 +37,7 @@ static struct {
 } job;
 
 /*
- * A scene is a call in which the victim is stopped, and the calls before, during and after the
+ * A scene stops the victim inside `call`. The other functions run before, during and after the
  * stop.
  */
 struct scene {
@@ -95,7 +95,7 @@ static bool play_until(const struct scene *scene, const struct tracer_way *way, 
 		if (stopped)
 			return true;
 	}
-	return false; /* in TRIES calls the victim never took this path */
+	return false; /* the victim did not take this path in any of TRIES calls */
 }
 
 /*
@@ -109,9 +109,9 @@ static bool stops_are_dear(void)
 
 /*
  * Stops the victim at each instruction of the shortest path. If stops take long, stop_along() stops
- * the victim only at a random choice of instructions. If the recorded path was rare, for instance
- * because another program used the processor, fewer than half of the stops succeed, and
- * stop_along() returns false.
+ * the victim only at a random choice of instructions. Returns false if fewer than half of the stops
+ * succeed. The recorded path was then rare, for instance because another program used the
+ * processor.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -333,7 +333,7 @@ END_TEST
 
 /*
  * A producer is delayed in a submission while other threads submit. When the producer continues, it
- * must find the current end of the inbox after at most one cache line of cells, and must not walk
+ * must find the current end of the inbox after at most one cache line of cells. It must not walk
  * over the new entries. The hub is manual and has one lane, into which other threads push 1,600
  * entries. A walk over 1,600 entries would take about 16,000 instructions. Six kinds of calls are
  * delayed, each at the instruction where the delay costs most. Because of the delays, the six calls
@@ -480,10 +480,7 @@ static void others_are_told(void)
 	taken += 4 * DUE;
 }
 
-/*
- * After the victim's call, no event may be lost or doubled, and the queue's descriptor must not be
- * readable.
- */
+/* Checks that each event has come once, and that the queue's descriptor is unreadable. */
 static void conclude_taken(void)
 {
 	expect_cmp(job.result, >=, 0);
@@ -514,10 +511,10 @@ END_TEST
 /* ---- arming the last slots ---- */
 
 /*
- * Laws 6 and 7: one thread is stopped while it arms a timer. The other threads must get all slots
- * except the stopped thread's slot, even if the stopped thread was moving many free slots. Each
- * stop uses a new hub. In the first scene no slot has been used. In the second scene all free slots
- * are on the free stack of another CPU.
+ * Laws 6 and 7: one thread is stopped while it arms a timer. The other threads must get all other
+ * slots, even if the stopped thread was moving many free slots. Each stop uses a new hub. In the
+ * first scene no slot has been used. In the second scene all free slots are on the free stack of
+ * another CPU.
  */
 #define SLOTS 2048
 
@@ -586,9 +583,9 @@ START_TEST(stopped_while_arming_it_keeps_one_slot)
 END_TEST
 
 /*
- * Returns whether this run leaves the manual hubs to the run with io_uring. The program runs once
- * with each sleeper. Manual hubs have no sleeper, so one run with manual hubs is enough. If the
- * kernel permits io_uring, this is the run with io_uring.
+ * Returns true if this run tests no manual hubs. The program runs once with each sleeper. Manual
+ * hubs have no sleeper, so one run tests them. If the kernel permits io_uring, this is the run with
+ * io_uring.
  */
 static bool manual_elsewhere(void)
 {

@@ -82,8 +82,8 @@ static void *ping(void *arg)
 }
 
 /*
- * Arms an early timer again and again, and lets it expire, moves it or cancels it, so that the
- * owner changes its promise while other threads submit.
+ * Arms an early timer again and again. The timer expires, is moved or is cancelled. The owner
+ * therefore changes its promise while other threads submit.
  */
 static void *move_promise(void *arg)
 {

@@ -19,8 +19,8 @@ import unittest
 COMPLETIONS, BUILD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
 TOOLS = {pathlib.Path(tool).name: tool for tool in sys.argv[3:]}
 
-# A bash script that calls the completion function that bash would call for the words on the command
-# line, with the cursor at the last word.
+# A bash script that completes the last of the given words. It calls the completion function of the
+# first word, as bash would.
 SCRIPT = """
 set -u
 . "$1"

@@ -570,9 +570,8 @@ class View(unittest.TestCase):
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
                                        for line in terminal.lines()))
-                # tmux keeps the first 40 columns of the old screen's last line. These 40 columns
-                # equal the new screen's last line, so the test also waits for a line above the last
-                # line.
+                # tmux keeps the first 40 columns of the old screen's last line. The new screen's
+                # last line has the same text, so the test also waits for a line above it.
                 terminal.resize(40, 9)
                 eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
                 terminal.resize(5, 2)
