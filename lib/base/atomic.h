@@ -4,7 +4,7 @@
  * core includes stdatomic.h.
  *
  * The core has no free-standing fences, because ThreadSanitizer does not see them. seq_cst is only
- * for store-then-load: each of two threads publishes a word, then reads the other's word.
+ * for store-then-load. There, each of two threads publishes a word and then reads the other's word.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -96,7 +96,7 @@ ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
  * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
- * together by pair_cas_acq_rel(). The two loads may read words of different changes, so the loaded
+ * together by pair_cas_acq_rel(). The two loads may read words of different changes. The loaded
  * pair is a guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails
  * proves nothing: on AArch64 without LSE it may compare words of different changes.
  *
@@ -120,10 +120,10 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. A thread that
- * loads or changes only one of the two words does not take this lock, and could see half of the
- * change. For this reason pair_cas_unseen() hides the change from ThreadSanitizer, and
- * pair_cas_told() reports the order that the change establishes.
+ * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. An access to one
+ * of the two words does not take this lock, and could see half of the change. pair_cas_unseen()
+ * therefore hides the change from ThreadSanitizer. pair_cas_told() reports the order that the
+ * change establishes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)

@@ -38,10 +38,10 @@ void bell_ring(int fd)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN means that another writer has filled the counter. The fd is readable, but an
-	 * edge-triggered poller gets no edge from a failed write, so bell_ring() clears the counter
-	 * and writes again. If the second write fails, another writer has filled the counter after
-	 * the clear, and that write gave the poller an edge.
+	 * EAGAIN means that another writer has filled the counter. A failed write gives an
+	 * edge-triggered poller no edge. bell_ring() therefore clears the counter and writes again.
+	 * If the second write fails too, another writer's write after the clear gave the poller an
+	 * edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);

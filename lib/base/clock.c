@@ -5,8 +5,7 @@
  * because other programs can set it.
  *
  * The manual clock is stored and loaded relaxed, because its time carries nothing else. A thread
- * that loads the pair of an expired timer also sees the time at which the owner found the timer
- * due.
+ * that loads an expired timer's pair also sees the clock value of the expiry.
  */
 #include "base/clock.h"
 

@@ -4,8 +4,8 @@
  * timerhub_stats().
  *
  * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
- * handler or a callback may fork. To keep the child from changing the parent's counters,
- * board_forked() replaces each shared board by private memory before fork() returns in the child.
+ * handler or a callback may fork. board_forked() replaces each shared board by private memory
+ * before the child returns from fork(). The child therefore cannot change the parent's counters.
  * Invariant: a shared board is in `shown` from its first count until the board is unmapped.
  *
  * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock

@@ -57,7 +57,7 @@ struct board_owner {
 	atomic_u64 wakeups;   /* number of times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
-	atomic_u64 sleeper; /* the enum timerhub_sleeper in use; AUTO: no sleeper */
+	atomic_u64 sleeper; /* the enum timerhub_sleeper in use, or AUTO without a sleeper */
 	/* Events by lateness: bucket 0 is below 2 ns, bucket i from 2^i ns and below 2^(i+1) ns. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
@@ -106,7 +106,7 @@ struct board_queue {
 	atomic_u64 passed_over; /* number of skipped handles of withdrawn expiries */
 	/* The queue's opener initializes `put` and `fd_plus_one`, then the owner writes both. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* number of published handles */
-	atomic_u64 fd_plus_one; /* the queue's eventfd; 0: there is no queue at this index */
+	atomic_u64 fd_plus_one; /* the queue's eventfd plus 1, or 0 without a queue */
 };
 
 struct board {

@@ -42,9 +42,8 @@ static inline unsigned cpu_current(void)
 }
 
 /*
- * CPU_FETCHES marks a function that only prefetches. gcc takes such a function for a function
- * without effect, and removes each call that is not inlined. CPU_FETCHES therefore makes gcc inline
- * every call.
+ * CPU_FETCHES marks a function that only prefetches. gcc sees no effect in such a function, and
+ * removes each call that is not inlined. CPU_FETCHES therefore makes gcc inline every call.
  */
 #define CPU_FETCHES static inline __attribute__((always_inline))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a timerfd that ends a sleep at an absolute time, and also ends the sleep when the wall
- * clock is set. A relative sleep would end at a wrong time after a suspend, or after a thread has
- * set the wall clock. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An
- * event loop without a hub creates its timerfd when its descriptor is asked for.
+ * Declares a timerfd that ends a sleep at an absolute time, or when the wall clock is set. A
+ * relative sleep would end at a wrong time after a suspend, or after a thread has set the wall
+ * clock. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event loop
+ * without a hub creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -12,7 +12,7 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* the timerfd, polled together with the owner's bell; -1: no timerfd */
+	int fd; /* the timerfd, or -1 if there is no timerfd */
 };
 
 /* Initialize the struct without creating the timerfd. */

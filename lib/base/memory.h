@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserves zeroed memory when a hub, a queue or a loop opens. The kernel commits a page when it is
- * first touched, so a hub for ten million timers costs little until the timers are armed.
+ * Reserves zeroed memory when a hub, a queue or a loop opens. The kernel commits a page at its
+ * first access. A hub for ten million timers therefore costs little until the timers are armed.
  */
 #ifndef TIMERHUB_MEMORY_H
 #define TIMERHUB_MEMORY_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct memory {
-	void *base; /* start of the memory; NULL: no memory */
+	void *base; /* start of the memory, or NULL if there is none */
 	size_t bytes;
 };
 

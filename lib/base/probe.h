@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares static probes for bpftrace, perf, gdb and SystemTap. Only this file includes sys/sdt.h.
- * A probe is one nop, and a note in the ELF file that says where its arguments are.
+ * A probe is one nop and a note in the ELF file. The note says where the probe's arguments are.
  * timerhub-debugging(7) lists the probes. The program computes the arguments even if no tracer
  * runs, so a probe has only arguments that are in registers already. The fast path of
  * timerhub_rearm() has no probe: one more register costs time. Tested by tests/packaging.

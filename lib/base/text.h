@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Adds text piece by piece to a caller's buffer. As with snprintf(), the length counts all pieces,
- * even if they do not fit. The functions do not use stdio, because stdio depends on the locale, and
- * a signal handler must not call stdio.
+ * even if they do not fit. The functions do not use stdio, because stdio depends on the locale and
+ * is not signal-safe.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H

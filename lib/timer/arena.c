@@ -3,10 +3,9 @@
  * Implements the arena of arena.h. Any thread may call these functions.
  *
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top of a stack counts how often a slot was taken. If a thread takes a
- * slot and puts it back between another thread's load and CAS, the count makes the CAS fail (the
- * ABA problem). The count is also part of the hub's statistics. The link of a free slot also holds
- * the number of slots below it.
+ * parallelism", 1986). The top of a stack counts how often a slot was taken. The count makes a CAS
+ * fail if the top slot was taken and put back after the load (the ABA problem). The count is also
+ * part of the hub's statistics. The link of a free slot also holds the number of slots below it.
  *
  * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, arena_put() uses
  * the stack of the slot's shard. arena_take() tries in this order:
@@ -17,8 +16,8 @@
  *   4. Search all other stacks and all slots that were never used.
  *
  * A thread takes one slot at a time, so a stopped thread holds at most one slot. Only
- * arena_take_list() takes many slots at once. arena_take() returns SLOT_NONE only if it found every
- * stack empty twice, and no slot was put back in between.
+ * arena_take_list() takes many slots at once. arena_take() returns SLOT_NONE only after it has
+ * found every stack empty and then unchanged.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -241,7 +240,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 
 /*
  * Returns how many slots are on the stack with this top. If another thread has taken the top slot
- * after the load of `top`, the result may be any number, and a CAS of the top fails.
+ * after the load of `top`, the result may be any number. A CAS of the top then fails.
  */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
@@ -292,8 +291,8 @@ static uint64_t fresh_left(uint64_t fresh)
 
 /*
  * Take a slot that was never used from the range of the shard. Relaxed: the memory is zeroed, and
- * no other thread has written to it. The first access of the slot is a write. A read would make the
- * kernel map a page of zeros, and unmap that page from every CPU at the first write.
+ * no other thread has written to it. The first access of the slot is a write. A read would map a
+ * page of zeros. The kernel would unmap this page from every CPU at the first write.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -357,13 +356,13 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 
 /*
  * Search all shards, because the usual places have no slot. Return SLOT_NONE only if no stack has
- * changed during the search. A thread that takes a slot changes the count in the stack's top, and a
- * thread that puts a slot changes the slot in the stack's top.
+ * changed during the search. Every take changes the count in the stack's top, and every put changes
+ * the slot in the top.
  *
  * The second loop swaps each top with itself, and so reads the newest top. A load could read an
  * older top. For example, one thread puts a slot back, then another thread takes the last slot that
- * was never used. A load could then see that no new slot is left, but not that a slot was put back,
- * because the CAS in shard_take_fresh() is relaxed.
+ * was never used. Because the CAS in shard_take_fresh() is relaxed, a load could see the take and
+ * miss the put.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {

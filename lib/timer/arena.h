@@ -20,15 +20,15 @@ struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
 	atomic_u64 fresh;          /* range of slots that were never used: end << 32 | next */
 	uint32_t begin;            /* first slot of this shard; fixed at open */
-	struct board_shard *notes; /* notes on the board; NULL: the hub is not observable */
+	struct board_shard *notes; /* notes on the board, or NULL if the hub is not observable */
 };
 
 struct arena {
 	struct timers timers;         /* a pair and a record for each slot */
 	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
-	uint32_t shard_mask;          /* number of shards minus 1; the number is a power of two */
-	uint32_t shard_slots;         /* slots of each shard; the last shard may have fewer */
+	uint32_t shard_mask;          /* number of shards (a power of two) minus 1 */
+	uint32_t shard_slots;         /* slots of each shard. The last shard may have fewer. */
 	uint32_t capacity;            /* number of slots in the arena */
 	struct memory memory;         /* the mapping that holds all arrays */
 };
@@ -57,7 +57,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /*
  * Put back `count` slots, at least one, on this CPU's stack in one step. If `share` is set and the
- * CPU's stack holds many slots, put each slot back by arena_put(), so that other CPUs find slots.
+ * CPU's stack holds many slots, call arena_put() for each slot. Other CPUs then find the slots.
  */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
                     bool share);

@@ -188,7 +188,7 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
  * FREE → ARMED: arm a new timer of this generation, with these flags. If pair_covers() is true, the
  * new timer uses the schedule entry that the slot already has. If not, the slot must be in the
  * inbox. PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim
- * without PUSHED, the claiming thread may never run again, so the armer claims and makes the push
+ * without PUSHED, the claiming thread may never run again. The armer then claims and makes the push
  * itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
@@ -275,11 +275,12 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the instant at which a timer expires: the time in [deadline, deadline + slack] with the
- * most trailing zero bits. Timers whose windows overlap often get the same instant, but not always.
- * For example, the window [3, 5] gives 4, and the window [4, 8] gives 8. A window has exactly one
- * time with the most zero bits, because between two times with equally many zero bits there is a
- * time with more. With equal slacks, a later deadline therefore never gives an earlier instant.
+ * Returns the instant at which a timer expires. The instant is the time in [deadline, deadline +
+ * slack] with the most trailing zero bits. Timers whose windows overlap often get the same instant,
+ * but not always. For example, the window [3, 5] gives 4, and the window [4, 8] gives 8. Exactly
+ * one time in a window has the most zero bits. Between two times with equally many zero bits there
+ * is always a time with more zero bits. With equal slacks, a later deadline therefore never gives
+ * an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

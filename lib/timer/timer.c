@@ -70,7 +70,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/*
 	 * The pair may change before the CAS. The owner may process the free slot or drop its
-	 * schedule entry, and a thread that pushed the slot for an earlier timer may set PUSHED.
+	 * schedule entry. A thread that pushed the slot for an earlier timer may set PUSHED.
 	 */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -111,7 +111,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 /*
  * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
  * timer's instant. The deadline of the free slot becomes this instant. The owner reads the pair at
- * the scheduled time, or before it sleeps until the scheduled time, and finds the slot free.
+ * the scheduled time or earlier, and finds the slot free.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -168,9 +168,9 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 
 	/*
 	 * The claim is newer than the owner's last look at the slot. While the count of looks is
-	 * unchanged, the slot is in the inbox, or the owner has taken it and will process it, which
-	 * clears PUSHED. If PUSHED were set without an entry, no armer would push the slot again.
-	 * The push serves any claim that the pair has now.
+	 * unchanged, the slot is in the inbox, or the owner has taken it but not processed it. The
+	 * owner clears PUSHED when it processes the slot. If PUSHED were set without an entry, no
+	 * armer would push the slot again. The push serves any claim that the pair has now.
 	 *
 	 * The count of looks has 18 bits. The count misleads a thread only in this case:
 	 *
@@ -295,11 +295,11 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * A new timer may have been armed in the slot between the load of the pair and the
-		 * load of the slack, so the slack may be of this later timer. If the later timer
-		 * took over the schedule entry, its deadline is not earlier. The later timer's
-		 * instant is therefore not earlier than the result. If the later timer took over no
-		 * entry, the slot is in the inbox.
+		 * A new timer may have been armed in the slot between the loads of the pair and the
+		 * slack. The slack may then be of this later timer. If the later timer took over
+		 * the schedule entry, its deadline is not earlier. The later timer's instant is
+		 * therefore not earlier than the result. If the later timer took over no entry, the
+		 * slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:

@@ -18,8 +18,8 @@
 
 /*
  * The pair of one slot. A move of a timer to a later deadline touches only the pair. Four pairs
- * share a cache line, because the cost of a random access among a million timers grows with the
- * size of their memory.
+ * share a cache line. With a million timers, a random access costs more if the pairs take more
+ * memory.
  */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
@@ -88,7 +88,7 @@ static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 
 /*
  * Returns a guess of the pair. The two words are loaded one after the other, so another thread may
- * change the pair between the two loads. The load of the state acquires the record by [armed], so a
+ * change the pair between the two loads. The load of the state acquires the record by [armed]. A
  * record that is read afterwards is at least as new as the state.
  */
 static inline struct pair timer_guess(const struct timer *timer)
@@ -133,8 +133,8 @@ static inline void timer_check_change(struct pair before, struct pair after)
 
 /*
  * If the timer's pair equals `*pair`, change it to `after`. If not, store a new guess in `*pair`
- * and return false. Two decisions do not use this function: timer_move(), and timer_cancel() of an
- * armed timer without slack.
+ * and return false. Two decisions have their own swap: timer_move(), and timer_cancel() of an armed
+ * timer without slack.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
@@ -152,8 +152,8 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 /* The checked arguments of an arming call, with the deadline computed. */
 struct timer_arming {
 	uint32_t queue;       /* the queue's index */
-	uint64_t deadline_ns; /* deadline on the hub's clock; UINT64_MAX: never */
-	uint64_t interval_ns; /* period of the timer; 0: one-shot */
+	uint64_t deadline_ns; /* deadline on the hub's clock, or UINT64_MAX for never */
+	uint64_t interval_ns; /* period of the timer, or 0 if it is one-shot */
 	uint64_t slack_ns;
 	uint64_t data;
 	uint64_t fn;
@@ -218,7 +218,7 @@ struct timer_view {
 	struct pair pair;  /* the pair is a guess until timer_change() succeeds */
 	struct pair after; /* pair that timer_deliver() stored; set if its caller has work left */
 	uint64_t handle;
-	uint64_t interval_ns; /* period; 0: the timer is not periodic */
+	uint64_t interval_ns; /* period, or 0 if the timer is not periodic */
 	uint64_t data;
 	uint64_t fn;
 };
@@ -250,8 +250,8 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, which may have ended. The caller also sees that the
- * slot's previous timer has ended, because the armer of the last timer has seen this end.
+ * Returns the handle of the slot's last timer, which may have ended. The armer of the last timer
+ * has seen the previous timer's end, so the caller sees this end too.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
@@ -357,7 +357,10 @@ enum timer_delivery {
 	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
 };
 
-/* PENDING, OVERDUE → ARMED, for the first period that is not due. `*ret_count`: due periods. */
+/*
+ * PENDING, OVERDUE → ARMED. The new deadline is the first period that is not due. `*ret_count` is
+ * the number of due periods.
+ */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, bool clock_goes_back,
                                             uint64_t *ret_count);
