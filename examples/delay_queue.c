@@ -182,9 +182,8 @@ static void join(pthread_t thread)
 }
 
 /*
- * Runs all threads, and ends each worker by an event. Events come in order of deadline, so an event
- * with a later deadline than all orders comes after all orders. To see that no order is left, a
- * worker needs no flag and no counter.
+ * Runs all threads, and ends each worker by an event. Events come in order of deadline. The event
+ * that ends a worker has a later deadline than all orders, so it comes after all orders.
  */
 static void run_market(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the parts of the heartbeat server that any server needs: options, the limit of
- * descriptors, signals, a listener, an epoll instance, and lines with counters.
+ * Declares the parts of the heartbeat server that any server needs, such as options, signals and a
+ * listener.
  */
 #ifndef HEARTBEAT_PROCESS_H
 #define HEARTBEAT_PROCESS_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct options {
-	uint16_t port;    /* port of the listener; 0: the kernel picks a free port */
+	uint16_t port;    /* port of the listener, or 0 for a free port that the kernel picks */
 	uint64_t idle_ns; /* time without a message after which a connection is closed */
 	/* interval between two status lines; 0: no status line, only a report at the end */
 	uint64_t status_ns;
@@ -31,7 +31,7 @@ struct figures {
 struct process {
 	uint32_t fds_max; /* a number larger than every descriptor */
 	int epoll_fd;     /* the epoll instance, which watches listen_fd and signal_fd */
-	int listen_fd;    /* the listening socket; -1: not open, as for the other descriptors */
+	int listen_fd;    /* the listening socket. Each descriptor is -1 while it is not open. */
 	int signal_fd;    /* a signalfd, readable after SIGINT or SIGTERM */
 };
 

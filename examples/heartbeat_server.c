@@ -3,7 +3,7 @@
  * Shows a TCP server that closes silent connections. One epoll loop watches all sockets, and each
  * connection's idle timeout is a member of struct connection. Every message sets the connection's
  * timeout again, which is one store. The server reads all sockets of a batch before it calls
- * timerhub_loop_turn(), so a message that already waits in a socket prevents the timeout of its
+ * timerhub_loop_turn(). A message that waits in a socket therefore prevents the timeout of its
  * connection. heartbeat_process.c has the parts that any server needs.
  *
  * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a delay queue that survives crashes: "cancel the order if it is not paid in time", even if
+ * Shows a delay queue that survives crashes. An order that is not paid in time is dropped, even if
  * the process dies before that time.
  *
  * Shops put orders, with a time by which they must be paid. Customers pay some of the orders by
@@ -49,8 +49,8 @@ enum {
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
 /*
- * An entry of the book. If the size of an entry did not divide the size of a page, a kill could
- * leave half an entry in the file.
+ * An entry of the book. Its size divides the size of a page, so a kill cannot leave half an entry
+ * in the file.
  */
 struct entry {
 	uint32_t event;

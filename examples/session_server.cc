@@ -203,8 +203,8 @@ bool session::go_on()
 }
 
 /*
- * Moves the idle timeout. idle_.set() cannot fail, because the timeout stays added while the
- * session exists and the time is in range.
+ * Moves the idle timeout. idle_.set() cannot fail, because the timeout is added and the time is in
+ * range.
  */
 void session::alive()
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a manual hub, which has no thread, in an io_uring loop. The loop calls timerhub_advance()
- * with the present time, gets the time of the next call, and sleeps in its ring until that time. If
- * another thread arms an earlier timer, the hub's wake fd wakes the loop. An arm of a later timer
- * makes no system call.
+ * Shows a manual hub, which has no thread, in an io_uring loop. timerhub_advance() gives the time
+ * of its next call. The loop sleeps in its ring until that time. If another thread arms an earlier
+ * timer, the hub's wake fd wakes the loop. An arm of a later timer makes no system call.
  *
  * Each FILE has lines "MS TEXT". After the program has read a line, it waits MS milliseconds and
  * prints TEXT. Without a FILE the program reads standard input. A FILE may be a fifo. The loop
@@ -82,8 +81,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Arms a timer. Any thread may call arm(). A delay would count from the hub's last advance, which
- * may be long ago, so arm() uses an absolute deadline.
+ * Arms a timer. Any thread may call arm(). A delay would count from the hub's last advance, so
+ * arm() uses an absolute deadline.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {

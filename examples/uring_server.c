@@ -11,8 +11,7 @@
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
  *
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
- * silence after which a connection ends. -P: use a plain ring, even if the kernel supports
- * IORING_SETUP_DEFER_TASKRUN.
+ * silence after which a connection ends. -P: use a plain ring, without IORING_SETUP_DEFER_TASKRUN.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +48,7 @@ struct connection {
 	struct connection *next, *previous;
 	timerhub_timer timer; /* idle timer, which has the connection as its data */
 	int fd;
-	unsigned length; /* number of received bytes to send back; 0: the connection is receiving */
+	unsigned length; /* number of received bytes to send back, or 0 while receiving */
 	unsigned sent;   /* number of the received bytes that were sent back */
 	char bytes[BUFFER_BYTES];
 };
@@ -286,8 +285,8 @@ static void run(void)
 		}
 		io_uring_cq_advance(&server.ring, count);
 		/*
-		 * Drain the queue last. If a connection has received bytes, the server has moved
-		 * the connection's timer, and the queue no longer delivers the old expiry.
+		 * Drain the queue last. By then, each received message has moved its connection's
+		 * timer, and the queue does not deliver the old expiry.
 		 */
 		if (due)
 			timers_due();

@@ -2,7 +2,7 @@
 /*
  * Shows how to test code with timers without waiting for them: the test sets the clock of a manual
  * hub. A client tries to connect, and doubles its delay after each failure. run_until() advances
- * the clock to the time of each timer in turn, even of timers that callbacks arm. With a single
+ * the clock to each timer's time in turn, also for timers that callbacks arm. With a single
  * timerhub_advance() to the end, the client would make only one try. In a callback, a delay counts
  * from the time to which the clock was set.
  *

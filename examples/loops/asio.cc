@@ -122,9 +122,8 @@ class reminders
 		for (; std::getline(file, line); one.given++)
 			remind(line);
 		/*
-		 * The timer `over` tells the loop that the file has ended. expires_after() moves
-		 * this timer, and unlike a call that arms a new timer, it never fails for lack of a
-		 * slot.
+		 * The timer `over` tells the loop that the file has ended. expires_after() moves an
+		 * existing timer, so it never fails for lack of a slot.
 		 */
 		must("over", one.over.expires_after(std::chrono::seconds(0)));
 	}

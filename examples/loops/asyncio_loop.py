@@ -110,8 +110,8 @@ class Selector(selectors.DefaultSelector):
         self._timeouts = timeouts
 
     def select(self, timeout=None):
-        # If a callback ran, it has scheduled work that asyncio has not noticed, so select() must
-        # not block.
+        # A callback schedules work that asyncio notices after select() returns. If a callback ran,
+        # do not block.
         return super().select(0 if self._timeouts.turn() > 0 else timeout)
 
 

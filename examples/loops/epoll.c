@@ -3,10 +3,10 @@
  * Shows timerhub in an epoll loop. Prints reminders, see reminders.h.
  * Usage: epoll [--edge] [FILE...]
  *
- * The program calls timerhub_loop_turn() after it has handled all sockets of a batch, so data that
- * waits in a socket prevents the timeout of its connection. A callback of the turn may free a
+ * The program handles all sockets of a batch before it calls timerhub_loop_turn(). Data that waits
+ * in a socket therefore prevents the timeout of its connection. A callback of the turn may free a
  * connection, because no event of the batch still points at the connection. One turn for each batch
- * is enough: if a turn leaves timers that are due, the timerhub loop's fd stays readable, and an
+ * is enough. If due timers are left after a turn, the timerhub loop's fd stays readable. An
  * edge-triggered poller gets a new edge.
  */
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Shows timerhub in a libuv loop. Prints reminders, see reminders.h. Usage: libuv [FILE...]
  *
  * A uv_prepare_t calls timerhub_loop_turn() right before libuv blocks. A uv_poll_t on the timerhub
- * loop's fd wakes libuv. libuv never closes this fd, which belongs to the timerhub loop.
+ * loop's fd wakes libuv. The fd belongs to the timerhub loop, and libuv never closes it.
  */
 #include <stdio.h>
 #include <uv.h>

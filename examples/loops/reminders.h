@@ -6,9 +6,9 @@
  * Each FILE has a thread that reads it. Without a FILE the thread reads standard input. A FILE may
  * be a fifo. The thread gives each line "MS TEXT" to the loop's thread, by a timer that is due at
  * once. The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires. In
- * each turn, the loop handles the due timers that the reading threads have armed, and the due
- * timeouts of the loop's thread. The program ends when all files have ended and all lines are
- * printed. Only the loop's thread calls the functions of this file, and only it prints.
+ * each turn, the loop handles the due timers of the reading threads and its own due timeouts. The
+ * program ends when all files have ended and all lines are printed. Only the loop's thread calls
+ * the functions of this file, and only it prints.
  */
 #ifndef REMINDERS_H
 #define REMINDERS_H
