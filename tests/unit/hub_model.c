@@ -26,9 +26,8 @@ static void record_call(const struct timerhub_event *event)
 /* ---- the model ---- */
 
 /*
- * Returns the instant for which the hub schedules a timer. The instant lies between `deadline_ns`
- * and `deadline_ns` + `slack_ns`, and is divisible by a larger power of two than every other time
- * in this range.
+ * Returns the instant for which the hub schedules a timer. The instant is the time in
+ * [`deadline_ns`, `deadline_ns` + `slack_ns`] with the most trailing zero bits.
  */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares a model of a whole manual hub. The model is an array of timers that is searched from end
- * to end. Each function makes a call on the hub through the public header, and compares its effect
- * with the array. test_hub_model.c chooses the calls by dice, and ../fuzz/fuzz_operations.c chooses
- * them by given bytes.
+ * to end. Each function makes a call on the hub, and compares its effect with the array.
+ * test_hub_model.c chooses the calls at random. ../fuzz/fuzz_operations.c chooses the calls by
+ * given bytes.
  */
 #ifndef TESTS_HUB_MODEL_H
 #define TESTS_HUB_MODEL_H
@@ -107,9 +107,9 @@ void model_read_fd(struct model *model, unsigned queue);
 void model_take(struct model *model, unsigned queue, enum model_taking taking, unsigned max);
 
 /*
- * Checks each fd of the hub and its queues: the fd must be readable if the model demands it, and
- * must not be readable if the model forbids it. The test calls model_verify_fds() after every other
- * call of the model. model_verify_stats() compares the hub's counters with the model, at any time.
+ * Compares the fds of the hub and its queues with the model. The test calls model_verify_fds()
+ * after every other call of the model. model_verify_stats() compares the hub's counters, at any
+ * time.
  */
 void model_verify_fds(const struct model *model);
 void model_verify_stats(const struct model *model);

@@ -98,9 +98,8 @@ END_TEST
 #define CROWD 3000
 
 /*
- * One thread takes all slots on several CPUs, and puts all slots back on one CPU. When all slots
- * are back, each CPU must find its share of the slots without touching the free stacks of other
- * CPUs.
+ * One thread takes all slots on several CPUs, and puts all slots back on one CPU. Each CPU must
+ * then find its share of the slots without the free stacks of other CPUs.
  */
 START_TEST(slots_put_by_one_come_home)
 {
@@ -233,9 +232,8 @@ START_TEST(counts_are_exact)
 END_TEST
 
 /*
- * A thread that puts a slot back may read the link of the stack's top slot after another thread has
- * taken the top slot and written a caller's data over the link. For any data of the caller, the
- * arena must not lose the slot that is put back.
+ * While a thread puts a slot back, another thread may take the stack's top slot and overwrite its
+ * link with data. For any data, the arena must not lose the slot that is put back.
  */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
@@ -264,10 +262,7 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	/*
-	 * `to` is the CPU whose free stack gets the slot, `from` the CPU whose free stack loses a
-	 * slot
-	 */
+	/* CPUs whose free stacks get a slot (`to`) and lose a slot (`from`) */
 	unsigned to, from;
 	uint32_t slot; /* slot in use, which the hook puts back */
 } mover;
@@ -286,10 +281,9 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * arena_take() searches the free stacks one after the other. The first stack is empty. After
- * arena_take() has searched the first stack, another thread puts a slot onto this stack, and takes
- * the only slot of the last stack. So many slots have been used that arena_steal() takes nothing
- * from a stack with one slot.
+ * arena_take() searches the free stacks one after the other. The first stack is empty. Another
+ * thread then puts a slot onto the first stack, and takes the only slot of the last stack. So many
+ * slots have been used that arena_steal() takes nothing from a stack with one slot.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -327,9 +321,8 @@ START_TEST(two_hubs_never_have_the_same_generation)
 				 b = arenas[j].timers.first_generation;
 
 			/*
-			 * The first generations of two arenas differ by at least a billion, so
-			 * handles of one hub's slot do not soon equal handles of another hub's
-			 * slot.
+			 * The first generations of two arenas differ by a billion or more, so the
+			 * handles of two hubs differ for a long time.
 			 */
 			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
 		}
@@ -344,7 +337,7 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	atomic_uint *owners; /* by slot: 1 + number of the thread that holds it; 0: free */
+	atomic_uint *owners; /* by slot, 1 + number of the slot's thread, or 0 if it is free */
 	/* number of slots that each thread may hold; the shares add up to the capacity */
 	uint32_t share;
 	uint32_t low; /* number of slots that a thread keeps when it puts slots back */

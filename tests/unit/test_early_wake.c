@@ -82,10 +82,7 @@ START_TEST(lead_follows_a_machine_that_changes)
 }
 END_TEST
 
-/*
- * Returns the lateness of a sleep in one of the sequences that make the margin largest: many late
- * sleeps before a punctual sleep, one punctual sleep in eight, and a random order.
- */
+/* Returns the lateness of a sleep in one of three sequences that make the margin large. */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {
 	if (way == 0)

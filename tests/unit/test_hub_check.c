@@ -2,7 +2,7 @@
 /*
  * Tests that hub_check() detects each broken invariant of a hub. In an intact hub with a timer in
  * every phase, hub_check() must find that every invariant holds. Each of the other tests changes
- * one word of the hub's memory, and hub_check() must name the invariant that the change has broken.
+ * one word of the hub's memory. hub_check() must then name the broken invariant.
  */
 #include "harness.h"
 

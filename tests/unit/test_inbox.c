@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the inbox (the rings of slots from callers to the owner, one ring for each lane). The owner
- * takes each pushed slot once, in order within a lane, over many laps of the ring and with full
- * lanes. A look of the owner (one emptying of the inbox) finds every slot pushed before the look
- * began, while other producers push.
+ * takes each pushed slot once, in order within a lane. A look (one emptying of the inbox) finds
+ * every slot that was pushed before the look began.
  */
 #include "harness.h"
 
@@ -120,9 +119,8 @@ START_TEST(half_full_lane_asks_for_the_owner)
 END_TEST
 
 /*
- * If many entries wait, in one lane or several, inbox_push() asks the caller to wake the owner,
- * long before a lane is half full. After the first request for a wake, only few pushes ask for
- * another wake.
+ * If many entries wait, inbox_push() asks the caller to wake the owner. After the first request for
+ * a wake, only few pushes ask for another wake.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {
@@ -139,8 +137,8 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		stride = MANY / 4 / (inbox.lane_mask + 1);
 		stride = stride > 512 ? stride : 512;
 		/*
-		 * Callers push some entries, and the owner takes these entries. inbox_push() must
-		 * not count the taken entries when it decides about the first request for a wake.
+		 * The owner takes some entries first. inbox_push() must not count the taken
+		 * entries.
 		 */
 		for (uint32_t i = 0; i < stride / 2; i++)
 			(void)inbox_push(&inbox, i % lanes, i);
@@ -223,9 +221,8 @@ END_TEST
 
 /*
  * Law 6: the test delays a producer before the producer reads its first cell. During the delay,
- * other producers push. After the delay, the producer reads cells up to the end of a cache line,
- * and then reads the current tail of the lane. The delayed producer reads only a few of the cells
- * that were filled during its delay.
+ * other producers push. The delayed producer reads only a few of the cells that were filled during
+ * its delay.
  */
 static struct {
 	struct inbox inbox;
@@ -268,8 +265,8 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		(void)inbox_push(&held.inbox, 0, HAND_CELLS);
 		test_point_hook = NULL;
 		/*
-		 * After the delay, the producer may read its own cache line, the line of the tail,
-		 * and, if that line is full, one cell of the next line.
+		 * The producer may read its own cache line and the line of the tail. If that line
+		 * is full, the producer may read one more cell.
 		 */
 		expect_le(held.cells, 2 * line + 1);
 		while ((taken = look(&held.inbox, slots, COUNT_OF(slots), 1)) > 0)
@@ -406,7 +403,7 @@ END_TEST
 static struct {
 	struct inbox inbox;
 	_Alignas(64) atomic_uint at[2];
-	bool last; /* true if this round is the last; the first producer writes it */
+	bool last; /* true in the last round, written by the first producer */
 } clash;
 
 static void clash_push(unsigned me, unsigned round, bool last)

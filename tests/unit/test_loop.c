@@ -68,9 +68,8 @@ static int turn_at(uint64_t now_ns)
 }
 
 /*
- * Moves the clock to `until_ns` in steps. At the end of each step, which timerhub_loop_timeout()
- * gives, the test turns the loop. Returns the number of steps, which are the wake-ups of a program
- * that waits for nothing but the loop.
+ * Moves the clock to `until_ns` in steps of timerhub_loop_timeout(), and turns the loop after each
+ * step. Returns the number of steps.
  */
 static unsigned run_until(uint64_t until_ns)
 {
@@ -136,8 +135,8 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
 	/*
-	 * If a timeout was set by delay, timerhub_timeout_set_at() gives the timeout an exact
-	 * deadline, which the next turn does not change.
+	 * timerhub_timeout_set_at() after a set by delay gives an exact deadline. The next turn
+	 * must not change the deadline.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
@@ -166,10 +165,7 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
-	/*
-	 * A callback sets the timeout by delay when 2 s of the turn have passed, and the whole turn
-	 * takes 5 s.
-	 */
+	/* The turn takes 5 s. After 2 s, a callback sets the timeout by delay. */
 	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
 	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
 	expect_le(timerhub_loop_timeout(loop), SEC);
@@ -457,8 +453,8 @@ START_TEST(only_add_can_be_refused)
 END_TEST
 
 /*
- * A program makes and frees a timeout for each request. If the timeout of the next request gets the
- * place of the freed timeout in the loop's table, the place keeps its schedule entry.
+ * A program makes and frees a timeout for each request. The next request's timeout gets the freed
+ * place in the loop's table. The place keeps its schedule entry.
  */
 START_TEST(place_keeps_its_filing)
 {
@@ -582,10 +578,7 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
-/*
- * Ways in which the timeouts of 3 s are moved: all together once a second, each at its own time,
- * every 2.9 s, or at random.
- */
+/* The ways to move the timeouts of 3 s. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
 
 static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)

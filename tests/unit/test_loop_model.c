@@ -3,14 +3,13 @@
  * Compares a loop, in virtual time, with an array of timeouts that the test sorts in each turn of
  * the loop. The program makes random calls of the loop between turns and inside callbacks. A turn
  * takes no time, or up to some seconds. The loop must call each callback in the right turn, in
- * order of deadline, once for each time that its timeout was set, and not before the delay has
- * passed since the call that set the timeout.
+ * order of deadline, once for each set timeout, and never early.
  *
  * The array behaves as the header timerhub_loop.h specifies for a loop. The delay of a timeout
  * counts from the call that sets the timeout. When the loop next reads the clock, the model sets
  * the timeout's deadline to the clock value plus the delay. The loop reads the clock in each turn.
- * If 64 timeouts were set by delay after the last reading, the loop also reads the clock before the
- * program sets one more timeout by delay.
+ * If 64 timeouts were set by delay after the last reading, the loop reads the clock again at the
+ * next set by delay.
  */
 #include "loop_rig.h"
 
@@ -30,7 +29,7 @@ struct entry {
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
-	/* deadline; NEVER: the timeout is not set; NEVER - 1: the clock was not yet read */
+	/* deadline, NEVER if the timeout is not set, or NEVER - 1 before a reading of the clock */
 	uint64_t deadline_ns;
 	uint64_t called_ns; /* clock value at the call that set the timeout */
 	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
@@ -97,10 +96,7 @@ static bool model_is_listed(const struct entry *entry)
 	return false;
 }
 
-/*
- * A timeout that was set by delay keeps its entry in `fresh` until the next reading of the clock,
- * even if another call changes the timeout.
- */
+/* An entry of `fresh` stays until the next reading of the clock, even if the timeout changes. */
 static void model_forget(struct entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - bench->entries);

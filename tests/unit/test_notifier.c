@@ -150,8 +150,8 @@ static void signal_late(enum test_point point)
 }
 
 /*
- * Law 9: if notifier_clear() reads the count of a signal that came during the call, it must also
- * reset the flag that the signal has set.
+ * Law 9: a signal comes during notifier_clear(). If notifier_clear() reads the count of the signal,
+ * it must also reset the signal's flag.
  */
 START_TEST(late_signal_in_the_middle_of_a_clear_silences_nobody)
 {
@@ -281,9 +281,9 @@ static void *poller_main(void *arg)
 }
 
 /*
- * Waits until a consumer has taken the item. Returns false if no consumer takes the item before the
- * time limit, which means that the item's wake-up was lost. Consumers have no time limit of their
- * own, since another consumer may take every item.
+ * Waits until a consumer has taken the item. Returns false if the time limit passes. In this case,
+ * the item's wake-up was lost. Consumers have no time limit of their own, since another consumer
+ * may take every item.
  */
 static bool is_taken(uint64_t item)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the owner's pass (one round of the owner) on a manual hub. The tests check the time for
- * which the owner plans its next pass, after a few timers and after a burst of timers. The tests
- * also check which re-arms cause no work for the owner. The owner of a manual hub does not coalesce
- * bursts. Some tests switch coalescing on, as in a hub with an owner thread.
+ * Tests the owner's pass (one round of the owner) on a manual hub. The tests check the planned time
+ * of the next pass, after a few timers and after a burst. The tests also check which re-arms cause
+ * no work for the owner. The owner of a manual hub does not coalesce bursts. Some tests switch
+ * coalescing on, as in a hub with an owner thread.
  */
 #include "harness.h"
 
@@ -85,10 +85,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/*
- * If timers expire one at a time, the owner plans a pass at the deadline of each timer, even after
- * many expiries.
- */
+/* If timers expire one at a time, the owner plans a pass at each deadline. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -144,10 +141,7 @@ START_TEST(crowd_is_gathered)
 
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
-	/*
-	 * The owner does not delay the deadline if the burst has one timer too few, if the burst is
-	 * too long ago, or if coalescing is off.
-	 */
+	/* The burst has one timer too few, the burst is too long ago, or coalescing is off. */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
@@ -159,7 +153,7 @@ START_TEST(crowd_is_gathered)
 }
 END_TEST
 
-/* If no timer is armed after the burst, the owner plans no further look at the inbox. */
+/* After the burst, the owner plans its next pass for never. */
 START_TEST(after_a_crowd_there_may_be_nothing)
 {
 	struct rig rig = rig_open(true);
@@ -325,8 +319,8 @@ static void rest_arming_hook(enum test_point point)
 }
 
 /*
- * Law 13: if a timer is armed while the owner corrects the entries of many moved timers, the timer
- * waits for at most one portion of these entries.
+ * Law 13: the owner corrects the entries of many moved timers in portions. A timer that is armed
+ * during this work waits for at most one portion.
  */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
@@ -403,8 +397,8 @@ static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns,
 }
 
 /*
- * If the second caller wakes the owner before the push, the owner finds no entry in the inbox, and
- * the first caller must wake the owner after its push.
+ * If the second caller wakes the owner before the push, the owner finds an empty inbox. The first
+ * caller must then wake the owner after its push.
  */
 START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
 {
@@ -450,19 +444,13 @@ END_TEST
 
 /* ---- law 13: fair ---- */
 
-/*
- * PUBLISHER_UNTOLD_MAX: after the expiry of a timer, the owner takes at most this number of slots
- * before it signals the timer's queue.
- */
+/* PUBLISHER_UNTOLD_MAX: most slots that the owner takes between an expiry and the signal. */
 #define UNTOLD_MAX 1024
 /* PUBLISHER_BATCH: number of events of one queue that are published together */
 #define PUBLISH_BATCH 64
 #define QUEUES_MAX 900 /* less than the default limit of descriptors of a process */
 
-/*
- * Records of a pass, made by a hook: the order in which the owner signals queues, and the work that
- * the owner does before each signal.
- */
+/* A hook records the order of the signals in a pass, and the owner's work before each signal. */
 static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queues[QUEUES_MAX];
@@ -631,9 +619,8 @@ START_TEST(fair_beside_timers_that_were_moved)
 END_TEST
 
 /*
- * The lateness of an event is measured when the owner signals the event's queue, and not when the
- * pass begins or the event is put into the queue. In the test, each signal to a queue takes a
- * millisecond.
+ * The lateness of an event is measured when the owner signals the event's queue. In the test, each
+ * signal to a queue takes a millisecond.
  */
 START_TEST(lateness_is_from_the_deadline_to_the_telling)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the pair (deadline and state of a slot) and the handle of a timer. Every transition of
- * pair.h is made from every phase with every flag, and its result is compared with a pair whose
- * fields the test computes by division. The k-th period is compared with the first deadline + k x
- * interval. The instant of a timer with slack is compared with the result of a search through all
- * powers of two.
+ * pair.h is made from every phase with every flag. The test computes the expected fields by
+ * division. The k-th period is compared with the first deadline + k x interval. The instant of a
+ * timer with slack is compared with the result of a search through all powers of two.
  */
 #include "harness.h"
 
@@ -76,10 +75,7 @@ START_TEST(questions_are_answered_by_their_bits_alone)
 }
 END_TEST
 
-/*
- * Whether a handle belongs to a pair must depend on the generation only, and not on the handle's
- * slot or the pair's look counter and flags.
- */
+/* Only the generation decides whether a handle belongs to a pair. */
 static void check_whose(struct pair pair)
 {
 	static const uint64_t slots[] = { 0, 1, 8, TIMER_SLOTS_MAX - 1 };
@@ -193,8 +189,8 @@ END_TEST
 /* ---- periods ---- */
 
 /*
- * The k-th period of a timer is at its first deadline + k x interval, or NEVER, however late each
- * delivery is.
+ * The k-th period of a timer is at its first deadline + k x interval, or NEVER. Late deliveries do
+ * not change the period.
  */
 static void check_drift(struct dice *dice, uint64_t first_ns, uint64_t interval_ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the promise (the time by which the owner looks at its inbox). The promise decides which
- * callers must wake the owner. If a caller need not wake the owner, the owner must see the caller's
- * inbox entry without a wake.
+ * callers must wake the owner. If a caller skips the wake, the owner must still see the caller's
+ * inbox entry.
  */
 #include "harness.h"
 
@@ -118,20 +118,17 @@ END_TEST
 /*
  * The comment at the head of promise.c shows two columns of statements. Each column runs in a
  * thread of its own, in many rounds. The caller publishes an entry and then reads the promise. The
- * owner raises the promise and then looks for entries. A round fails if the caller does not wake
- * the owner and the owner does not see the entry.
+ * owner raises the promise and then looks for entries. A round fails if the caller skips the wake
+ * and the owner misses the entry.
  */
 static struct {
 	struct promise promise;
 	_Alignas(64) atomic_uint entry;
-	/*
-	 * progress of the caller and of the owner: 2 x round at a round's begin, 2 x round + 1 at
-	 * its end
-	 */
+	/* progress of the two threads: 2 x round at a round's begin, 2 x round + 1 at its end */
 	_Alignas(64) atomic_uint caller_at;
 	_Alignas(64) atomic_uint owner_at;
-	bool woken; /* true if the caller has woken the owner in this round; the caller writes it */
-	bool last;  /* true if this round is the last; the owner writes it */
+	bool woken; /* true if the caller wakes the owner in this round, written by the caller */
+	bool last;  /* true in the last round, written by the owner */
 } race;
 
 static void *caller_main(void *arg)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the grid of a loop's schedule (the times to which a timeout's deadline is rounded), with a
- * width of every power of two. The time for which a timeout is scheduled is never later than its
- * deadline and never in the past.
+ * Tests the grid of a loop's schedule (the times to which deadlines are rounded) for every power of
+ * two. A timeout is scheduled in the future, and no later than its deadline.
  */
 #include "harness.h"
 
@@ -38,8 +37,8 @@ START_TEST(instant_is_on_the_grid_or_exact)
 		expect_lt(deadline_ns - at_ns, UINT64_C(1) << shift);
 		expect(at_ns == deadline_ns || grid_holds(shift, at_ns));
 		/*
-		 * A timeout is scheduled at its exact deadline only if the grid has no time that is
-		 * earlier than the deadline and still in the future.
+		 * A timeout is scheduled off the grid only if the last grid time before its
+		 * deadline has passed or is nearer than GRID_NEAR_NS.
 		 */
 		if (at_ns == deadline_ns && !grid_holds(shift, at_ns))
 			expect((deadline_ns >> shift) << shift <= now_ns ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares the run (the sorted array of the wheel's current bucket) with the same instants sorted
- * by qsort(), with and without removals.
+ * Compares the run (the sorted array of the wheel's current bucket) with the result of qsort(),
+ * with and without removals.
  */
 #include "harness.h"
 
@@ -28,8 +28,8 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Fills the run with `count` slots whose instants are random, lie in one finest bucket of the
- * wheel, and differ by less than `spread` ns.
+ * Fills the run with `count` slots at random instants of one finest bucket. The instants differ by
+ * less than `spread` ns.
  */
 static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, uint64_t spread)
 {

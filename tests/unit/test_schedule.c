@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compares the schedule, in virtual time, with an array of instants that the test searches from end
- * to end. The schedule must give out all due slots in order of instant, must give out no slot that
- * is not due, and must never report a next instant that is too late. The clock is at every edge of
- * the wheel's levels, and at values up to 2^62.
+ * to end. The schedule must give out all due slots in order of instant, and only due slots. It must
+ * never report a next instant that is too late. The clock is at every edge of the wheel's levels,
+ * and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -225,10 +225,7 @@ END_TEST
 
 /* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
 
-/*
- * The true instant of each slot, which is never earlier than the instant for which the slot is
- * scheduled.
- */
+/* The true instant of each slot. The slot is scheduled for this instant or earlier. */
 struct truth {
 	struct bench *bench;
 	uint64_t at_ns[SLOTS];
@@ -329,8 +326,8 @@ START_TEST(rest_finds_what_is_true_first)
 END_TEST
 
 /*
- * So that the owner wakes only once for a single far slot, schedule_next_ns() must return the
- * instant of the slot at any clock value.
+ * For a single far slot, schedule_next_ns() must return the exact instant, so that the owner wakes
+ * only once.
  */
 static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, uint64_t at_ns)
 {
@@ -413,10 +410,7 @@ START_TEST(one_wake_per_distinct_instant)
 }
 END_TEST
 
-/*
- * A slot moves down at most one level of the wheel at a time, so it moves at most four times in
- * all.
- */
+/* Each move of a slot goes down at least one level, so a slot moves at most four times. */
 START_TEST(slots_cascade_at_most_once_per_level)
 {
 	struct dice dice = dice_new(20000);
@@ -448,8 +442,8 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
 
 /*
  * Law 13: the schedule gives out the first slot of a long bucket before it sorts the bucket's other
- * slots. A slot that is earlier than the whole bucket is also given out before the sort.
- * schedule_take() does not sort the bucket if the caller asks for a cheap take.
+ * slots. A slot that is earlier than the whole bucket is also given out first. A cheap
+ * schedule_take() does not sort the bucket.
  */
 START_TEST(first_of_many_does_not_wait_for_the_others)
 {
@@ -480,10 +474,7 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 }
 END_TEST
 
-/*
- * If a bucket of any level has only one slot, the schedule gives out this slot directly, without
- * moving it to a finer level.
- */
+/* A slot that is alone in its bucket, at any level, is given out directly from this bucket. */
 START_TEST(lone_slots_are_taken_where_they_lie)
 {
 	struct bench *bench = bench_new();

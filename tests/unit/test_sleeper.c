@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the owner's two sleepers, io_uring and poll. A sleep lasts for the requested time, unless
- * the eventfd that wakes the owner (the bell) or the timerfd is readable before or during the
- * sleep. A sleep may also end early without a reason, so the tests repeat a sleep. If the kernel
- * refuses io_uring, the program prints the refusal.
+ * the bell (the owner's eventfd) or the timerfd is readable. A sleep may also end early without a
+ * reason, so the tests repeat a sleep. If the kernel refuses io_uring, the program prints the
+ * refusal.
  */
 #include "harness.h"
 #include "uring_allowed.h"

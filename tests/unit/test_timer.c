@@ -170,10 +170,7 @@ static void for_every_state(void (*test)(struct bench *bench))
 	expect_eq(count, 204);
 }
 
-/*
- * No function accepts a handle of an earlier or later timer of the slot, a handle of another slot,
- * or the handle 0.
- */
+/* No function accepts a handle of another timer or another slot, or the handle 0. */
 static void check_wrong_handles(struct bench *bench)
 {
 	const struct timers *timers = &bench->timers;
@@ -338,8 +335,8 @@ START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
 END_TEST
 
 /*
- * Between the claim of a push and its confirmation, the owner has looked at the slot, the deadline
- * has changed, or another timer has got the slot.
+ * After the claim of a push, the owner has looked at the slot, the deadline has changed, or the
+ * slot has a new timer.
  */
 static void check_confirm(struct bench *bench)
 {
@@ -632,7 +629,7 @@ END_TEST
 /* The return values of a decision. A value that the decision does not return is 0. */
 struct said {
 	uint64_t words[7];
-	uint64_t filed_ns; /* instant for which the owner has scheduled the slot; 1: none */
+	uint64_t filed_ns; /* instant for which the decision schedules the slot, or 1 for none */
 };
 
 static void say_outcome(struct said *said, struct timer_outcome outcome, struct pair after)
@@ -851,8 +848,8 @@ static void act_between(void)
 }
 
 /*
- * Expects that the two decisions have lost no timer. If no push is claimed, the slot must be
- * scheduled no later than its deadline.
+ * Expects that the two decisions have lost no timer. A slot without a claimed push must be
+ * scheduled at its deadline or earlier.
  */
 static void expect_not_lost(const struct bench *bench, const struct said *said)
 {

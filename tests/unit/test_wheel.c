@@ -149,10 +149,9 @@ static void bench_verify_buckets(const struct bench *bench)
 }
 
 /*
- * Checks the wheel's bound, which must never be later than the instant of the earliest slot. If the
- * bucket of the earliest slot has at most EXACT_UP_TO slots, the bound must equal the instant of
- * the earliest slot. wheel_first() returns the bound together with a slot, which must be in the
- * earliest bucket.
+ * Checks that the wheel's bound is never later than the instant of the earliest slot. If the bucket
+ * of this slot has at most EXACT_UP_TO slots, the bound must equal the instant. The slot that
+ * wheel_first() returns must be in the earliest bucket.
  */
 static void bench_verify_bound(struct bench *bench)
 {
@@ -348,8 +347,8 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 END_TEST
 
 /*
- * If a bucket has more slots than the wheel compares, the bucket's bound may be earlier than its
- * first slot, but never later.
+ * A bucket may have more slots than the wheel compares. The bucket's bound may then be early, but
+ * never late.
  */
 START_TEST(bound_of_a_long_bucket_is_never_late)
 {
