@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No public call is a cancellation point of pthread_cancel(3). Some calls use cancellation points
- * of the C library: close(2), pthread_join() and posix_fallocate(). These calls disable
- * cancellation from their first line to their return. All other calls make their system calls by
- * syscall(2), which is not a cancellation point. A request for cancellation stays pending until the
- * call returns.
+ * of the C library, such as close(2) or pthread_join(). These calls disable cancellation from their
+ * first line to their return. All other calls make their system calls by syscall(2), which is not a
+ * cancellation point. A request for cancellation stays pending until the call returns.
  */
 #ifndef TIMERHUB_CANCELLATION_H
 #define TIMERHUB_CANCELLATION_H
