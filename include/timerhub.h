@@ -70,17 +70,16 @@
  *       table under a lock. Reference counts do not help, because a thread
  *       that has the event may be too late to take a reference.
  *
- * In the table "free" means that the program may free the memory at once, as far as the timer's
- * events are concerned. If an array that epoll_wait(2) has filled may still point at the memory,
- * the program must handle the whole array before it frees the memory. The library cannot see when a
- * thread has handled the events that a drain or wait has returned. For events of a drain or wait,
- * timerhub_cancel_sync() therefore does no more than timerhub_cancel(). After
- * timerhub_queue_close() no event of a timer of the closed queue is delivered.
+ * In the table "free" means that the program may free the memory at once. The table considers only
+ * the timer's events. If an array of epoll_wait(2) points at the memory, the program must first
+ * handle the whole array. The library cannot see when a thread has handled the events that a drain
+ * or wait has returned. For events of a drain or wait, timerhub_cancel_sync() therefore does no
+ * more than timerhub_cancel(). After timerhub_queue_close() no event of a timer of the closed queue
+ * is delivered.
  *
- * Fork. In a child process every call that needs the owner thread returns -EOWNERDEAD. In a child
- * process only timerhub_close() and timerhub_queue_close() are useful, and these two calls are
- * safe. daemon(3) forks and ends the parent process, so a program must open its hubs after it calls
- * daemon(3).
+ * Fork. In a child process every call that needs the owner thread returns -EOWNERDEAD. The useful
+ * calls there are timerhub_close() and timerhub_queue_close(). Both are safe. daemon(3) forks and
+ * ends the parent process. A program must therefore open its hubs after daemon(3).
  */
 #ifndef TIMERHUB_H
 #define TIMERHUB_H
@@ -106,8 +105,8 @@ struct timerhub_queue;
 
 /*
  * A handle identifies a timer, from the call that arms the timer to the end of the timer. The
- * handle 0 is never valid. The library rejects a handle whose timer has ended, until 2^38 more
- * timers have used the same slot.
+ * handle 0 is never valid. The library rejects the handle of an ended timer. After 2^38 more timers
+ * in the same slot, the handle may name a new timer.
  */
 typedef uint64_t timerhub_timer;
 
@@ -117,10 +116,9 @@ struct timerhub_event;
  * The callback of a timer. timerhub_dispatch() calls the callback for each event of the timer, on
  * the thread that called timerhub_dispatch(). A callback may arm, re-arm and cancel timers, and may
  * call timerhub_dispatch(). A callback must not close its queue or its hub. A callback may throw a
- * C++ exception, and may end its thread (pthread_exit, pthread_cancel). If a callback throws or
- * ends its thread, the library stays consistent, and the event counts as delivered. pthread_exit()
- * of musl does not unwind the stack, so with musl a callback must not end its thread. longjmp() out
- * of a callback is not supported.
+ * C++ exception, and may end its thread (pthread_exit, pthread_cancel). The library then stays
+ * consistent, and the event counts as delivered. With musl a callback must not end its thread.
+ * pthread_exit() of musl does not unwind the stack. longjmp() out of a callback is not supported.
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
@@ -129,10 +127,9 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  * hub ignores the clock of its config.
  *
  * The wall clock (CLOCK_REALTIME) can be set. If a hub uses the wall clock, all its deadlines are
- * points on the wall clock, even deadlines that were given as a delay.
+ * points on the wall clock. A delay becomes such a point too.
  *
- *   - If the wall clock is set forward, the owner expires at once all timers whose deadline has
- *     passed.
+ *   - If the wall clock is set forward, the owner at once expires all overdue timers.
  *   - If the wall clock is set back, timers wait until the wall clock reaches their deadlines. An
  *     expiry that is not yet delivered waits too, because an event is delivered only when its
  *     deadline has passed.
@@ -192,7 +189,7 @@ enum timerhub_sleeper {
 struct timerhub_spec {
 	uint32_t size;       /* sizeof(struct timerhub_spec) */
 	uint32_t flags;      /* flags of the timer: TIMERHUB_ABSOLUTE, TIMERHUB_KEEP or 0 */
-	uint64_t expires_ns; /* deadline: a delay from now, or a point in time; UINT64_MAX: never */
+	uint64_t expires_ns; /* the deadline: a delay, a point in time, or TIMERHUB_NEVER */
 	/* Length of a period; 0: no periods. Period k is due at deadline + k x interval. */
 	uint64_t interval_ns;
 	uint64_t slack_ns; /* the timer may expire anywhere in [deadline, deadline + slack] */
@@ -228,14 +225,15 @@ struct timerhub_config {
 	uint32_t timers_max;
 	uint32_t clock;        /* clock of the hub: a value of enum timerhub_clock */
 	uint32_t sleeper;      /* how the owner sleeps: a value of enum timerhub_sleeper */
-	uint32_t cpu_plus_one; /* number of the owner's CPU, plus 1; 0: any CPU */
+	uint32_t cpu_plus_one; /* number of the owner's CPU plus 1, or 0 for any CPU */
 	/*
 	 * The owner wakes spin_ns before a deadline, and spins until the deadline. If spin_ns is
 	 * not 0, the owner does not coalesce bursts. While deadlines are closer together than
 	 * spin_ns, the owner does not sleep.
 	 */
 	uint64_t spin_ns;
-	const char *thread_name; /* name of the owner thread, cut to 15 bytes; NULL: "timerhub" */
+	/* name of the owner thread, cut to 15 bytes. NULL means "timerhub". */
+	const char *thread_name;
 };
 
 /* The settings of a new queue. */
@@ -247,9 +245,8 @@ struct timerhub_queue_config {
 #define TIMERHUB_LATENESS_BUCKETS 64
 
 /*
- * The counters of a hub, since the hub was opened. timerhub_stats() reads the counters one by one
- * while other threads run. timerhub_stats() may therefore miss a change that another thread makes
- * during the call.
+ * The counters of a hub since the hub was opened. timerhub_stats() may miss changes that other
+ * threads make during the call.
  */
 struct timerhub_stats {
 	uint64_t armed;     /* number of timers that were armed */
@@ -338,8 +335,8 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
  * until these threads have returned. Any thread may call, except in a callback of this queue. No
  * other call on the queue may run or begin during timerhub_queue_close(), except that threads may
  * be blocked in timerhub_wait(). To end worker threads, stop the queue, join the threads, and close
- * the queue. timerhub_queue_close() is slow if the hub ever had many timers, because it visits
- * every slot of the hub that was ever used. `queue` may be NULL.
+ * the queue. timerhub_queue_close() visits every slot that the hub ever used. If the hub ever had
+ * many timers, the call is slow. `queue` may be NULL.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
@@ -420,13 +417,13 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
 
 /*
  * Cancel a timer. Any thread may call; lock-free. The table at the top of this header says when the
- * program may free the memory that the timer's data points at.
+ * program may free the memory at the timer's `ptr`.
  *
  *   0        No further event of this timer will be delivered, even if its expiry was in the queue.
  *            If the timer is a one-shot, no event of it was delivered. If the timer is periodic or
  *            kept, a call on another thread may be returning an event of it now.
- *   -ENOENT  The timer was delivered and is not kept; or a call on another thread is returning its
- *            event now; or the timer was cancelled; or the timer is not of this hub.
+ *   -ENOENT  The timer was delivered and is not kept, or was cancelled, or is not of this hub. Or a
+ *            call on another thread is returning the timer's event now.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -445,13 +442,13 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  *
  *   0        The timer is cancelled. Its callbacks on other threads have returned. The call does
  *            not wait for the caller's own callback.
- *   -ENOENT  Another caller has cancelled the timer, or the timer is a one-shot.
- *            timerhub_cancel_sync() has not waited for callbacks on other threads. Do not free the
- *            memory that the timer's data points at.
+ *   -ENOENT  Another caller has cancelled the timer, or the timer is a one-shot. The call did not
+ *            wait for callbacks on other threads. Do not free the memory that the timer's data
+ *            points at.
  *
- * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock. The
- * library cannot see when a thread has handled a returned event. timerhub_cancel_sync() therefore
- * does not wait for events that timerhub_drain() or timerhub_wait() has returned.
+ * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock.
+ * timerhub_cancel_sync() does not wait for events that timerhub_drain() or timerhub_wait() has
+ * returned. The library cannot see when a thread has handled such an event.
  */
 TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer);
 
@@ -480,33 +477,32 @@ TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, 
 
 /*
  * A callback that timerhub_each() calls for each live timer. The event `timer` has the timer's
- * data, fn, queue and handle. `expires_ns` of the event is the timer's deadline, or UINT64_MAX for
- * a timer without a deadline and for an idle kept timer. `count` of the event is 1 if the timer has
- * an undelivered expiry, else 0. If the callback returns a result other than 0, timerhub_each()
- * visits no further timer.
+ * data, fn, queue and handle. `expires_ns` of the event is the timer's deadline. If the timer has
+ * no deadline or is idle, `expires_ns` is UINT64_MAX. `count` of the event is 1 if the timer has an
+ * undelivered expiry, else 0. If the callback returns a result other than 0, timerhub_each() visits
+ * no further timer.
  */
 typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interval_ns,
                              void *context);
 
 /*
- * Call `fn` for every live timer of the hub, in no particular order. If another thread arms, moves
- * or delivers a timer at the same time, timerhub_each() may miss the timer or show its earlier
- * state. While `fn` runs, another thread may cancel the timer and free the memory that the timer's
- * data points at. `fn` must not follow the pointer unless the program makes sure that the pointer
- * is valid. `fn` may make any call that a callback of timerhub_dispatch() may make. Any thread may
- * call; lock-free if `fn` is lock-free. Returns 0, or the first result of `fn` that is not 0.
- * -EINVAL: an argument is NULL.
+ * Call `fn` for every live timer of the hub, in no particular order. During the call, another
+ * thread may arm, move or deliver a timer. timerhub_each() may then miss the timer or show its
+ * earlier state. While `fn` runs, another thread may cancel the timer and free the memory at the
+ * timer's `ptr`. `fn` may use this memory only if the program keeps it valid. `fn` may make any
+ * call that a callback of timerhub_dispatch() may make. Any thread may call; lock-free if `fn` is
+ * lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
- * Take up to `max` events, in the order in which their timers expired. If timers have slack, a
- * timer with an earlier deadline may expire after a timer with a later deadline. timerhub_drain()
- * never blocks. Any thread may call; lock-free. Returns the number of events. If a drain leaves no
- * event, the queue's eventfd is no longer readable. If a drain stops at `max`, the eventfd stays
- * readable, and an edge-triggered poller gets a new edge. Every event in the array counts as
- * delivered. The table at the top of this header says when the program may free the memory that an
- * event's data points at. -EINVAL: an argument is NULL, or `max` is above INT_MAX.
+ * Take up to `max` events, in the order in which their timers expired. Timers with slack may expire
+ * in another order than their deadlines. timerhub_drain() never blocks. Any thread may call;
+ * lock-free. Returns the number of events. If a drain leaves no event, the queue's eventfd is no
+ * longer readable. If a drain stops at `max`, the eventfd stays readable, and an edge-triggered
+ * poller gets a new edge. Every event in the array counts as delivered. The table at the top of
+ * this header says when the program may free the memory at an event's `ptr`. -EINVAL: an argument
+ * is NULL, or `max` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
@@ -527,7 +523,7 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 /*
  * Take up to `max` events one by one, and call each event's fn on this thread before taking the
  * next event. If an event's fn is NULL, the event is taken and nothing is called. A callback may
- * arm, re-arm and cancel any timer, even a timer whose event is next in the queue. Any thread may
+ * arm, re-arm and cancel any timer, even if the timer's event is next in the queue. Any thread may
  * call. timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most
  * 16,384 dispatch calls of one hub run callbacks at once, and a further dispatch call blocks.
  * Returns the number of events. -EINVAL means the same as for timerhub_drain().
@@ -575,11 +571,11 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 #endif
 
 /*
- * Write statistics as text for a log. The text has a line "name value" for each counter, a line
- * with the name of the sleeper, and three lines with the lateness below which 50 %, 99 % and 100 %
- * of the expiries stayed. As with snprintf(), the result is the length of the whole text. A text
- * that does not fit into `bytes` bytes is cut, and still ends with a NUL. `buffer` may be NULL if
- * `bytes` is 0. Any thread may call; async-signal-safe. -EINVAL: an argument is NULL.
+ * Write statistics as text for a log. The text has a line "name value" for each counter, and a line
+ * with the sleeper's name. The last three lines have upper bounds of the lateness: p50, p99 and
+ * maximum. As with snprintf(), the result is the length of the whole text. A text that does not fit
+ * into `bytes` bytes is cut, and still ends with a NUL. `buffer` may be NULL if `bytes` is 0. Any
+ * thread may call; async-signal-safe. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);

@@ -3,44 +3,44 @@
  * timerhub for C++17. Loops, timeouts, hubs, queues and timers are objects that close themselves.
  * Times have types of std::chrono, callbacks are any callables, and errors are std::error_code. The
  * whole C++ layer is in this header, and a program links with libtimerhub. The layer calls
- * timerhub_loop.h and timerhub.h. These two C headers document each call, the threads that may make
- * the call and the errors that the call returns. timerhub.hpp documents only its additions. For C
- * calls without a method, native() and handle() return the C object.
+ * timerhub_loop.h and timerhub.h. These two C headers document the calls, their threads and their
+ * errors. timerhub.hpp documents only its additions. For C calls without a method, native() and
+ * handle() return the C object.
  *
  * Errors. A call that can fail returns a std::error_code. The std::error_code is empty, or has the
  * errno of the C call in std::system_category(). The program can therefore compare the
  * std::error_code with std::errc (std::errc::result_out_of_range for ERANGE). A call that fails
  * writes no output. The header itself throws nothing, and compiles with -fno-exceptions and
  * -fno-rtti. If a callable throws, the exception leaves dispatch(). If the constructor of a
- * callable throws, the exception leaves the arm call that copies the callable, and the timer does
- * not change. In a program built with -fno-exceptions, and in a program with musl, a callable must
- * not end its thread (pthread_exit(3)).
+ * callable throws, the exception leaves the arm call. The timer does not change. In a program built
+ * with -fno-exceptions, and in a program with musl, a callable must not end its thread
+ * (pthread_exit(3)).
  *
  * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
  * Delays and deadlines are rounded up to nanoseconds. A negative time counts as 0, so the timer is
  * due at once. A call with a time that is too large, or NaN, returns ERANGE.
  *
- * Memory. A callable of at most 8 bytes that is trivially copyable and has a const operator() is
- * stored in the timer's data. Arming a timer with a small callable allocates nothing, and each
- * expiry calls a copy of the callable. A function pointer and a lambda that captures `this` are
- * small callables. timerhub::is_small_v tells whether a type is a small callable. Any other
+ * Memory. A small callable is stored in the timer's data. It has at most 8 bytes, is trivially
+ * copyable, and has a const operator(). Arming a timer with a small callable allocates nothing, and
+ * each expiry calls a copy of the callable. A function pointer and a lambda that captures `this`
+ * are small callables. timerhub::is_small_v tells whether a type is a small callable. Any other
  * callable is stored in one block of the heap, and the address of the callable does not change.
  *
- * Threads. Any number of threads at once may make const calls on an object. Calls that are not
- * const change the object. While a thread makes a call that is not const, no other thread may make
- * any call on the object. As an exception, a callback may move its own timer while another thread
- * cancels or destroys the timer.
+ * Threads. Any number of threads at once may make const calls on an object. During a call that is
+ * not const, only the calling thread may use the object. As an exception, a callback may move its
+ * own timer while another thread cancels or destroys the timer.
  *
- * Who may free when. When a timer has been destroyed, or cancel() has returned, the timer's
- * callable runs on no other thread and will not run again. The program may then free the data that
+ * Who may free when. After the destructor of a timer or cancel() has returned, no other thread runs
+ * the timer's callable. The callable will not run again. The program may then free the data that
  * the callable refers to. The program may free this data even inside the timer's own callback. The
  * callable stays valid until the callback returns, but the callback must not touch the freed data.
  *
  *   - A timer's callback may run on another thread until the timer's destructor has returned.
  *     Declare a timer as the last member of its class, or call cancel() first in the destructor
  *     of the class.
- *   - Destroying a timer waits for its callback on another thread. Do not hold a mutex that the
- *     callback locks, and do not destroy two timers in each other's callbacks.
+ *   - Destroying a timer waits for its callback on another thread. If the destroying thread holds a
+ *     mutex that the callback locks, both deadlock. Two callbacks that destroy each other's timers
+ *     also deadlock.
  *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
  *     of a timer that is moved in its callback can overlap too. If callbacks destroy the timer, the
  *     program must make sure that only one callback destroys it.
@@ -48,19 +48,18 @@
  *     closed never expires, and its expires_after() returns ENOENT. If a class declares its members
  *     in the order hub, queue, timers, they are destroyed in the right order.
  *   - Only dispatch() calls callables. drain() and wait() return events without calling them. The
- *     program must never call the fn of a returned event, because the destructor of a timer does
- *     not wait until a returned event is handled.
+ *     program must never call the fn of a returned event. The destructor of a timer does not wait
+ *     for returned events.
  *
- * A timeout belongs to one thread. When a timeout has been destroyed or removed, its callable will
- * not run again, and the program may free the data that the callable refers to.
+ * A timeout belongs to one thread. After a timeout is destroyed or removed, its callable will not
+ * run again. The program may then free the data that the callable refers to.
  *
  * Lifetime. After an expiry, timers and timeouts keep their callable, because they may expire
- * again. Do not let the callable capture a shared_ptr to the object that has the timer or timeout
- * as a member (in asio `[self = shared_from_this()]` is usual). The object would own the callable,
- * and the callable would own the object, so neither would be freed before cancel() or remove().
- * Capture `this` instead. The destructor of the timer or timeout withdraws the callable before the
- * object is gone. If the callback may release the last reference to the object, the callback must
- * begin with `const auto self = shared_from_this();`.
+ * again. The callable must not capture a shared_ptr to the object that contains the timer or
+ * timeout (in asio `[self = shared_from_this()]` is usual). Object and callable would own each
+ * other, and live until cancel() or remove(). Capture `this` instead. The destructor of the timer
+ * or timeout withdraws the callable before the object is gone. If the callback may release the last
+ * reference to the object, the callback must begin with `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */
@@ -102,10 +101,10 @@ inline std::error_code error(int result) noexcept
 }
 
 /*
- * The type of a hub's clock. A hub chooses its clock at run time (timerhub_config.clock, or a
- * manual clock), so now() is a method of the hub, not of struct clock. The four conversion
- * functions copy the number of time units. Use from_steady() and to_steady() with
- * TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with TIMERHUB_CLOCK_REALTIME.
+ * The type of a hub's clock. A hub's clock is chosen at run time. Therefore now() is a method of
+ * the hub, not of struct clock. The four conversion functions copy the number of time units. Use
+ * from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with
+ * TIMERHUB_CLOCK_REALTIME.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -185,9 +184,8 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		const real count = distance.count();
 
 		/*
-		 * A hub rejects every deadline above half of the range of 64 bits, so this function
-		 * treats a larger count as out of range. The comparison is false for NaN, so NaN is
-		 * out of range too.
+		 * A hub rejects a deadline of 2^63 ns or more, so such a count is out of range. The
+		 * comparison is false for NaN, so NaN is out of range too.
 		 */
 		if (!(count < static_cast<real>(out_of_range / 2) / factor))
 			return out_of_range;
@@ -267,8 +265,8 @@ struct expiry {
 
 /*
  * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
- * Each call of a small callable runs a new copy of the callable. A callable that changes its own
- * state, such as a mutable lambda, is therefore not small and is stored in a block of the heap.
+ * Each call of a small callable runs a new copy of the callable. Therefore a callable that changes
+ * its own state is not small (a mutable lambda).
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -294,7 +292,7 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 {
 	std::uint64_t data = 0;
 
-	/* The one byte of an object of an empty class has no value, so do not copy the byte. */
+	/* An object of an empty class has no bytes with a value. */
 	if constexpr (!std::is_empty_v<Callable>)
 		std::memcpy(&data, &callable, sizeof(callable));
 	return data;
@@ -332,10 +330,10 @@ template <class Callable> void call_small(const timerhub_event *event)
 /* ---- any other callable: a block on the heap holds the callable ---- */
 
 /*
- * A block on the heap that holds a callable. The block counts its users, which are the timer object
- * and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other threads.
- * After timerhub_cancel_sync(), only the timer object and callbacks that the calling thread is
- * inside can still use the block. The last user to leave frees the block.
+ * A block on the heap that holds a callable. The block counts its users. The users are the timer
+ * object and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other
+ * threads. After timerhub_cancel_sync(), only the timer object and callbacks that the calling
+ * thread is inside can still use the block. The last user to leave frees the block.
  */
 class block
 {
@@ -346,9 +344,9 @@ class block
 	block &operator=(const block &) = delete;
 
 	/*
-	 * The memory order is relaxed, because the block cannot be freed during use(). During
-	 * use(), either the timer object still uses the block, or the thread that cancels the timer
-	 * waits for the callback that calls use().
+	 * The memory order is relaxed. The block cannot be freed during use(). Either the timer
+	 * object still uses the block, or the cancelling thread waits for the callback that calls
+	 * use().
 	 */
 	void use() noexcept
 	{
@@ -356,9 +354,9 @@ class block
 	}
 
 	/*
-	 * The memory order is acquire and release, because the last user destroys the callable that
-	 * all users have touched. timerhub_cancel_sync() also orders the users on other threads
-	 * before the last user.
+	 * Acquire and release order the accesses of all users before the destruction of the
+	 * callable. timerhub_cancel_sync() also orders the users on other threads before the last
+	 * user.
 	 */
 	void leave() noexcept
 	{
@@ -480,8 +478,8 @@ class hub
 	}
 
 	/*
-	 * Calls timerhub_advance(), for a manual hub. `*ret_next` (may be NULL) is the time at
-	 * which the program must call advance() next, or time_point::max() for never.
+	 * Calls timerhub_advance() of a manual hub. `*ret_next` is the time of the next necessary
+	 * call, or time_point::max() for never. `ret_next` may be NULL.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -762,9 +760,9 @@ class timer
 	}
 
 	/*
-	 * Arm a periodic timer, which expires after one interval, and then after each further
-	 * interval. expires_after() and expires_at() start the periods again. If the interval is 0
-	 * or negative, arm_every() returns EINVAL.
+	 * Arm a periodic timer. The timer first expires after one interval. expires_after() and
+	 * expires_at() start the periods again. If the interval is 0 or negative, arm_every()
+	 * returns EINVAL.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -807,9 +805,9 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_remaining(), which stores the time until the deadline in `ret_remaining`.
-	 * clock::duration::max() means that the timer has no deadline or is idle. If the timer is
-	 * not armed or the queue is closed, remaining() returns ENOENT.
+	 * Calls timerhub_remaining(). `ret_remaining` becomes the time until the deadline. If the
+	 * timer has no deadline or is idle, `ret_remaining` becomes clock::duration::max(). If the
+	 * timer is not armed or the queue is closed, remaining() returns ENOENT.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -822,11 +820,11 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). When cancel() has returned a result or an error, the
-	 * callable runs on no other thread and will not run again. The callable is destroyed before
-	 * cancel() returns. Inside the timer's own callback, the callable is destroyed when the
-	 * callback returns. cancel() blocks while the callback runs on another thread. Errors:
-	 * ENOENT if the timer is not armed or the queue is closed, or EOWNERDEAD.
+	 * Calls timerhub_cancel_sync(). cancel() blocks while the callback runs on another thread.
+	 * After cancel(), even after an error, no other thread runs the callable, and it will not
+	 * run again. cancel() also destroys the callable. Inside the timer's own callback, the
+	 * callable lives until the callback returns. Errors: EOWNERDEAD, and ENOENT if the timer is
+	 * not armed or the queue is closed.
 	 */
 	std::error_code cancel() noexcept
 	{
@@ -1183,15 +1181,13 @@ class timeout_base : protected timerhub_timeout
 } // namespace detail
 
 /*
- * A timeout of a loop and its callable, which takes no argument. A C++ program can make the timeout
- * a member of its session object, in the same way as a C program makes struct timerhub_timeout a
- * field of its session struct. Only the loop's thread may call the methods and the destructor. The
- * destructor removes the timeout. On another thread the destructor calls std::terminate(). A
- * timeout can be neither copied nor moved. A timeout never allocates.
+ * A timeout of a loop and its callable, which takes no argument. The timeout can be a member of
+ * another object. Only the loop's thread may call the methods and the destructor. The destructor
+ * removes the timeout. On another thread the destructor calls std::terminate(). A timeout can be
+ * neither copied nor moved. A timeout never allocates.
  *
- * timeout<> has 48 bytes, and accepts any small callable (is_small_v), such as a lambda that
- * captures `this`. timeout<Callable> accepts a Callable of any size, and stores the callable in the
- * timeout object.
+ * timeout<> has 48 bytes. It accepts any small callable (is_small_v), such as a lambda that
+ * captures `this`. timeout<Callable> stores a Callable of any size in the timeout object.
  *
  * The callable may destroy the timeout, and the object that has the timeout as a member. The
  * callable stays valid until it returns, but it must not touch the destroyed objects.

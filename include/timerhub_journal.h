@@ -3,10 +3,10 @@
  * timerhub_journal: stores delayed tasks durably in a directory, and delivers them at their times.
  *
  * A task is an id, an optional key of the caller, a wall-clock time and some bytes. When a call
- * that changes a task returns 0, the change is on stable storage. Delivery is at least once. If a
- * worker takes a task and does not acknowledge it, the task is delivered again after its lease has
- * expired, or when the journal is opened again. A done or cancelled task is never delivered again.
- * No task is delivered before its time on CLOCK_REALTIME. Tasks are delivered in order of time.
+ * that changes a task returns 0, the change is on stable storage. Delivery is at least once. A
+ * taken task that is not acknowledged is delivered again when its lease expires, or when the
+ * journal is opened again. A done or cancelled task is never delivered again. No task is delivered
+ * before its time on CLOCK_REALTIME. Tasks are delivered in order of time.
  *
  * The calls follow the conventions of timerhub.h. A call that can fail returns 0 or a count, or a
  * negative errno. A call that fails writes no output. The library never prints. Times are uint64_t
@@ -40,10 +40,9 @@ struct timerhub_journal;
 
 /*
  * One delivery of a task to a worker. Data and key stay valid until the worker ends or releases the
- * delivery. A worker ends a delivery by a call of timerhub_journal_done(), timerhub_journal_retry()
- * or timerhub_journal_park() that returns 0, -ESTALE or -ENOENT. timerhub_journal_release()
- * releases a delivery. Data and key of the delivery stay valid even if the task ends or another
- * worker takes the task.
+ * delivery. timerhub_journal_done(), timerhub_journal_retry() and timerhub_journal_park() end a
+ * delivery if they return 0, -ESTALE or -ENOENT. timerhub_journal_release() releases a delivery.
+ * Data and key of the delivery stay valid even if the task ends or another worker takes the task.
  */
 struct timerhub_task {
 	uint64_t id;     /* the task's id; never 0, and never used again in this journal */
@@ -55,10 +54,10 @@ struct timerhub_task {
 	uint64_t attempts;
 	const void *data;
 	size_t data_len;
-	const void *key; /* key of the task; NULL: the task has no key */
+	const void *key; /* key of the task, or NULL if the task has no key */
 	size_t key_len;
 	uint64_t delivery;    /* identifies this delivery until the journal is closed; never 0 */
-	uint64_t interval_ns; /* length of a period; 0: the task is not periodic */
+	uint64_t interval_ns; /* length of a period, or 0 if the task is not periodic */
 	uint64_t periods;     /* number of periods missed before this delivery, plus 1 */
 	uint64_t reserved[6];
 };
@@ -69,12 +68,12 @@ struct timerhub_journal_config {
 	uint32_t flags; /* flags of the journal; must be 0, because no flag exists yet */
 	/* Time after which a taken task is delivered again (the lease); 0: only after a restart. */
 	uint64_t lease_ns;
-	uint64_t segment_bytes; /* size of a file of the log, 4 KiB to 4 GiB; 0 means 16 MiB */
+	uint64_t segment_bytes; /* size of a log file, from 4 KiB to 4 GiB. 0 means 16 MiB. */
 	/* the most live tasks; a put of one more task fails; 0 means 1,048,576 */
 	uint32_t tasks_max;
 	/* the most bytes of one task's data, up to 16 MiB; 0 means 64 KiB */
 	uint32_t data_max;
-	uint64_t data_bytes_max; /* the most bytes of data and keys of all tasks; 0 means 1 GiB */
+	uint64_t data_bytes_max; /* the most bytes of data and keys of all tasks. 0 means 1 GiB. */
 	/*
 	 * the most deliveries of a task before timerhub_journal_retry() parks the task; 0: no limit
 	 */
@@ -143,10 +142,10 @@ struct timerhub_journal_stats {
 	uint64_t held_up; /* why compaction does not begin: enum timerhub_journal_held_up */
 	uint64_t reserved[10];
 	/*
-	 * `lateness` is a histogram of the time from a task's due_ns to its delivery, with one
-	 * count for each delivery. `sync_ns` is a histogram of the duration of a write and its
-	 * sync, with one count for each write that callers waited for. Bucket 0 counts times below
-	 * 2 ns. Bucket i counts times of at least 2^i ns and below 2^(i+1) ns.
+	 * `lateness` is a histogram of the time from a task's due_ns to its delivery. `sync_ns` is
+	 * a histogram of the duration of a write and its sync. It counts only writes that callers
+	 * waited for. Bucket 0 counts times below 2 ns. Bucket i counts times of at least 2^i ns
+	 * and below 2^(i+1) ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];
@@ -161,13 +160,13 @@ struct timerhub_journal_report {
 	uint64_t torn_bytes;
 	uint64_t segment;  /* number of the file with the first fault, or of the last file */
 	uint64_t offset;   /* offset of the fault in the file, or end of the last valid record */
-	const char *fault; /* the fault, as a constant text; NULL: the journal has no fault */
+	const char *fault; /* the fault as a constant text, or NULL if there is no fault */
 	uint64_t reserved[8];
 };
 
 /*
  * Open the journal in `dir`, an existing directory. An empty directory becomes a new journal.
- * timerhub_journal_open() recovers every change whose call returned 0, and cuts off a torn tail of
+ * timerhub_journal_open() recovers every change whose call returned 0. It cuts off a torn tail of
  * the log. `config` may be NULL. If the program creates the directory, the program must sync the
  * parent directory.
  *
@@ -266,9 +265,9 @@ TIMERHUB_API int timerhub_journal_move_key(struct timerhub_journal *journal, con
 /*
  * Take the earliest task that is due. If no task is due, wait up to `timeout_ns`. If `timeout_ns`
  * is 0, timerhub_journal_take() does not wait. If `timeout_ns` is UINT64_MAX, the wait has no
- * limit. A signal does not end the wait, and the wait is not a cancellation point. The journal
- * writes the number of attempts to disk some milliseconds after the delivery. If the machine or the
- * process crashes, `attempts` may therefore miss the last delivery.
+ * limit. Signals do not end the wait. The wait is not a cancellation point. The journal writes the
+ * number of attempts to disk some milliseconds after the delivery. If the machine or the process
+ * crashes, `attempts` may therefore miss the last delivery.
  *
  *   1           a task was taken
  *   0           the timeout has passed, and no task was taken
@@ -279,21 +278,21 @@ TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits for the
- * first task, and adds further tasks that are due when the wait ends. Returns the number of tasks,
- * or 0 after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max`
- * is 0 or above INT_MAX.
+ * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits only for
+ * the first task. It adds further tasks that are due by then. Returns the number of tasks, or 0
+ * after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max` is 0
+ * or above INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
                                             struct timerhub_task *ret_tasks, unsigned max,
                                             uint64_t timeout_ns);
 
 /*
- * Acknowledge a delivery. If the task is not periodic, the task ends. If the task is periodic, it
- * waits for its next period. timerhub_journal_done() succeeds after the end of the lease too,
- * unless the task was delivered again. On a full disk, timerhub_journal_done() still ends a task
- * that is not periodic. For a periodic task on a full disk, timerhub_journal_done() returns
- * -ENOSPC, and the worker keeps the delivery.
+ * Acknowledge a delivery. If the task is periodic, it waits for its next period. If it is not
+ * periodic, it ends. timerhub_journal_done() also succeeds after the end of the lease, until the
+ * task is delivered again. On a full disk, timerhub_journal_done() still ends a task that is not
+ * periodic. For a periodic task on a full disk, timerhub_journal_done() returns -ENOSPC, and the
+ * worker keeps the delivery.
  *
  *   -ESTALE  the task was delivered again, to another worker
  *   -ENOENT  the task was done or cancelled, or this delivery already ended by done, retry or park
@@ -329,10 +328,10 @@ TIMERHUB_API int timerhub_journal_revive(struct timerhub_journal *journal, uint6
 
 /*
  * Prolong the lease of a delivery: the lease ends `lease_ns` from now. If `lease_ns` is 0, the new
- * lease has the length that the config sets in `lease_ns`. If the lease has expired and no other
- * worker has the task, the caller takes the task again. timerhub_journal_touch() writes nothing to
- * disk. In a journal without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT
- * mean the same as for timerhub_journal_done(). -EINVAL: an argument is NULL.
+ * lease has the length that the config sets in `lease_ns`. After the end of the lease, the caller
+ * takes the task again if no other worker has it. timerhub_journal_touch() writes nothing to disk.
+ * In a journal without leases, timerhub_journal_touch() changes nothing. -ESTALE and -ENOENT mean
+ * the same as for timerhub_journal_done(). -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
@@ -372,7 +371,7 @@ struct timerhub_journal_change {
 	const void *key;
 	size_t key_len;
 	uint64_t when_ns;     /* in a put, move, retry or revive: the time or delay */
-	uint64_t interval_ns; /* in a put: the length of a period; 0: not periodic */
+	uint64_t interval_ns; /* in a put: the length of a period, or 0 if not periodic */
 	const void *data;     /* in a put: the data of the task */
 	size_t data_len;
 	const struct timerhub_task *task; /* the delivery that this done, retry or park ends */
@@ -392,8 +391,8 @@ struct timerhub_journal_change {
  *   -EINVAL    two changes name one task, an argument is NULL, a flag is unknown,
  *              or a reserved member is not 0
  *
- * Any other error is the error of the first change that cannot be made, and is also in the `result`
- * of the change.
+ * Any other error is the error of the first change that cannot be made. The `result` of this change
+ * also has the error.
  */
 TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count);
@@ -415,9 +414,8 @@ struct timerhub_journal_completion {
  * caller may free `changes` and the memory that the changes point at.
  *
  *   0        the changes will have one completion, unless the journal is closed first
- *   -EAGAIN  tasks_max or data_bytes_max is reached, as for timerhub_journal_put(), or the batch
- *            has no space, or an earlier change of one of the tasks is still in flight.
- *            When a completion has arrived, repeat the call.
+ *   -EAGAIN  tasks_max or data_bytes_max is reached, the batch has no space, or an earlier change
+ *            of one of the tasks is in flight. When a completion has arrived, repeat the call.
  *   -EINVAL  as for timerhub_journal_commit(), or `count` is 0
  *
  * Other errors are as for timerhub_journal_commit(). If timerhub_journal_submit() fails, no
@@ -461,7 +459,7 @@ struct timerhub_journal_info {
 	uint64_t attempts;
 	uint64_t data_len;
 	uint32_t state;  /* a value of enum timerhub_journal_state */
-	uint32_t reason; /* why the task is parked; 0 if it is not parked */
+	uint32_t reason; /* why the task is parked, or 0 if it is not parked */
 	uint64_t reserved[4];
 	uint32_t key_len;
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX + 1]; /* key of the task, and a final 0 */
@@ -481,9 +479,9 @@ TIMERHUB_API int timerhub_journal_find(struct timerhub_journal *journal, const v
                                        size_t key_len, uint64_t *ret_id);
 
 /*
- * Read a live task: store its state, and copy the first `data_size` bytes of its data to `data`,
- * which may be NULL if `data_size` is 0. `data_len` of `*ret_info` is the length of the whole data.
- * -ENOENT: the task is not live. Other errors are -EINVAL and -EOWNERDEAD.
+ * Read a live task. Store its state in `*ret_info`, and copy the first `data_size` bytes of its
+ * data to `data`. If `data_size` is 0, `data` may be NULL. `data_len` of `*ret_info` is the length
+ * of the whole data. -ENOENT: the task is not live. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_peek(struct timerhub_journal *journal, uint64_t id,
                                        struct timerhub_journal_info *ret_info, void *data,
@@ -493,10 +491,10 @@ TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, con
                                            void *data, size_t data_size);
 
 /*
- * Call `visit` for every task that is live when the call is made, in order of time, then of id.
- * timerhub_journal_each() skips a task that ends before `visit` is called for the task. No lock is
- * held while `visit` runs, so `visit` may make any call except timerhub_journal_close(). Returns 0,
- * or the first result of `visit` that is not 0. Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
+ * Call `visit` for every task that is live at the beginning of the call, in order of time, then of
+ * id. A task that ends before its visit is skipped. No lock is held while `visit` runs, so `visit`
+ * may make any call except timerhub_journal_close(). Returns 0, or the first result of `visit` that
+ * is not 0. Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_each(struct timerhub_journal *journal,
                                        timerhub_journal_visit *visit, void *context);
@@ -522,7 +520,7 @@ TIMERHUB_API int timerhub_journal_check(const char *dir,
 /*
  * Copy the journal into `to`, an existing empty directory, while other calls go on. The copy is a
  * journal with all changes whose calls returned 0 before the backup began. During the copy the
- * journal removes no file of its log. timerhub_journal_open() refuses an incomplete copy.
+ * journal keeps all files of its log. timerhub_journal_open() refuses an incomplete copy.
  *
  *   -ENOTEMPTY                `to` is not empty
  *   -EBADMSG                  the journal on disk is damaged

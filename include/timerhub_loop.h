@@ -11,27 +11,27 @@
  * scheduled no later than its deadline. At the scheduled time, the loop reads the deadline. If the
  * deadline has moved, the loop schedules the timeout again. The TCP code of the Linux kernel also
  * reads the deadline of its retransmission timer only at the scheduled time (net/ipv4/tcp_timer.c).
- * Scheduled times are rounded down to a grid of about an eighth of the remaining time, as in the
- * kernel's timer wheel (kernel/time/timer.c). Timeouts of one length therefore share scheduled
- * times, and the loop reads these timeouts together.
+ * Scheduled times are rounded down to a grid, as in the kernel's timer wheel (kernel/time/timer.c).
+ * A step of the grid is about an eighth of the remaining time. Timeouts of one length therefore
+ * share scheduled times, and the loop reads these timeouts together.
  *
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. Until the loop reads its clock
  * again, the delay counts from the last reading. When the loop reads its clock again, it adds the
- * time since the last reading to the deadline. The loop reads its clock in each turn, and before
- * the 65th timeout that is set by delay since the last reading. A timeout therefore never expires
- * before its delay has passed. A timeout is late by at most the length of the turn in which it was
- * set.
+ * time since the last reading to the deadline. The loop reads its clock in each turn. If 64
+ * timeouts were set by delay since the last reading, the loop reads its clock before the 65th. A
+ * timeout therefore never expires before its delay has passed. A timeout is late by at most the
+ * length of the turn in which it was set.
  *
  * Threads. A loop belongs to the thread that opened it. Only the loop's thread may make calls, and
  * other threads get -EPERM. No call is async-signal-safe. No call is a cancellation point of
  * pthread_cancel(3).
  *
  * Errors. A call that can fail returns 0 or a count, or a negative errno. A call that fails writes
- * no output and changes no timeout. Every call that takes a timeout returns -EINVAL if the timeout
- * is NULL or is not added to this loop, and -EPERM on a thread that did not open the loop.
- * timerhub_loop_open() reserves all tables, so a timeout that is added can always be set, stopped
- * and removed.
+ * no output and changes no timeout. If a timeout is NULL or is not added to this loop, calls that
+ * set, stop or remove it return -EINVAL. On a thread that did not open the loop, they return
+ * -EPERM. timerhub_loop_open() reserves all tables. Therefore an added timeout can always be set,
+ * stopped and removed.
  *
  * Memory. A timeout must be zeroed before timerhub_timeout_add(). The timeout's address must not
  * change until timerhub_timeout_remove() or timerhub_loop_close(). After timerhub_timeout_remove()
@@ -62,11 +62,11 @@ struct timerhub_loop;
  * them.
  */
 struct timerhub_timeout {
-	uint64_t deadline_ns; /* the deadline on the loop's clock; UINT64_MAX: not set */
-	uint64_t filed_ns;    /* time at which the loop reads the deadline; UINT64_MAX: never */
-	uint64_t owner;       /* the loop's address XOR the number of its thread; 0: not added */
+	uint64_t deadline_ns; /* the deadline on the loop's clock, or UINT64_MAX if not set */
+	uint64_t filed_ns;    /* time at which the loop reads the deadline, or UINT64_MAX */
+	uint64_t owner;       /* the loop's address XOR its thread's number, or 0 if not added */
 	uint32_t place;       /* index of the timeout's place in the loop's table */
-	uint8_t fresh;        /* index in the loop's array `fresh`, plus 1; 0: not in `fresh` */
+	uint8_t fresh;        /* index in the loop's array `fresh` plus 1, or 0 if not in `fresh` */
 	uint8_t is_listed;    /* 1: the next turn checks whether filed_ns is too late */
 	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or is an exact deadline */
 	uint8_t reserved;     /* always 0 */
@@ -77,9 +77,9 @@ struct timerhub_timeout {
  * callback begins, its timeout is no longer set, and the callback may set it again. A callback may
  * make every call of this header, for any timeout, but timerhub_loop_turn() returns -EBUSY inside a
  * callback. A callback may remove its own timeout and free the memory of the timeout. A callback
- * may close the loop. A callback may throw a C++ exception or end its thread. If a callback throws
- * or ends its thread, the loop stays consistent, and the next turn continues with the next
- * callback. longjmp() out of a callback is not supported.
+ * may close the loop. A callback may throw a C++ exception or end its thread. The loop then stays
+ * consistent, and the next turn continues with the next callback. longjmp() out of a callback is
+ * not supported.
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
@@ -94,11 +94,11 @@ struct timerhub_loop_config {
 
 /*
  * Open a loop of the calling thread. timerhub_loop_open() reserves memory for timeouts_max
- * timeouts, and the kernel commits a page when the page is first touched. `config` may be NULL.
- * If `hub` is not NULL, the loop opens a queue of the hub, and arms one kept timer on the queue.
- * Other threads may arm timers on this queue, which timerhub_loop_queue() returns.
- * timerhub_loop_turn() calls the callbacks of these timers too. With a hub, the loop's clock is the
- * hub's clock, so with a manual hub the loop runs in virtual time.
+ * timeouts. The kernel commits a page at its first use. `config` may be NULL. If `hub` is not NULL,
+ * the loop opens a queue of the hub, and arms one kept timer on the queue. Other threads may arm
+ * timers on this queue. timerhub_loop_queue() returns the queue. timerhub_loop_turn() also calls
+ * the callbacks of these timers. With a hub, the loop's clock is the hub's clock, so with a manual
+ * hub the loop runs in virtual time.
  *
  *   -EINVAL      ret_loop is NULL, a flag or the clock is unknown, timeouts_max is too large, or
  *                size is too small
@@ -122,10 +122,9 @@ TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 /*
  * Returns a descriptor that is readable when timerhub_loop_turn() has something to do. The program
  * may poll the descriptor for reading, and must not read or close it. With a hub the descriptor is
- * the eventfd of the loop's queue. Without a hub the descriptor is a timerfd, which the first call
- * of timerhub_loop_fd() creates. Before the timerfd is created, the turns of a loop without a hub
- * make no system call. Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD, and -EMFILE, -ENFILE or
- * -ENOMEM from the kernel.
+ * the eventfd of the loop's queue. Without a hub the descriptor is a timerfd. The first call of
+ * timerhub_loop_fd() creates the timerfd. Until then the turns of such a loop make no system call.
+ * Errors: -EINVAL for NULL, -EPERM, -EOWNERDEAD, and -EMFILE, -ENFILE or -ENOMEM from the kernel.
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
@@ -139,10 +138,10 @@ TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
 
 /*
- * Read the clock and call the callbacks of the timeouts whose deadlines have passed, in order of
- * deadline. With a hub, dispatch the loop's queue too. The program must call timerhub_loop_turn()
- * once in every turn of its event loop, right before the event loop blocks. Returns how many
- * callbacks were called. The result also counts events of the loop's queue that have no callback.
+ * Read the clock, and call the callbacks of due timeouts in order of deadline. With a hub, dispatch
+ * the loop's queue too. The program must call timerhub_loop_turn() once in every turn of its event
+ * loop, right before the event loop blocks. Returns how many callbacks were called. The result also
+ * counts events of the loop's queue that have no callback.
  *
  * A turn calls at most 256 callbacks, and at most 128 of them from the queue. If more callbacks are
  * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The limits
@@ -205,9 +204,9 @@ TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*
- * Returns the deadline of the timeout, or UINT64_MAX if the timeout is not set, not added, or NULL.
- * If timerhub_timeout_set() set the deadline after the loop last read its clock, the next reading
- * of the clock makes the deadline later.
+ * Returns the deadline of a timeout that is set. For any other timeout and for NULL, returns
+ * UINT64_MAX. After timerhub_timeout_set(), the loop's next reading of its clock makes the deadline
+ * later.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -216,9 +215,9 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 /*
  * The frequent cases of timerhub_timeout_set(), _set_at() and _stop() are inline. Functions of the
  * library handle the rare cases and all mistakes. If a program writes the name of the call in
- * parentheses, as in (timerhub_timeout_set)(...), it calls the function of the library. In the
- * inline calls, one comparison of `owner` detects a wrong thread, a wrong loop and a timeout that
- * is not added.
+ * parentheses, as in (timerhub_timeout_set)(...), it calls the function of the library. The inline
+ * calls compare `owner` once. This detects a wrong thread, a wrong loop and a missing
+ * timerhub_timeout_add().
  */
 #if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 #define TIMERHUB_LOOP_INLINE 1
@@ -228,8 +227,8 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
- * The first member of a loop, which the inline calls use. The members belong to the library and are
- * part of the ABI.
+ * The first member of struct timerhub_loop. The inline calls use it. The fields of
+ * timerhub_loop_front belong to the library and are part of the ABI.
  */
 struct timerhub_loop_front {
 	uint64_t base_ns;      /* reading of the clock from which delays count */

@@ -2,12 +2,12 @@
 /*
  * timerhub_relay: keeps delayed tasks of many machines in Redis, and delivers them at their times.
  *
- * A queue of tasks is stored in a server of Redis (7.0 or later) or Valkey (8 or later).
- * timerhub-relay(5) documents the keys and functions of the queue in Redis. A task is an id, a time
- * and some bytes. Any process may put, cancel and move tasks. Each due task goes to one taker,
- * which is a thread or program that takes tasks. At least one process must serve the queue. A
- * serving process moves due tasks into the stream of Redis that takers read. A process serves the
- * queue if it runs `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
+ * A queue of tasks is stored in Redis (7.0 or later) or Valkey (8 or later). timerhub-relay(5)
+ * documents the queue's keys and Redis functions. A task is an id, a time and some bytes. Any
+ * process may put, cancel and move tasks. Each due task goes to one taker, which is a thread or
+ * program that takes tasks. At least one process must serve the queue. A serving process moves due
+ * tasks into the stream of Redis that takers read. A process serves the queue if it runs
+ * `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
  *
  * When timerhub_relay_put(), cancel, move, done or retry returns 0, Redis holds the change. Whether
  * the change survives a failure of Redis depends on the persistence of Redis, see
@@ -28,7 +28,7 @@
  *   -ETIMEDOUT     The request was sent and not answered in time.
  *                  Redis may have executed the request. The caller may repeat the call.
  *   -ECONNREFUSED, -EHOSTUNREACH …
- *                  no connection was possible in time, and the request was not sent
+ *                  Connecting to the server failed or took too long. The request was not sent.
  *   -EROFS         no server accepted the change in time:
  *                  the server is a replica, loads its data, or has too few replicas
  *   -EACCES        the server refuses the password, or the user lacks rights
@@ -96,8 +96,8 @@ struct timerhub_relay_config {
 	const char *redis;
 	/* consumer name in Redis; NULL: a name of host, process id and a random part */
 	const char *consumer;
-	uint64_t timeout_ns; /* timeout of each call, at most the queue's setting past_us; 0: 5 s */
-	uint64_t horizon_ns; /* if serving: longest time between two polls by rank 0; 0: 10 s */
+	uint64_t timeout_ns; /* timeout of each call, at most the queue's past_us. 0 means 5 s. */
+	uint64_t horizon_ns; /* if serving: longest time between polls by rank 0. 0 means 10 s. */
 	/* if serving: failover delay of rank 1, doubled for each next rank; 0: 100 ms */
 	uint64_t grace_ns;
 	/* if serving: the most tasks that one poll moves, up to 1000; 0: 128 */
@@ -129,7 +129,7 @@ struct timerhub_relay_stats {
 	uint64_t delivered; /* number of tasks that this process has taken */
 	uint64_t done;      /* number of this process's done calls that returned 0 */
 	uint64_t retried;   /* number of this process's retry calls that returned 0 */
-	uint64_t looks;     /* number of this process's polls; 0 if it does not serve the queue */
+	uint64_t looks;     /* number of this process's polls, or 0 if it does not serve */
 	/* Number of this process's polls that found no due task. */
 	uint64_t looks_empty;
 	/* Number of messages that asked this process to poll earlier than planned. */
@@ -177,7 +177,7 @@ struct timerhub_relay_report {
 	uint64_t placed;
 	/* Shortest measured round trip to a server; grace_ns should be at least 4 times as long. */
 	uint64_t round_trip_ns;
-	const char *fault; /* the first fault, as a constant text; NULL: no fault */
+	const char *fault; /* the first fault as a constant text, or NULL if there is no fault */
 	/* Number of serving relays that poll at their planned times; 0 is a fault. */
 	uint64_t relays;
 	uint64_t overdue_ns; /* how long the earliest task is overdue; more than 5 s is a fault */
@@ -251,8 +251,8 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
 /*
  * Cancel a task. Returns 0 if the task will never be delivered, even if it was due. -EBUSY: a taker
  * has taken the task, and decides how the task ends. -ENOENT: the task is done or cancelled, or was
- * never put. Other errors are the network errors at the top of this header. If the library had to
- * repeat the request, and the repeated request found no task or a taken task,
+ * never put. Other errors are the network errors at the top of this header. The library repeats a
+ * request whose connection was lost. If the repeated request finds no task or a taken task,
  * timerhub_relay_cancel() returns -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
@@ -320,12 +320,11 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
 
 /*
- * Check the queue `queue` on the servers at `redis`, which has the form of
- * timerhub_relay_config.redis. timerhub_relay_check() checks the persistence of the servers,
- * whether relays serve the queue, and whether the queue's keys are consistent.
- * timerhub_relay_check() changes nothing. If timerhub_relay_check() returns 0, `*ret_report` is
- * written, and may report a fault. -ENOENT: the queue does not exist. Other errors are -EINVAL,
- * -EOPNOTSUPP, and the network errors at the top of this header.
+ * Check the queue `queue` on the servers at `redis`. `redis` has the form of
+ * timerhub_relay_config.redis. The call checks the servers' persistence, the serving relays, and
+ * the consistency of the queue's keys. It changes nothing. If timerhub_relay_check() returns 0,
+ * `*ret_report` is written, and may report a fault. -ENOENT: the queue does not exist. Other errors
+ * are -EINVAL, -EOPNOTSUPP, and the network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -31,12 +31,11 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * Returns whether the poll has ended, which makes `cqe` the last completion of the poll. If the
- * poll has ended and `res` of `cqe` is not negative, the completion queue was full, and the program
- * must prepare the poll again. A negative `res` means that the poll was cancelled or refused.
- * -ECANCELED: the program cancelled the poll. -EBADF: the queue is NULL, or was closed before the
- * poll was submitted. -EINVAL: the kernel is older than Linux 5.13. -ENOMEM: the kernel had no
- * memory, and the program must prepare the poll again.
+ * Returns true if `cqe` is the last completion of the poll. If `res` of this `cqe` is 0 or more,
+ * the completion queue was full. The program must then prepare the poll again. A negative `res`
+ * means that the poll was cancelled or refused. -ECANCELED: the program cancelled the poll. -EBADF:
+ * the queue is NULL, or was closed before the poll was submitted. -EINVAL: the kernel is older than
+ * Linux 5.13. -ENOMEM: the kernel had no memory, and the program must prepare the poll again.
  */
 static inline bool timerhub_uring_ended(const struct io_uring_cqe *cqe)
 {
