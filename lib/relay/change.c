@@ -142,10 +142,7 @@ static bool is_delivery(const struct timerhub_relay_task *task)
 int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	/*
-	 * The request of timerhub_relay_done() has the task's id and no delivery, so that it also
-	 * ends a task whose lease has ended.
-	 */
+	/* The request names no delivery, so that it also ends a task whose lease has ended. */
 	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
 	int result = relay_may_call(relay);
 

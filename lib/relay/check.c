@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks a queue (timerhub_relay_check()): how durable the servers' configuration is, whether a
- * relay serves the queue, and whether the queue's keys agree with each other.
+ * Implements timerhub_relay_check(). The check covers the servers' persistence, the serving relays,
+ * and the consistency of the queue's keys.
  */
 #include <errno.h>
 #include <stdlib.h>

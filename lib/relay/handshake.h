@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepares a new connection: finds the server, logs in, selects the database, checks the kind of
- * server, loads the Redis functions, and creates the queue. Each function blocks for up to
- * `timeout_ns` for each reply.
+ * Prepares a new connection. A handshake finds the server, logs in, selects the database, checks
+ * the kind of server, loads the Redis functions, and creates the queue. Each function blocks for up
+ * to `timeout_ns` for each reply.
  */
 #ifndef RELAY_HANDSHAKE_H
 #define RELAY_HANDSHAKE_H

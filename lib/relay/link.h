@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps one of a shard's connections (a wire of wire.h), and decides when to reconnect after a
- * failure, with an exponential back-off. Only one thread uses a link. The back-off is tested by
+ * Keeps one connection of a shard (a wire of wire.h). After failures the times of the reconnections
+ * follow an exponential back-off. Only one thread uses a link. The back-off is tested by
  * tests/relay/test_parts.c.
  */
 #ifndef RELAY_LINK_H
@@ -12,24 +12,18 @@
 #define LINK_NEVER UINT64_MAX
 
 struct link {
-	struct wire *wire; /* the connection; NULL: not connected */
+	struct wire *wire; /* the connection, or NULL if not connected */
 	uint64_t retry_ns; /* earliest time of the next attempt to connect */
 	/* Longest wait before the next attempt to connect; 0: no failure since the last reply. */
 	uint64_t backoff_ns;
-	uint64_t answer_by_ns; /* deadline of the next reply; LINK_NEVER: no reply is awaited */
-	/*
-	 * State of a random generator, which spreads the retries of relays that lose a server at
-	 * the same time.
-	 */
+	uint64_t answer_by_ns; /* deadline of the next reply, or LINK_NEVER if none is awaited */
+	/* State of the random generator that spreads the reconnections of different relays. */
 	uint64_t random;
 };
 
 void link_init(struct link *link, uint64_t seed);
 
-/*
- * Returns whether it is time to connect, which means that there is no connection and the back-off
- * has ended.
- */
+/* Returns true if there is no connection and the back-off has ended. */
 bool link_is_due(const struct link *link, uint64_t now_ns);
 
 /* Store a connection in the link. link_lose() closes the connection. */
@@ -40,8 +34,8 @@ void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /*
  * Set the time of the next attempt to connect, after a failure with `error`. The wait doubles with
- * each failure, from 10 ms to 5 s. If the server's machine refuses the connection, the wait before
- * the next attempt is at most 400 ms, because a refused attempt costs little.
+ * each failure, from 10 ms to 5 s. If `error` is -ECONNREFUSED, the wait is at most 400 ms. A
+ * refused attempt costs little.
  */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 

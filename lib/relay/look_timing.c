@@ -77,8 +77,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * If a bell message came after the call of timerhub_look was sent, obey the bell message,
-	 * because its put may have come after the call.
+	 * Obey a bell message that came after the call was sent. Its put may have run after the
+	 * call.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

@@ -2,17 +2,16 @@
 /*
  * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
  * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
- * by which a put asks for an earlier look. Each relay has a "rank": the relay of rank 0 looks
- * first, and a relay of a higher rank looks only if the lower ranks are late. timerhub.lua assigns
- * the ranks. Replies and bell messages come on two connections, in any order, and each of them may
- * change the time of the next look. All functions of look_timing.h are pure, and none fails.
+ * by which a put asks for an earlier look. timerhub.lua gives each relay a "rank". The relay of
+ * rank 0 looks first. A relay of a higher rank looks only if the lower ranks are late. Replies and
+ * bell messages come on two connections, in any order. Each of them may change the time of the next
+ * look. All functions of look_timing.h are pure, and none fails.
  *
- * The anchor is a pair of times of the last answered call of timerhub_look: the local time at which
- * the relay sent the call, and the time on Redis's clock at which the call ran. If the next call
- * must run at the time T on Redis's clock, the distance between the two calls must be T minus the
- * anchor's time on Redis's clock. The relay sends the next call of timerhub_look at this distance
- * after the anchor's local time. The time on the network cancels out if the last request and the
- * next request take equally long to reach the server.
+ * The anchor is the last answered call of timerhub_look. The relay knows the local time at which it
+ * sent this call. The reply has the time on Redis's clock at which the call ran. If the next call
+ * must run at the time T on Redis's clock, the relay computes T minus the anchor's time on Redis's
+ * clock. The relay sends the next call at this distance after the anchor's local time. If both
+ * calls take equally long to reach the server, the time on the network cancels out.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H

@@ -41,10 +41,10 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
  * Move the requests that must be sent now from the mailbox into the list `taken`. `put_sent_ns` is
- * the time at which the put in flight was sent (0: no put is in flight). While a put is in flight,
- * new puts stay in the mailbox, for hold_ns at most, and then share a command. A put in a shared
- * command takes less than half of the server time of a put in its own command. If the network is
- * slow, a wait of more than hold_ns would halve the rate of puts. Returns when to call
+ * the time at which the put in flight was sent, or 0 if no put is in flight. While a put is in
+ * flight, new puts stay in the mailbox, for hold_ns at most, and then share a command. A put in a
+ * shared command takes less than half of the server time of a put in its own command. If the
+ * network is slow, a wait of more than hold_ns would halve the rate of puts. Returns when to call
  * mailbox_take() again for the waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,

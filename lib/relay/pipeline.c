@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the command connection of a shard (pipeline.h), which is tested in tests/relay by
- * test_calls.c, wire_test.py and kill_test.py.
+ * Implements the command connection of a shard (pipeline.h). Tested in tests/relay by test_calls.c,
+ * wire_test.py and kill_test.py.
  */
 #include "relay/pipeline.h"
 
@@ -218,7 +218,7 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * If the server has refused a request for now (`later` is set), send no command until all
+	 * If `later` is set, the server has refused a request for now. Send no command until all
 	 * replies have come and a new connection is open.
 	 */
 	if (pipeline->later)

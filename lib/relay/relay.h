@@ -35,8 +35,8 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
 /*
- * Returns 0 if a public call may use the relay, -EINVAL if the relay is NULL, or -EOWNERDEAD in a
- * forked child.
+ * Returns 0 if a public call may use the relay. Returns -EINVAL if `relay` is NULL, and -EOWNERDEAD
+ * in a forked child.
  */
 int relay_may_call(const struct timerhub_relay *relay);
 

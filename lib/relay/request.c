@@ -125,9 +125,8 @@ static void encode_read(const struct client *client, const struct request *reque
 }
 
 /*
- * Encode a call of timerhub_look. The call carries the number of this relay's earlier calls of
- * timerhub_look, and the number of bell messages that this relay has received. The Redis function
- * timerhub_stat shows these two numbers of every relay.
+ * Encode a call of timerhub_look. The call carries this relay's numbers of answered looks and
+ * received bell messages. The Redis function timerhub_stat shows these numbers of every relay.
  */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
@@ -256,7 +255,7 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 
 /*
  * Returns the result of a request that was sent twice. The argument `result` is from the second
- * sending, which the server may have refused because the first sending took effect.
+ * sending. The server may have refused it because the first sending took effect.
  */
 static int in_doubt(const struct request *request, int result)
 {
@@ -311,10 +310,7 @@ static int answer_read(struct client *client, const struct reply *reply, uint64_
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/*
- * Set the anchor (local time and Redis's time of the same moment) from a reply that has Redis's
- * time at index `now_at`.
- */
+/* Set the anchor from a reply. Redis's time is at index `now_at` of the reply. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes requests as Redis commands, and reads their replies. A request is a call whose caller
- * waits, or a command that the shard's thread makes for itself. The request of a call is on the
- * caller's stack, and the caller continues when `finished` is set. A request is in one list at a
- * time.
+ * Encodes requests as Redis commands, and reads their replies. A request is the call of a waiting
+ * caller, or a command of the shard's thread. The request of a call is on the caller's stack, and
+ * the caller continues when `finished` is set. A request is in one list at a time.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H

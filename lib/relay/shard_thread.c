@@ -80,9 +80,9 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 }
 
 /*
- * Close the takers' connection if the command connection has moved to another server, because the
- * old server gets no more tasks. If the command connection is to the old server, keep the takers'
- * connection, because a task that is on its way to this relay would be lost until its lease ends.
+ * If the command connection has moved to another server, close the takers' connection. The old
+ * server gets no more tasks. Otherwise keep the takers' connection. A task may be on its way to
+ * this relay, and would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -244,9 +244,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries to Redis, and remove this relay's registration from Redis. If
- * the commands of say_goodbye() fail, Redis delivers the tasks again after their leases, and the
- * other relays replace this relay after their failover delays.
+ * Return the prefetched deliveries to Redis, and remove this relay's registration from Redis. If a
+ * command fails, Redis delivers the tasks again after their leases. The other relays take over
+ * after their failover delays.
  */
 static void say_goodbye(struct shard *shard)
 {

@@ -21,7 +21,7 @@ struct shard {
 	struct pipeline pipeline;
 	struct taker taker;
 	struct scheduler scheduler;
-	struct sleeper *sleeper; /* the sleeper of the thread; NULL: not opened yet */
+	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */
 	pthread_t thread;
 	bool has_thread;
 	struct eventcount beginning; /* becomes 1 when the thread runs or its start has failed */

@@ -17,8 +17,8 @@
 #define SHARED_CONSUMER_BYTES 128
 
 /*
- * A callback by which the daemon timerhub-relay learns errors of servers, called by relay_open()
- * and by the shards' threads.
+ * A callback that tells the daemon timerhub-relay about errors of servers. relay_open() and the
+ * shards' threads call it.
  */
 struct watcher {
 	/*
@@ -38,7 +38,7 @@ struct shared {
 	uint64_t horizon_us;
 	uint64_t grace_us;
 	uint32_t batch;
-	uint32_t replicas; /* number of replicas that must confirm a change; 0: none */
+	uint32_t replicas; /* number of replicas that must confirm a change, or 0 */
 	uint32_t shard_count;
 	int ready_fd;
 

@@ -23,7 +23,7 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 }
 
 /*
- * Returns the number of tasks to read from Redis now, and stores in `*ret_ms` the time for which
+ * Returns the number of tasks to read from Redis now. `*ret_ms` becomes the longest time for which
  * Redis may block the read. The caller holds the relay's lock.
  */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)

@@ -2,14 +2,14 @@
 -- SPDX-License-Identifier: MIT
 -- Keeps delayed tasks in Redis: a library of Redis functions for the protocol of timerhub-relay(5).
 --
--- A queue is eight keys with one hash tag. A caller of a function gives all keys of the function in
--- KEYS, in the function's order, or only the key {QUEUE}. Every reply begins with 0 or a negative
--- errno. If a function fails, Redis keeps the effects that the function had before the failure.
--- Therefore a function makes all checks, and all reads that can fail on a key of the wrong type,
--- before its first effect. Times are whole microseconds of Redis's clock since 1970, which a double
--- holds exactly until 2255. The work of each function is bounded and does not depend on the number
--- of tasks. tests/relay compares the functions with a model. tests/models/relay.pml is a model of
--- looks (calls of timerhub_look) and bells (messages that ask for an earlier look).
+-- A queue is eight keys with one hash tag. A caller gives all keys of a function in their order, or
+-- only the key {QUEUE}. Every reply begins with 0 or a negative errno. If a function fails, Redis
+-- keeps the effects that the function had before the failure. Therefore a function makes all checks
+-- before its first effect. It also first reads the keys, because a read of a key of the wrong type
+-- fails. Times are whole microseconds of Redis's clock since 1970, which a double holds exactly
+-- until 2255. The work of each function is bounded for any number of tasks. tests/relay compares
+-- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
+-- and bells (messages that ask for an earlier look).
 
 local VERSION = 2  -- version of this file; a relay replaces an older version in Redis
 local LAYOUT = 1  -- version of the layout of the keys
@@ -57,14 +57,13 @@ local function now_us()
 end
 
 -- Returns a whole number as text. Lua's tostring() and Lua's operator `..` lose digits of large
--- numbers. If an argument of redis.call is a number, Redis prints it as a double, which keeps the
--- digits but takes twice as long.
+-- numbers. If an argument of redis.call is a number, Redis prints it as a double. This keeps the
+-- digits, but takes twice as long as text().
 local function text(number)
     return format('%d', number)
 end
 
--- Returns a due time as the text of a sorted set's score. score_of() converts infinity without
--- text(), because text() converts only whole numbers.
+-- Returns a due time as text for the score of a sorted set. text() cannot convert infinity.
 local function score_of(due)
     return due == math.huge and '+inf' or text(due)
 end
@@ -79,10 +78,10 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns the four fields of a task's record: the stage (w: waiting, r: in the stream), the number
--- of attempts, the time of the put, and `rest`. The field `rest` is the data of a waiting task, or
--- the id of the entry of a task in the stream. The number of attempts and the time of the put are
--- returned as text. If the record is damaged, returns nil.
+-- Returns the four fields of a task's record: stage, attempts, time of the put, and `rest`. The
+-- stage is `w` for a waiting task, and `r` for a task in the stream. `rest` is the data of a
+-- waiting task, or the entry id of a task in the stream. All four fields are text. If the record is
+-- damaged, returns nil.
 local function parse(record)
     local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
     if stage then
@@ -138,12 +137,12 @@ end
 
 -- ---- ring: wake relays for a task that is due before the promised call of timerhub_look ----
 
--- Returns the relays that ring() must wake for a task due at `due`, in order, and the time by which
--- a relay must call timerhub_look. Returns nil if a relay has promised to call timerhub_look in
--- time. The promised time is look_by. If look_by is absent, no relay has promised a call. If the
--- task was due in the past, the returned time is now, because a promise of a past time counts as
--- broken. If the promised time is long past, the relays that promised it are dead, and the returned
--- time is now. find_seats() reads all keys of ring(), so that the later call of ring() cannot fail.
+-- Prepares ring() for a task due at `due`. Returns the relays to wake, in order, and the time `at`
+-- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
+-- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. If
+-- `due` is past, `at` is now, because a promise of a past time counts as broken. If look_by is long
+-- past, the relays that promised it are dead, and `at` is now. find_seats() reads all keys of
+-- ring(). Therefore ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -163,9 +162,10 @@ local function prefix(state)
     return sub(state, 1, -6)
 end
 
--- Publish a bell, a message that asks for a call of timerhub_look at `due`, to the first two relays
--- that are subscribed. Remove a relay that is not subscribed from the key `seats`, because the
--- relay's connection is closed. Returns the number of relays that received the bell message.
+-- Publish a bell to the first two relays that are subscribed. A bell is a message that asks for a
+-- call of timerhub_look at `due`. Remove a relay that is not subscribed from the key `seats`,
+-- because the relay's connection is closed. Returns the number of relays that received the bell
+-- message.
 local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
@@ -294,8 +294,7 @@ end
 
 -- ---- functions of producers ----
 
--- Insert a task, or replace a waiting task if the argument `flags` has an `r`. insert() takes the
--- keys `due`, `task`, `state` and `seats`.
+-- Insert a task. If `flags` has an `r`, the call may also replace a waiting task.
 local function insert(keys, id, due, flags, data, now, look_by)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
@@ -355,8 +354,9 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Puts a task. timerhub_put takes the keys `due`, `task`, `state`, `seats` and `past`, and the
--- arguments `id`, `when`, `flags`, `data` and optionally `until`.
+-- Puts a task.
+-- Keys: `due`, `task`, `state`, `seats`, `past`.
+-- Arguments: `id`, `when`, `flags`, `data`, optionally `until`.
 local function put(keys, args)
     local id, flags, data = args[1], args[3], args[4]
     local now = now_us()
@@ -377,10 +377,10 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- Makes several puts, which share reads and writes. timerhub_puts takes the keys `due`, `task`,
--- `state`, `seats` and `past`, and for each of at most PUTS tasks the arguments `id`, `when`,
--- `flags`, `data` and `until`. Replies 0, the time now, and the result code and due time of each
--- put.
+-- Makes at most PUTS puts, with shared reads and writes. Replies 0, the time now, and the result
+-- code and due time of each put.
+-- Keys: `due`, `task`, `state`, `seats`, `past`.
+-- Arguments of each put: `id`, `when`, `flags`, `data`, `until`.
 local function puts(keys, args)
     if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
         return {EINVAL}
@@ -428,8 +428,9 @@ local function puts(keys, args)
     return reply
 end
 
--- Cancels a task that no consumer has taken. timerhub_cancel takes the keys `due`, `task`, `ready`,
--- `state` and `past`, and the argument `id`.
+-- Cancels a task that no consumer has taken.
+-- Keys: `due`, `task`, `ready`, `state`, `past`.
+-- Argument: `id`.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -467,8 +468,9 @@ local function find_undelivered(ready, entry)
     return 0, attempts, data
 end
 
--- Changes a task's due time. timerhub_move takes the keys `due`, `task`, `ready`, `state`, `past`
--- and `seats`, and the arguments `id`, `when` and `flags`.
+-- Changes a task's due time.
+-- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`.
+-- Arguments: `id`, `when`, `flags`.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -508,8 +510,9 @@ local function acknowledge(ready, entry)
     redis.call('XDEL', ready, entry)
 end
 
--- Ends a task that is done. timerhub_done takes the keys `due`, `task`, `ready`, `state` and
--- `past`, and the arguments `id` and optionally `entry`.
+-- Ends a task that is done.
+-- Keys: `due`, `task`, `ready`, `state`, `past`.
+-- Arguments: `id`, optionally `entry`.
 local function done(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -528,8 +531,9 @@ local function done(keys, args)
     return {0}
 end
 
--- Returns a taken task to the queue. timerhub_retry takes the keys `due`, `task`, `ready`, `state`,
--- `past`, `seats` and `dead`, and the arguments `id`, `delay` and optionally `entry`.
+-- Returns a taken task to the queue.
+-- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
+-- Arguments: `id`, `delay`, optionally `entry`.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -603,8 +607,8 @@ end
 
 -- If an id of the key `due` has no record of a waiting task, remove the id from `due`. Another
 -- program has added the id, which would block the ids behind it. If the id's task is not in the
--- stream, the id's record goes to the key `dead`. If Redis refuses a new entry in `dead`, the
--- record stays and its task is never due.
+-- stream, the id's record goes to the key `dead`. If Redis refuses the entry in `dead`, keep the
+-- record and set the due time to never.
 local function set_aside(q, conf, id, due, record, stage)
     redis.call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
@@ -630,9 +634,9 @@ local function note_late(sum, late_us)
     sum.buckets[bucket] = (sum.buckets[bucket] or 0) + 1
 end
 
--- Move a chunk of due tasks into the stream. The array `heads` has ids and due times as text, and
--- the chunk is the part of `heads` from index `from` to `last`. Returns the bytes of the chunk's
--- data. If Redis refuses an entry, sets sum.refusal to the error.
+-- Move a chunk of due tasks into the stream. The array `heads` has ids and due times as text. The
+-- chunk begins at index `from` and ends at `last`. Returns the bytes of the chunk's data. If Redis
+-- refuses an entry, sets sum.refusal to the error.
 local function promote_chunk(q, conf, now, sum, heads, from, last)
     local ids, values, size, bytes = {}, {}, 0, 0
     for index = from, last, 2 do
@@ -688,9 +692,9 @@ end
 -- ---- leases that have ended, and entries that a plain XACK has left ----
 
 -- Handle an entry whose lease has ended. Add the entry's task to the stream once more. If the task
--- has had attempts_max attempts, add the task to the key `dead` instead of the stream, unless Redis
--- refuses the entry in `dead`. If the entry is not its task's latest entry, add it only to `dead`.
--- Returns whether the old entry can be deleted.
+-- has had attempts_max attempts, add it to the key `dead` instead of the stream. If Redis refuses
+-- the entry in `dead`, add the task to the stream. If the entry is not its task's latest entry, add
+-- it only to `dead`. Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
     local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
@@ -731,10 +735,10 @@ local function end_lease(q, conf, now, sum, entry)
     end
 end
 
--- End the leases of pending entries whose time has passed, beginning with the entry at which the
--- last timerhub_look stopped. Returns the entry from which to continue, or nil at the end. Every
--- pending entry is checked, because consumers may extend leases. An extended lease of an earlier
--- entry may end after a later entry's lease.
+-- End the expired leases of pending entries. Begin at the entry at which the last timerhub_look
+-- stopped. Returns the entry from which to continue, or nil at the end. Every pending entry is
+-- checked, because consumers may extend leases. An extended lease of an earlier entry may end after
+-- a later entry's lease.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms = math.ceil(conf.lease_us / 1000)
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
@@ -816,9 +820,9 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- If the calling relay is not registered, register it in the key `seats`. If the relays of lower
--- ranks have not called timerhub_look at the promised time, give these relays higher ranks than the
--- calling relay. Returns the rank of the calling relay.
+-- If the calling relay is not registered, register it in the key `seats`. If the promised time was
+-- missed, move all relays of lower ranks behind the calling relay. Returns the rank of the calling
+-- relay.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
@@ -914,8 +918,9 @@ local function work(q, conf, now, batch, sum, length, sweep_at, from)
     return next_at, more
 end
 
--- Moves due tasks into the stream and ends leases. timerhub_look takes all keys of the queue, and
--- the arguments `relay`, `batch`, `horizon`, `grace` and `info`.
+-- Moves due tasks into the stream and ends leases.
+-- Keys: all keys of the queue.
+-- Arguments: `relay`, `batch`, `horizon`, `grace`, `info`.
 local function look(keys, args)
     local q, relay = names(keys), args[1]
     local batch, horizon, grace = whole(args[2]), whole(args[3]), whole(args[4])
@@ -954,8 +959,9 @@ local function look(keys, args)
     return reply
 end
 
--- Removes the registration of a relay. timerhub_leave takes the keys `seats`, `seen` and `state`,
--- and the argument `relay`.
+-- Removes the registration of a relay.
+-- Keys: `seats`, `seen`, `state`.
+-- Argument: `relay`.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
     local rank = relay and redis.call('ZRANK', seats, relay)
@@ -1003,7 +1009,8 @@ local function say_lateness(state, say)
     end
 end
 
--- Replies the queue's counters and settings. timerhub_stat takes all keys of the queue.
+-- Replies the queue's counters and settings.
+-- Keys: all keys of the queue.
 local function stat(keys)
     local q = names(keys)
     local reply = {0}
@@ -1045,9 +1052,10 @@ local function stat(keys)
     return reply
 end
 
--- timerhub_list takes the keys `due` and `task`, and the arguments `from` and `count`. Replies five
--- values for each of `count` waiting tasks: id, due time (-1: never), attempts, time of the put,
--- bytes of data.
+-- Replies five values for each of `count` waiting tasks: id, due time, attempts, time of the put,
+-- and bytes of data. A due time of -1 means never.
+-- Keys: `due`, `task`.
+-- Arguments: `from`, `count`.
 local function list(keys, args)
     local from, count = whole(args[1]), whole(args[2])
     if not from or not count or count < 1 or count > 1000 then
@@ -1068,8 +1076,9 @@ local function list(keys, args)
     return reply
 end
 
--- timerhub_peek takes the keys `due`, `task` and `ready`, and the argument `id`. Replies a task's
--- stage, due time, attempts, time of the put, data and entry.
+-- Replies a task's stage, due time, attempts, time of the put, data and entry.
+-- Keys: `due`, `task`, `ready`.
+-- Argument: `id`.
 local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
@@ -1087,8 +1096,9 @@ local function peek(keys, args)
     return {0, where, tonumber(due) or -1, tonumber(attempts), tonumber(put_us), data or '', rest}
 end
 
--- Puts a task of `dead` into the queue again. timerhub_revive takes the keys `dead`, `due`, `task`,
--- `state`, `seats` and `past`, and the argument `entry`.
+-- Puts a task of `dead` into the queue again.
+-- Keys: `dead`, `due`, `task`, `state`, `seats`, `past`.
+-- Argument: `entry`.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1177,10 +1187,10 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Repairs some records and entries, beginning at the cursor. timerhub_repair takes the keys `due`,
--- `task`, `ready`, `dead`, `past`, `state` and `seats`, and the arguments `stage` and `cursor`.
--- Replies 0, the stage and cursor for the next call, and the numbers of tasks that were put back
--- and removed.
+-- Repairs some records and entries, beginning at the cursor. Replies 0, the stage and cursor for
+-- the next call, and the numbers of tasks that were put back and removed.
+-- Keys: `due`, `task`, `ready`, `dead`, `past`, `state`, `seats`.
+-- Arguments: `stage`, `cursor`.
 local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
@@ -1249,10 +1259,10 @@ local function wanted_settings(args)
     return wanted
 end
 
--- Creates the queue if it does not exist, and changes the named settings. timerhub_create takes the
--- keys `ready` and `state`, and as arguments pairs of a setting's name and value. The settings
--- `shards` and `shard` never change. Replies -EEXIST if an argument gives another value for
--- `shards` or `shard`.
+-- Creates the queue if it does not exist, and changes the named settings. The settings `shards` and
+-- `shard` never change. If an argument gives another value for one of them, replies -EEXIST.
+-- Keys: `ready`, `state`.
+-- Arguments: pairs of a setting's name and value.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
     local wanted, refusal = wanted_settings(args)

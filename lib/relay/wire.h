@@ -66,10 +66,7 @@ enum reply_type reply_type(const struct reply *reply);
 /* Returns the text of an error reply or a text reply, NUL-terminated, or "" for any other reply. */
 const char *reply_text(const struct reply *reply);
 size_t reply_len(const struct reply *reply);
-/*
- * Returns the value of an integer reply, or of a text reply that is a number, or 0 for any other
- * reply.
- */
+/* Returns the number in an integer reply or in a text reply. For any other reply, returns 0. */
 int64_t reply_integer(const struct reply *reply);
 /* Returns the number of elements of an array reply, or 0 for any other reply. */
 size_t reply_count(const struct reply *reply);
