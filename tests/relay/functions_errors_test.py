@@ -389,7 +389,7 @@ def check_repair(redis):
     redis("XDEL", QUEUE + "ready", redis("XRANGE", QUEUE + "ready", "-", "+")[0][0])
     redis("XGROUP", "DESTROY", QUEUE + "ready", "timerhub")
     expect(repair(redis) == (0, 2), "without a group")
-    # If Redis refuses new entries in the key `dead`, the repair must not lose a task.
+    # If Redis refuses new entries in the key `dead`, the repair must change nothing.
     bring_about(redis, "none")
     redis("DEL", QUEUE + "dead")
     redis("SET", QUEUE + "dead", "x")
@@ -448,8 +448,8 @@ def check_consumers(redis, path):
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     names = [one[1] for one in redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")]
     expect(names == [b"c"], "consumers left:", names)
-    # A sweep of idle consumers must read the list of all consumers, so timerhub_look makes this
-    # sweep only once in an hour. A second call of timerhub_look must not remove the idle consumer.
+    # timerhub_look sweeps idle consumers only once in an hour. A second call of timerhub_look must
+    # not remove the idle consumer.
     redis("XGROUP", "CREATECONSUMER", QUEUE + "ready", "timerhub", "idle")
     look(redis)
     expect(len(redis("XINFO", "CONSUMERS", QUEUE + "ready", "timerhub")) == 2, "asked again")

@@ -162,8 +162,8 @@ def check_instants(victim):
         print(f"{INSTANTS} due instants, {RELAYS} relays: {calls - 2:.2f} looks each", flush=True)
 
 
-# Program of a process that sends PINGs and prints their durations in ms. The test runs this program
-# in a process of its own, because the threads of the test could delay the PINGs of another thread.
+# Program of a process that sends PINGs and prints their durations in ms. In the test's own process,
+# other threads could delay the PINGs.
 PINGER = """
 import sys, time
 from redis_server import Client

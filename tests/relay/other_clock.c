@@ -2,8 +2,8 @@
 /*
  * A preloaded library that changes the wall clock of a process, which a time namespace cannot do.
  * The environment variable OTHER_CLOCK names a file with three numbers. The numbers are the clock's
- * offset in microseconds, the clock's drift in millionths of the elapsed time, and the time at
- * which the drift began. Tests may change the file at any time.
+ * offset in us, its drift in millionths, and the start of the drift. Tests may change the file at
+ * any time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -532,8 +532,7 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # A client that does not serve needs only the rights that the manual page lists, and only
-        # for the keys of its own queue.
+        # The rights in the manual page must suffice for a client that does not serve.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")

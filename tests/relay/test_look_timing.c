@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests look_timing.c, which computes the times at which a relay polls (looks). The test runs in
- * virtual time, with up to a thousand relays and a model of Redis in memory. The model assigns
- * ranks and sends wake-up messages (bells) as sit(), promise() and ring() of timerhub.lua do.
- * functions_test.py tests these rules on timerhub.lua. Each relay has a network delay of its own.
+ * virtual time, with up to a thousand relays and a model of Redis in memory. The model follows
+ * sit(), promise() and ring() of timerhub.lua, which assign ranks and send wake-up messages
+ * (bells). functions_test.py tests timerhub.lua itself. Each relay has a network delay of its own.
  * The tests delay messages, let wake-up messages overtake replies, kill relays, and set the clock
  * of Redis.
  */
@@ -37,7 +37,7 @@ struct actor {
 	double order; /* score in the key `seats`; a lower score gives a lower rank */
 	bool seated, alive;
 	uint64_t way_ns;             /* time that a message from the relay to Redis takes */
-	uint64_t arrives_ns;         /* time at which a poll arrives; NONE: no poll in flight */
+	uint64_t arrives_ns;         /* time at which a poll arrives, or NONE */
 	struct message answer, bell; /* messages to the relay; in flight unless at_ns is NONE */
 };
 
@@ -274,10 +274,7 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	 * sends a wake-up message, but causes no additional poll.
 	 */
 	expect_cmp(looks, <=, 1000 * 2 + 10);
-	/*
-	 * If a task is due while the reply to a poll is in flight, the task is as late as the
-	 * reply.
-	 */
+	/* A task that is due while a reply is in flight is as late as the reply. */
 	expect_cmp(latest_us, <=, 10100);
 	expect_cmp(late_count, <=, 20);
 }

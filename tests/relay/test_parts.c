@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the relay's modules that need no server: addresses, commands, names of keys, error replies,
- * and the back-off after a failed connection.
+ * Tests the relay's modules that work without a server: addresses, commands, names of keys, error
+ * replies, and the back-off.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -307,10 +307,10 @@ enum status do_check(struct call *call, char **words, int count)
 	static const char *const keeps[] = {
 		"unknown: the server does not show its configuration",
 		"no persistence: if Redis is killed, all tasks are lost",
-		"RDB only: if Redis is killed, all changes since the last snapshot are lost, and "
-		"tasks that were done or cancelled after the snapshot are delivered again",
-		"AOF without appendfsync always: if a sync was slow and Redis is killed, up to 2 s "
-		"of changes are lost; if the machine loses power, up to 2 s of changes are lost",
+		"RDB only: if Redis is killed, all changes since the last snapshot are lost; "
+		"tasks that ended after the snapshot are delivered again",
+		"AOF without appendfsync always: if Redis is killed after a slow sync, or its "
+		"machine loses power, up to 2 s of changes are lost",
 		"AOF, appendfsync always: if Redis is killed or its machine loses power, nothing "
 		"is "
 		"lost",

@@ -2,8 +2,7 @@
 /*
  * Runs the daemon of timerhub-relay. The daemon opens each queue with TIMERHUB_RELAY_SERVE and
  * waits for a signal. When the daemon begins to serve, it notifies its service manager. If the
- * manager has set a watchdog, the daemon notifies the watchdog again and again, as long as the
- * threads of the daemon's relays answer.
+ * manager has set a watchdog, the daemon keeps notifying it while the threads of the relays answer.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -81,7 +80,7 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 struct served {
 	const char *name;
 	struct call call;              /* the addresses of the queue's servers */
-	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server; 0: no error */
+	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server, or 0 */
 	struct timerhub_relay *relay;
 };
 

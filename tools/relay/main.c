@@ -62,7 +62,8 @@ enum where {
 
 static const struct command {
 	const char *name;
-	int words_min, words_max; /* smallest and largest number of arguments; the queue is one */
+	/* smallest and largest number of arguments, including the queue */
+	int words_min, words_max;
 	enum where where;
 	enum needs needs;
 	enum status (*run)(struct call *call, char **words, int count);

@@ -65,9 +65,8 @@ static const struct number numbers[] = {
 };
 
 /*
- * In the reply to timerhub_stat, the value of a relay has four numbers: the relay's rank, the time
- * of sending, the number of polls (looks), and the number of wake-up messages (bells). The enum has
- * the indexes of the last two numbers.
+ * The value of a relay in the reply to timerhub_stat has four numbers: rank, time of sending, polls
+ * (looks), and wake-up messages (bells). The enum has the indexes of the last two.
  */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 

@@ -75,8 +75,8 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 			else if (j > 0)
 				(void)printf(" %s ", names[j]);
 			/*
-			 * The first element of a row is an id, which is printed as a text even if
-			 * it has only digits.
+			 * The first element of a row is an id. Print it as a text even if it has
+			 * only digits.
 			 */
 			if (j == 0)
 				print_text(reply_text(value), reply_len(value), json);

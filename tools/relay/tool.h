@@ -15,13 +15,13 @@
 enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
 struct options {
-	const char *redis; /* addresses of the servers; NULL: the library's default */
+	const char *redis; /* addresses of the servers, or NULL for the default */
 	bool json;
 	bool metrics; /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
-	uint64_t interval_ms; /* time between two readings that `top` makes; 0: 1 s */
-	uint64_t count;       /* number of readings that `top` makes; 0: no limit */
+	uint64_t interval_ms; /* time between two readings of `top`. 0 means 1 s. */
+	uint64_t count;       /* number of readings of `top`. 0 means no limit. */
 	uint64_t horizon_ms;  /* 0 in horizon_ms, grace_ms or batch means the library's default */
 	uint64_t grace_ms;
 	uint64_t batch;
@@ -49,10 +49,7 @@ struct call {
 	bool may_be_elsewhere; /* after -ENOENT, print nothing and ask the next server */
 };
 
-/*
- * The condition that a server must meet before a command runs: no condition, the server has the
- * Redis functions, or the server has the queue and the Redis functions.
- */
+/* The needs of a command: nothing, the Redis functions, or the functions and the queue. */
 enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
 /*
@@ -70,8 +67,8 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 void close_call(struct call *call);
 
 /*
- * Begin to encode the call of a Redis function with `arguments` arguments, each of which add()
- * encodes later.
+ * Begin to encode the call of a Redis function with `arguments` arguments. add() encodes each
+ * argument.
  */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
