@@ -234,9 +234,9 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * In the frequent case, a re-arm moves an armed timer to a later point in time. In this case no
- * function is called, so no register is stored on the stack. The locked instruction of the re-arm
- * would wait for every such store. All other re-arms branch to hub_rearm().
+ * The frequent re-arm moves an armed timer to a later time. This path calls no function, because a
+ * call would store registers on the stack. The locked instruction of the re-arm would wait for
+ * these stores. All other re-arms branch to hub_rearm().
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -295,7 +295,7 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 /* timerhub_cancel_many() puts back the slots of this many timers in one step. */
 #define CANCEL_BATCH 32
 
-/* Cancel the first CANCEL_BATCH of `count` timers, or all. Returns how many timers were live. */
+/* Cancel the first timers of the array, at most CANCEL_BATCH. Returns how many timers were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -341,7 +341,10 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* If the timer has ended, hub_cancel() sees its end, and the delivering thread's cell. */
+	/*
+	 * If the timer was delivered, this thread sees the delivering thread's cell after
+	 * hub_cancel().
+	 */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
@@ -386,14 +389,14 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer of the timer had the pointer to the queue, and this thread has
-		 * acquired the armer's change of the pair [armed]. A later queue with this index is
-		 * opened after the timer's cancel, which changed the pair.
+		 * Relaxed: the armer had the queue's pointer, and this thread has acquired the
+		 * armer's change of the pair [armed]. If the index has a new queue, the timer was
+		 * cancelled before, and timer_change() fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*
-		 * Compare the pair by timer_change(), not by a load, so that the loads of
-		 * timer_read() come first.
+		 * Compare the pair by a CAS. A load could be executed before the loads of
+		 * timer_read().
 		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;

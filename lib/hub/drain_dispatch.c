@@ -201,7 +201,7 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 /* The state of one call of timerhub_dispatch(). */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* the dispatching thread's cell; NULL before the first event */
+	struct callback *callback; /* the thread's cell, or NULL before the first event */
 	unsigned count;            /* number of events taken so far */
 	bool running;              /* true: the thread is inside a callback */
 	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
@@ -235,8 +235,8 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
 }
 
 /*
- * End a dispatch: timerhub_dispatch() returns, or an exception leaves a callback, or the thread
- * ends in a callback (glibc ends a thread by an exception).
+ * End a dispatch, on return or if an exception leaves a callback. If the thread ends in a callback,
+ * glibc ends the thread by an exception.
  */
 static void dispatching_end(struct dispatching *dispatching)
 {
@@ -286,8 +286,9 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the waiter's load of the ticket carries the values that were set before the
-	 * ticket advanced. If `closing` or `interrupts` changes later, futex_wait() does not block.
+	 * Relaxed: the waiter has loaded the ticket, and sees all values that were set before the
+	 * ticket changed. If a value is set later, the ticket changes again and futex_wait() does
+	 * not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
@@ -342,7 +343,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 
 		if (result < 0) {
 			/*
-			 * The waiter's wake-up may be for an event, which another waiter must take.
+			 * An event may have woken this waiter. Another waiter must take the event.
 			 */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);
@@ -366,7 +367,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
-/* Model of a wait while the queue is closed: tests/models/queue_close.pml. */
+/* Model of a wait during the close of the queue: tests/models/queue_close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the hub with all its parts. Four files have the public calls. open.c opens and closes
- * hubs, open_queue.c opens and closes queues, arm_cancel.c arms, re-arms and cancels timers, and
- * drain_dispatch.c delivers events.
+ * Declares the hub with all its parts. open.c opens and closes hubs. open_queue.c opens and closes
+ * queues. arm_cancel.c arms, re-arms and cancels timers. drain_dispatch.c delivers events.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -21,7 +20,7 @@
 /* timerhub_open() writes struct hub_living, and the kernel zeroes the struct in a forked child. */
 struct hub_living {
 	struct timer *pairs; /* the pairs of the arena */
-	uint32_t capacity;   /* number of slots in the arena; 0: another process opened the hub */
+	uint32_t capacity;   /* number of slots in the arena, or 0 in a forked child */
 };
 
 struct timerhub {
@@ -29,8 +28,8 @@ struct timerhub {
 	struct inbox inbox;
 	struct clock clock;
 	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
-	struct hub_living *living;  /* the kernel zeroes *living in a forked child */
-	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
+	struct hub_living *living;  /* a struct that the kernel zeroes in a forked child */
+	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers to queues, or NULL */
 	struct board *board;        /* the page with the hub's counters */
 	struct memory living_memory;
 	struct memory queues_memory; /* the mapping that holds `queues` */
@@ -67,7 +66,7 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
  */
 void hub_wait_pass(struct timerhub *hub);
 
-/* A closer checks at this interval whether waiting or advancing threads have left. */
+/* A closer that waits for other threads checks at this interval. */
 #define HUB_CLOSE_POLL_NS 1000000
 
 /* Free all open queues. The waiters of the queues return -ESHUTDOWN. */

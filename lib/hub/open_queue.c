@@ -147,9 +147,9 @@ static void queue_drop_timers(struct timerhub_queue *queue)
 }
 
 /*
- * If a thread arms a timer on the queue during the close, against the contract, the timer may
- * expire after the walk over the slots. Cancel the timer, or it would keep its slot for ever. If
- * such a timer expires after the close, the owner drops the timer.
+ * A thread may break the contract and arm a timer during the close. The timer may then expire after
+ * the walk over the slots. Cancel the timer, or it would keep its slot for ever. If such a timer
+ * expires after the close, the owner drops the timer.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -180,7 +180,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	ptr_store_release(&hub->queues[queue->index], NULL); /* [index]: carries the counts */
+	ptr_store_release(&hub->queues[queue->index], NULL); /* [index]: the counts of the index */
 	queue_free(queue);
 }
 
@@ -197,7 +197,7 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: the thread that closes the hub has seen all its queues opened. */
+		/* Relaxed: each open of a queue happens before the close of its hub. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		if (!queue || queue == QUEUE_GONE) /* QUEUE_GONE: the fork interrupted a close */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
- * The claiming thread reads the deadline after its push, because another caller may have moved the
- * timer to an earlier time after the claim. The other caller saw the claim and only woke the owner,
- * which may have found no entry yet. All functions except hub_wait_pass() are lock-free and
- * signal-safe.
+ * Another caller may move the timer to an earlier time after the claim. Such a caller only wakes
+ * the owner, and the owner may find no entry yet. The claiming thread therefore reads the deadline
+ * after its push. All functions except hub_wait_pass() are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -31,8 +30,8 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 
 /*
  * Push the slot, whose pair `*pair` has the flag STATE_CLAIMED. Returns false if the owner has
- * processed the slot since the claim. The owner has then seen the change for which the push was
- * claimed. If the result is true, `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * processed the slot since the claim. The owner has then seen the claimed change. If the result is
+ * true, `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements fresh_timeouts.h: adds the passed time to the deadlines of the array `fresh`, and
- * schedules the timeouts of the list. Invariant: a timeout that is set is scheduled no later than
- * its deadline, or the timeout is in `fresh`, or its place is in the list. A timeout is at most
- * once in `fresh`, and its place at most once in the list. Tested by tests/unit/test_loop.c.
+ * schedules the timeouts of the list. Invariant: if a set timeout is neither in `fresh` nor in the
+ * list, it is scheduled no later than its deadline. A timeout is at most once in `fresh`, and its
+ * place at most once in the list. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
@@ -21,9 +21,9 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay that counts from `now_ns`. The result is below UINT64_MAX.
- * fresh_move_on() calls fresh_far_ns() for deadlines near UINT64_MAX, and for all deadlines after
- * the wall clock was set back.
+ * Returns the deadline of a delay from `now_ns`, below UINT64_MAX. fresh_move_on() calls
+ * fresh_far_ns() for deadlines near UINT64_MAX. If the wall clock was set back, it does so for all
+ * deadlines.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {
@@ -81,8 +81,8 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Schedule a timeout that was set since it was last scheduled. The remaining time is the whole
- * length of the timeout, so choose the timeout's grid by the remaining time.
+ * Schedule a timeout that was set since it was last scheduled. The remaining time is the timeout's
+ * whole length, and decides the grid.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

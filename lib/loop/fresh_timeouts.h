@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps each timeout that the program has set by a delay after the loop's last reading of the
- * clock. The delay counts from the last reading of the clock. When the loop reads the clock again,
- * fresh_move_on() adds the time that has passed between these two readings to each deadline. If a
- * timeout's schedule entry is later than its deadline, the timeout's place is put into the list.
- * Each turn schedules the timeouts of the list. A timeout that is set and stopped in one turn is
- * therefore never scheduled.
+ * clock. The delay counts from this reading. At the next reading, fresh_move_on() moves each
+ * deadline on by the time between the two readings. If a timeout's schedule entry is later than its
+ * deadline, the timeout's place is put into the list. Each turn schedules the timeouts of the list.
+ * A timeout that is set and stopped in one turn is therefore never scheduled.
  */
 #ifndef TIMERHUB_FRESH_TIMEOUTS_H
 #define TIMERHUB_FRESH_TIMEOUTS_H

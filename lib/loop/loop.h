@@ -15,7 +15,7 @@
 
 /* A page that the kernel sets to zero in a forked child process. */
 struct loop_living {
-	uint32_t is_parent; /* 1 in the process that opened the loop; 0 in a forked child */
+	uint32_t is_parent; /* 1 in the process that opened the loop, 0 in a forked child */
 };
 
 struct timerhub_loop {
@@ -34,7 +34,7 @@ struct timerhub_loop {
 	/* the place that is scheduled at next_ns; SLOT_NONE: no place, or not known */
 	uint32_t first;
 	bool is_stirred; /* true: schedule entries have changed since next_ns was computed */
-	/* placeholder for a removed timeout in the array `fresh`; is never set */
+	/* a timeout without a deadline that replaces removed timeouts in the array `fresh` */
 	struct timerhub_timeout gone;
 	/* True: a callback has closed the loop, so the end of the turn frees the loop. */
 	bool is_closed;
@@ -49,7 +49,7 @@ struct timerhub_loop {
 	struct memory living_memory;
 };
 
-/* Returns a number of the calling thread that no other living thread has. */
+/* Returns the calling thread's number. Living threads have different numbers. */
 uint64_t loop_thread(void);
 
 static inline bool loop_alive(const struct timerhub_loop *loop)

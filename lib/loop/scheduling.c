@@ -59,8 +59,8 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 #define REST_LOOKS_AT_ONCE 8
 
 /*
- * Returns whether the place's schedule entry at `at_ns` is exact and stale. The entry is stale if
- * the place's timeout was moved, stopped or removed after the entry was made.
+ * The argument `at_ns` is the time of the place's schedule entry. Returns true if the entry is
+ * exact, and its timeout was later moved, stopped or removed.
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {

@@ -17,17 +17,18 @@
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
 /*
- * Check the place, whose entry at `at_ns` was taken out of the schedule. If the place's timeout is
- * due now and no other timeout is due before, returns the timeout. Otherwise loop_recheck() returns
- * NULL. If the timeout is set but may not expire yet, loop_recheck() schedules the timeout again.
+ * Check whether the timeout of a place is due. The place's entry at `at_ns` was taken out of the
+ * schedule. If the place's timeout is due now and no other timeout is due before, returns the
+ * timeout. Otherwise loop_recheck() returns NULL. If the timeout is set but may not expire yet,
+ * loop_recheck() schedules the timeout again.
  */
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
- * Correct the earliest schedule entries before the loop blocks, and compute the time at which the
- * loop must wake. If the earliest entry is exact, and its timeout was moved since, schedule the
- * timeout again. If the timeout was stopped, remove the entry. An entry on the grid stays, because
- * the loop usually wakes at this time for another timeout. loop_rest() checks at most 256 entries.
+ * Correct the earliest schedule entries before the loop blocks. Then compute the time at which the
+ * loop must wake. If the timeout of an exact entry was moved, schedule the timeout again. If the
+ * timeout was stopped, remove the entry. An entry on the grid stays. The loop usually wakes at its
+ * time for another timeout. loop_rest() checks at most 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

@@ -18,16 +18,16 @@ struct place {
 	struct timerhub_timeout *timeout;
 	timerhub_timeout_fn *fn; /* callback of the timeout */
 	/* The members `filed_ns` to `grid` are valid only while the place is free. */
-	uint64_t filed_ns; /* time of the place's schedule entry; UINT64_MAX: no entry */
+	uint64_t filed_ns; /* time of the place's schedule entry, or UINT64_MAX without an entry */
 	uint32_t next;     /* the next free place, or SLOT_NONE */
 	uint8_t is_listed; /* 1: the place is in the loop's list */
-	uint8_t grid;      /* grid of the place's schedule entry, as timerhub_timeout.grid */
+	uint8_t grid;      /* shift of the schedule entry's grid */
 };
 
 struct places {
 	struct place *table; /* array of `max` places */
 	uint32_t max;
-	uint32_t used; /* number of places, from the first on, that ever had a timeout */
+	uint32_t used; /* places from this index on have never had a timeout */
 	uint32_t free; /* the place that was freed last, or SLOT_NONE if no place was freed */
 	struct memory memory;
 };

@@ -2,9 +2,8 @@
 /*
  * Adds, removes, sets and stops timeouts, and returns a timeout's deadline. Only the loop's thread
  * calls these functions. The inline functions of timerhub_loop.h handle the frequent cases of set,
- * set_at and stop. The inline functions call the functions of this file in all other cases.
- * Programs without inline calls use the functions of this file in every case. Tested by
- * tests/unit/test_loop.c and tests/service/test_loop.c.
+ * set_at and stop. In the rare cases they call this file. Programs without inline calls always use
+ * this file. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <errno.h>
 
@@ -29,8 +28,8 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	/*
-	 * If the timeout is not added, the loop may be freed, so check the timeout before the loop
-	 * is used.
+	 * Check the timeout before the loop is used. If the timeout was not added, the loop may be
+	 * freed.
 	 */
 	if (!loop || !timeout || timeout->owner == 0)
 		return -EINVAL;

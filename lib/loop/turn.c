@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a turn of a loop: read the clock, schedule the timeouts that were set since the last turn,
- * dispatch the queue, call the callbacks of due timeouts, and compute how long the program may
- * block. Tested by tests/unit/test_loop.c.
+ * Makes a turn of a loop. A turn reads the clock and schedules the timeouts that were set since the
+ * last turn. It then dispatches the queue and calls the callbacks of due timeouts. At last it
+ * computes how long the program may block. Tested by tests/unit/test_loop.c.
  *
  * Callbacks are called in the order of the deadlines. The schedule returns places in the order of
- * their scheduled times. The deadline of a returned place may have passed, and still be later than
- * the scheduled time. In this case the turn schedules the place again at the deadline. The turn
- * calls the callback when the schedule returns the place the second time. A timeout that a callback
- * sets is fresh or listed until the turn ends. A fresh or listed timeout does not expire before the
- * end of the turn.
+ * their scheduled times. The deadline of a returned place may be later than its scheduled time,
+ * even if both have passed. The turn then schedules the place again at the deadline. It calls the
+ * callback when the schedule returns the place again. A timeout that a callback sets is fresh or
+ * listed until the turn ends. A fresh or listed timeout does not expire before the end of the turn.
  */
 #include <errno.h>
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the descriptor of wake.h. Without a hub, the loop sets the timerfd only if the next
- * scheduled time is earlier than the time of the timerfd, or if the timerfd has expired. A timerfd
- * that expires too early costs one wake-up, and each setting of a timerfd costs one system call.
- * With a hub, the loop moves its kept timer whenever the next scheduled time changes. A move to a
- * later time costs only one compare-and-swap. When the kept timer expires, timerhub_dispatch()
- * calls wake_expired(). If timeouts are due already, the loop itself writes to the eventfd. If the
- * loop let the owner write, the write would come too late, and in a manual hub only at the next
- * timerhub_advance(). The loop misses no event, because it clears the eventfd before it dispatches
- * the queue. Tested by tests/service/test_loop.c.
+ * Implements the descriptor of wake.h. Without a hub, and if the clock cannot go back, the loop
+ * sets the timerfd only to an earlier time, or after the timerfd has expired. An early expiry costs
+ * one wake-up, and each setting costs one system call. With a hub, the loop moves its kept timer
+ * whenever the next scheduled time changes. A move to a later time costs only one compare-and-swap.
+ * When the kept timer expires, timerhub_dispatch() calls wake_expired(). If timeouts are due
+ * already, the loop itself writes to the eventfd. The owner would write too late, and in a manual
+ * hub only at the next timerhub_advance(). The loop clears the eventfd before it dispatches the
+ * queue, and therefore sees every event. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
 
@@ -118,10 +117,9 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return;
 	wake->set_ns = next_ns;
 	/*
-	 * The re-arm fails only if the program has cancelled the loop's kept timer. The program can
-	 * get the handle of this timer only from timerhub_each(). If the program has cancelled the
-	 * kept timer, the descriptor does not become readable, but timerhub_loop_timeout() still
-	 * returns the right time.
+	 * The program can cancel the loop's kept timer only by a handle from timerhub_each(). The
+	 * re-arm then fails, and the descriptor does not become readable. timerhub_loop_timeout()
+	 * still returns the right time.
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);

@@ -2,7 +2,7 @@
 /*
  * Provides the descriptor that wakes a loop. Without a hub, the descriptor is a timerfd. The first
  * call of timerhub_loop_fd() creates the timerfd. With a hub, the descriptor is the eventfd of a
- * queue, and one kept timer of the hub stands for all timeouts of the loop. Only the loop's thread
+ * queue. One kept timer of the hub stands for all timeouts of the loop. Only the loop's thread
  * calls the functions of this file.
  */
 #ifndef TIMERHUB_WAKE_H
@@ -13,14 +13,14 @@
 #include "base/deadline_fd.h"
 
 struct wake {
-	struct timerhub *hub;         /* hub of the loop; NULL: the loop has no hub */
-	struct timerhub_queue *queue; /* queue of the loop; NULL: the loop has no hub */
+	struct timerhub *hub;         /* hub of the loop, or NULL */
+	struct timerhub_queue *queue; /* queue of the loop, or NULL without a hub */
 	timerhub_timer timer;         /* the kept timer of the loop, on the queue */
 	/*
 	 * Timerfd of a loop without a hub. `fd` of the timerfd is -1 before the timerfd is created.
 	 */
 	struct deadline_fd deadline_fd;
-	uint64_t set_ns; /* time from which the descriptor is readable; UINT64_MAX: never */
+	uint64_t set_ns; /* time from which the descriptor is readable, or UINT64_MAX for never */
 	bool is_rung;    /* true: the loop itself has made the queue's eventfd readable */
 };
 

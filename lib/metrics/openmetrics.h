@@ -17,7 +17,7 @@
 struct metrics_family {
 	const char *name; /* the name, without the suffix of the samples */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
-	const char *unit; /* the unit, which is the suffix of `name`; NULL: no unit */
+	const char *unit; /* the unit, also the suffix of `name`, or NULL */
 	const char *help;
 };
 

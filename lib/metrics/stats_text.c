@@ -77,7 +77,7 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 	text_add_char(text, '\n');
 }
 
-/* Returns a lateness that `rank` expiries do not exceed, or 0 if `rank` is 0. */
+/* Returns a lateness. At least `rank` expiries are at most this late. Returns 0 if `rank` is 0. */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
 	unsigned i = 0;

@@ -29,7 +29,7 @@
 #define EARLY_WAKE_DOWN_NS (7 * EARLY_WAKE_UP_NS)
 
 struct early_wake {
-	uint64_t ns; /* the margin; 0 before the first sleep */
+	uint64_t ns; /* the margin, or 0 before the first sleep */
 };
 
 /* Adjust the margin after a sleep that ended `late_ns` after the time given to the kernel. */

@@ -18,12 +18,12 @@
  *   load the promise, the pass           load the cells before that end
  *
  * All accesses in the table are seq_cst. Their order makes a lost wake-up impossible: the producer
- * would have to read an older promise or pass, and the drain would have to miss the producer's
- * entry. A producer may find one cell filled, and fill the next cell. The producer's load of the
- * filled cell is seq_cst, so the drain finds both of these cells filled.
+ * reads an older promise or an older pass, and the drain misses the producer's entry. A producer
+ * may find one cell filled, and fill the next cell. The producer's load of the filled cell is
+ * seq_cst, so the drain finds both of these cells filled.
  *
- * An entry only names a slot to process, so the order of entries does not matter, and the inbox can
- * be split into lanes. Model: tests/models/inbox.pml.
+ * An entry only tells the owner to process a slot. The order of entries does not matter, so the
+ * inbox can have lanes. Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
  *
@@ -54,8 +54,8 @@
 #define INBOX_MANY 8192
 #endif
 /*
- * The least number of pushes into a lane between two counts of the entries. In a small lane,
- * entries are counted after pushes into half of the lane's cells.
+ * Producers count the inbox's entries once in at least this many pushes into a lane. In a lane with
+ * few cells, they count twice in each lap.
  */
 #define INBOX_ASK_MIN 512
 /* The page size: lane_expect() touches one cell in each page of the inbox. */
@@ -140,8 +140,8 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 /*
  * Fetch a cell that will soon be filled. The owner has written the cell, so the cell is usually in
  * the cache of the owner's CPU. If the cell begins a page that was never used, write the cell
- * instead of reading it. A read would map the kernel's page of zeros, which the kernel would later
- * have to unmap from every CPU.
+ * instead of reading it. A read would map the kernel's page of zeros. The kernel would later have
+ * to unmap this page from every CPU.
  */
 static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
 {
@@ -182,7 +182,7 @@ static bool lane_push(struct inbox *inbox, struct inbox_lane *lane, uint32_t slo
 	}
 }
 
-/* Returns about how many entries the lane has, without the entries in the tail's cache line. */
+/* Returns an estimate of the lane's entries, without the entries in the tail's cache line. */
 static uint64_t lane_count(const struct inbox_lane *lane)
 {
 	/* Relaxed: if head or tail is stale, a caller wakes the owner in vain or a little later. */
@@ -193,10 +193,9 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 }
 
 /*
- * Returns whether the owner must drain the inbox after a push at `place`, because at least
- * INBOX_MANY entries wait or the lane is half full. A producer counts the entries only after a push
- * at certain positions, because counting reads all lanes. Every lane has such positions, so
- * producers notice many entries in any lane.
+ * Returns true if about INBOX_MANY entries wait or the lane is half full. The owner must then drain
+ * the inbox. To count the entries, a producer reads all lanes. It therefore counts them only after
+ * a push at certain positions. Every lane has such positions.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

@@ -15,7 +15,7 @@
 /* One lane: a ring buffer of cells for the threads on some of the CPUs. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* the lane's cells; fixed at open */
-	struct board_lane *notes; /* notes on the board; NULL: the hub is not observable */
+	struct board_lane *notes; /* notes on the board, or NULL if the hub is not observable */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position where producers start */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position that the owner takes */
 	uint64_t end;                               /* end of the owner's present drain */
@@ -25,7 +25,7 @@ struct inbox {
 	struct inbox_lane *lanes;
 	uint32_t lane_mask;   /* number of lanes, a power of two, minus one */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* number of pushes into a lane per count of entries, minus one */
+	uint64_t ask_mask;    /* entries are counted once in ask_mask + 1 pushes into a lane */
 	struct memory memory; /* the mapping that holds the lanes and the cells */
 };
 
@@ -34,8 +34,8 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Add an entry for the slot. Any thread and any signal handler may call. While many entries wait or
- * a lane is half full, some calls return true: the owner must drain the inbox soon.
+ * Add an entry for the slot. Any thread and any signal handler may call. Returns true if the owner
+ * must drain the inbox soon. inbox_push() checks this only in some calls.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 

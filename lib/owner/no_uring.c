@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces sleeper_uring.c in a library built without liburing (-Dio_uring=disabled).
- * sleeper_open_uring() fails, as on a kernel without io_uring. This file is tested by the suites of
- * a build without liburing, and by the test `without io_uring` of tests/packaging.
+ * Replaces sleeper_uring.c if the build option is -Dio_uring=disabled. sleeper_open_uring() fails,
+ * as if the kernel had no io_uring. Tested by the suites of such a build, and by the test `without
+ * io_uring` of tests/packaging.
  */
 #include <errno.h>
 

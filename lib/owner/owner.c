@@ -93,8 +93,8 @@ static void owner_empty_inbox(struct owner *owner)
 
 /*
  * Returns whether the handle stays in the outbox that the owner compacts. A handle stays if its
- * timer has an undelivered expiry and `old_place` is its latest position, which then becomes
- * `new_place`.
+ * timer has an undelivered expiry and `old_place` is the handle's latest position. The latest
+ * position then becomes `new_place`.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -185,8 +185,8 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Fetch the memory of the slot that will be taken after `ahead` other slots: its pair, and the
- * cache line of its record that an expiry reads.
+ * Prefetch the slot that will be taken after `ahead` other slots. Fetch its pair, and the cache
+ * line that an expiry reads in its record.
  */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
@@ -242,8 +242,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
  * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat these
  * two steps until the earliest entry is already checked. Between two sleeps the owner therefore
  * checks each slot at most once, however quickly callers move timers. Returns false after
- * OWNER_REST checks. If the result is false, the owner makes another pass, which drains the inbox
- * before it checks more entries.
+ * OWNER_REST checks. The owner then makes another pass, and drains the inbox before it checks more
+ * entries.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -278,12 +278,12 @@ static void owner_begin_pass(struct owner *owner)
 }
 
 /*
- * Returns the time of the next pass. If many timers fall due within microseconds of each other,
- * waking the owner and a consumer for each timer costs more than all other work. The owner
- * therefore coalesces the events of such timers, as network drivers do with packets (J. Mogul and
- * K. Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
- * delays a timer by at most a quarter of a millisecond. The owner does not coalesce after a single
- * burst, however large. If spin_ns is set, the owner never coalesces.
+ * Returns the time of the next pass. If many timers fall due within microseconds, most of the cost
+ * is to wake the owner and a consumer for each timer. The owner therefore coalesces the events of
+ * such timers, as network drivers do with packets (J. Mogul and K. Ramakrishnan, "Eliminating
+ * receive livelock in an interrupt-driven kernel", 1997). Coalescing delays a timer by at most a
+ * quarter of a millisecond. The owner does not coalesce after a single burst, however large. If
+ * spin_ns is set, the owner never coalesces.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -302,8 +302,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make a pass. Returns true if another pass must follow: schedule entries are left to check, or the
- * promise is now later and the inbox has an entry. Model: tests/models/promise.pml.
+ * Make a pass. Returns true if another pass must follow. Schedule entries may be left to check, or
+ * the inbox may have an entry after the promise became later. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -27,7 +27,7 @@ struct owner_world {
 	struct inbox *inbox;
 	struct promise *promise;
 	struct clock *clock;
-	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, by index; NULL: no queue */
+	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, or NULL */
 	int bell;           /* the eventfd that wakes the owner */
 	struct board_owner *counts;
 };
@@ -39,12 +39,12 @@ struct owner {
 	uint64_t now_ns;     /* the clock, read once in a pass; timers due by then expire */
 	uint64_t crowd_ns;   /* time at which owner_gather() began to count events */
 	uint64_t crowd_told; /* number of events published before the time `crowd_ns` */
-	uint64_t true_ns;    /* earliest instant checked since the last sleep; UINT64_MAX: none */
+	uint64_t true_ns;    /* earliest instant checked since the last sleep, or UINT64_MAX */
 	bool crowded;        /* true: coalesce the events of the next passes */
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* timerfd that ends sleeps if the clock is not monotonic */
+	struct deadline_fd deadline_fd; /* timerfd that ends a sleep, if the clock needs it */
 	struct early_wake early_wake;   /* the early-wake margin */
 	struct timerhub_config config;  /* the hub's config; thread_name: only in owner_start() */
 	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
@@ -58,7 +58,7 @@ struct owner {
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
 	atomic_u32 pass_waiters; /* number of threads in owner_wait_pass() */
 	/* Only the owner uses `swept` and `publisher`. */
-	uint64_t swept; /* handles read in the present compaction of an outbox */
+	uint64_t swept; /* number of handles that this compaction has read */
 	struct publisher publisher;
 };
 

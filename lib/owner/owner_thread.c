@@ -75,7 +75,7 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 
 /*
  * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
- * clock was set since the last call: the owner must make a pass, because a timer may be due.
+ * clock was set since the last call. A timer may then be due, and the owner must make a pass.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -125,8 +125,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 /*
  * Model: tests/models/promise.pml.
  *
- * Ask the kernel to wake the owner before `until_ns`, by spin_ns or by the early-wake margin,
- * whichever is longer. The owner then spins until `until_ns`.
+ * Ask the kernel to wake the owner before `until_ns`. The distance is spin_ns or the early-wake
+ * margin, whichever is longer. The owner then spins until `until_ns`.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -280,9 +280,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The addition of 0 must be a read-modify-write. A pass that begins after the addition must
-	 * see QUEUE_GONE, which the closer has stored before the addition. A load, even a seq_cst
-	 * load, may be executed before an earlier store leaves the store buffer.
+	 * The closer has stored QUEUE_GONE before this addition of 0. A pass that begins after the
+	 * addition must see QUEUE_GONE, so the addition must be a read-modify-write. A load, even a
+	 * seq_cst load, may be executed before an earlier store leaves the store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

@@ -22,10 +22,10 @@ struct sleeper_ops {
 	/* Start the sleeper, in the owner's thread. Returns 0 or a negative errno. */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleep for `timeout_ns` (UINT64_MAX: no limit), or until the bell is signalled, even if it
-	 * was signalled before the call. The call may return early. This does no harm, because the
-	 * owner reads the clock after each sleep. Returns 0, or a negative errno if the owner could
-	 * not sleep.
+	 * Sleep until the bell is signalled, at most for `timeout_ns` (UINT64_MAX: no limit). If
+	 * the bell was signalled already, return at once. The call may return early, and the owner
+	 * reads the clock after each sleep. Returns 0, or a negative errno if the owner could not
+	 * sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
 	/* Close the sleeper, in the owner's thread, or elsewhere while the owner does not run. */
@@ -34,12 +34,12 @@ struct sleeper_ops {
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell; /* the eventfd that ends a sleep; the hub closes it */
+	int bell; /* the hub's eventfd that ends a sleep */
 	/*
 	 * The timerfd that ends a sleep when it becomes readable; -1: none. The sleeper neither
 	 * closes nor clears the timerfd. The owner may change this member between sleeps.
-	 * sleeper_uring.c ignores such a change, and polls the timerfd that sleeper_open_uring()
-	 * got, edge-triggered.
+	 * sleeper_uring.c ignores such a change. It polls the timerfd of sleeper_open_uring(),
+	 * edge-triggered.
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the sleeper that works everywhere, by ppoll(2) on the bell and the timerfd. Only the
- * owner calls this sleeper. The sleeper sets the timer slack of the owner's thread to 1 ns, because
- * ppoll returns 50 µs late with the default slack.
+ * owner calls this sleeper. The sleeper sets the timer slack of the owner's thread to 1 ns. With
+ * the default slack, ppoll returns 50 µs late.
  *
  * A sandbox may refuse ppoll, for example by RLIMIT_NOFILE = 0 or a seccomp filter. Signals may
  * also interrupt every ppoll. Without ppoll, the owner waits for up to 1 ms on a futex that is
- * never woken, and makes another pass. The bell does not end the wait on the futex, so the owner
- * serves callers up to 1 ms late. tests/faults/ refuses the calls of this file.
+ * never woken, and makes another pass. The bell does not end this wait. The owner therefore serves
+ * callers up to 1 ms late. tests/faults/ refuses the calls of this file.
  */
 #define _GNU_SOURCE
 #include <errno.h>

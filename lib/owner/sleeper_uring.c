@@ -5,10 +5,10 @@
  *
  * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
  * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
- * with a timeout argument, so there is no timeout request to cancel. The timeout is relative,
- * because absolute timeouts are wrong inside time namespaces. sleeper_open_uring() creates the
- * ring, and reports errors to its caller. The ring stays disabled until the owner's thread enables
- * the ring. Only the owner's thread uses the ring.
+ * with a timeout argument, so there is no timeout request to cancel. The timeout is relative.
+ * Absolute timeouts are wrong inside time namespaces. sleeper_open_uring() creates the ring, and
+ * returns its errors. The ring stays disabled until the owner's thread enables the ring. Only the
+ * owner's thread uses the ring.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +33,7 @@
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
-	int fd;        /* the descriptor to poll; -1: none */
+	int fd;        /* the descriptor to poll, or -1 */
 	bool prepared; /* the poll request is written, but not submitted */
 	bool polling;  /* the poll request is in the ring */
 };
@@ -48,9 +48,8 @@ struct sleeper_uring {
 };
 
 /*
- * Returns whether the kernel has the needed features: multishot poll, and a timeout of the wait
- * call (Linux 5.11) that is finer than a jiffy. CQE_SKIP (5.17) implies multishot poll and the fine
- * timeout.
+ * EXT_ARG (Linux 5.11) means that the wait call has a timeout. A kernel with CQE_SKIP (Linux 5.17)
+ * has multishot poll, and its timeouts are finer than a jiffy.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {

@@ -8,16 +8,16 @@
  *   signalled = 0? make it 1             read the outbox once more
  *   write to the eventfd
  *
- * seq_cst accesses make one outcome impossible: the owner finds `signalled` still 1 and does not
- * write, and the consumer's second reading misses the published event.
+ * seq_cst accesses make one outcome impossible. In this outcome the owner finds `signalled` still 1
+ * and does not write. The consumer's second reading misses the published event.
  *
- * The consumer first clears the eventfd, and then sets `signalled` to 0. In the opposite order a
- * signal is lost, as the model has found: the owner signals between the two steps, and the consumer
- * then clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again.
- * In the present order, the owner may write to the eventfd between the two steps. The eventfd is
- * then readable, even if the outbox is empty. The next consumer sees in `rings` that it must clear
- * the eventfd. The owner first adds the write to `rings`, and then writes, because the write may
- * wake a consumer that preempts the owner.
+ * The consumer first clears the eventfd, and then sets `signalled` to 0. The opposite order loses a
+ * signal, as the model has found. The owner signals between the two steps, and the consumer then
+ * clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again. In
+ * the present order, the owner may write to the eventfd between the two steps. The eventfd is then
+ * readable, even if the outbox is empty. The next consumer sees in `rings` that it must clear the
+ * eventfd. The owner counts the write in `rings` before it writes. The write may wake a consumer
+ * that preempts the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -47,8 +47,8 @@ static void notifier_ring(struct notifier *notifier)
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/*
-	 * Relaxed: a consumer that does not see this addition yet takes the write as in progress,
-	 * and clears the eventfd once more.
+	 * Relaxed: a consumer may read `rings` without this addition. It then counts the write as
+	 * in progress, and clears the eventfd once more.
 	 */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
@@ -63,8 +63,8 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
 	 * The exchange may be relaxed. If a consumer clears the flag after the load, this consumer
-	 * sees the published events. If a consumer sets the flag after the load, the write of this
-	 * consumer is enough.
+	 * sees the published events. If a consumer sets the flag after the load, this consumer
+	 * writes to the eventfd.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -99,8 +99,8 @@ void notifier_clear(struct notifier *notifier)
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
 	/*
-	 * Relaxed: `signalled` becomes 1 before a write is added to `rings`, so a thread that has
-	 * loaded the new `rings` sees the 1.
+	 * Relaxed: `signalled` becomes 1 before a write is added to `rings`. A thread that has
+	 * loaded the new `rings` therefore sees the 1.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

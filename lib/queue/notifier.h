@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Informs consumers that a queue has events, by an eventfd for consumers that poll, and by a futex
- * for consumers that block.
+ * Informs consumers that a queue has events. An eventfd wakes consumers that poll. A futex wakes
+ * consumers that block.
  */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
@@ -10,7 +10,7 @@
 #include "base/bits.h"
 
 struct notifier {
-	int fd; /* the eventfd; the queue opens and closes it */
+	int fd; /* the queue's eventfd */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: fd is readable, or a consumer will read the outbox */
 	atomic_u64 rings;             /* number of writes to fd: ended << 16 | in progress */
@@ -29,9 +29,9 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * A consumer blocks in four steps: notifier_wait_enter(), read the outbox, futex_wait() while the
- * ticket has the returned value, notifier_wait_leave(). An event published after
- * notifier_wait_enter() ends the wait.
+ * Begin a wait, and return the ticket. The consumer then reads the outbox, calls futex_wait() with
+ * this ticket, and calls notifier_wait_leave(). An event published after notifier_wait_enter() ends
+ * the wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);

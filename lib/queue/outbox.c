@@ -5,12 +5,12 @@
  * A consumer copies the handles between head and tail, then moves the head by compare-and-swap. The
  * head only grows, so a successful swap proves that the copied cells had not been filled again.
  * Consumers therefore load the cells relaxed, and the tail orders the loads. If the owner finds the
- * outbox empty, it continues at the beginning of the array, so that a steadily used outbox stays in
- * a few cache lines. Model: tests/models/notifier.pml.
+ * outbox empty, it continues at the beginning of the array. A steadily used outbox therefore stays
+ * in a few cache lines. Model: tests/models/notifier.pml.
  *
  * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows
- * that a compaction is in progress. The owner sets the flag before it moves the head, and clears it
- * when it publishes the handles that it has put back.
+ * that a compaction is in progress. The owner sets the flag before it moves the head. It clears the
+ * flag when it publishes the handles that it has put back.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.
@@ -68,7 +68,7 @@ static void outbox_restart(struct outbox *outbox)
 
 bool outbox_has_room(struct outbox *outbox)
 {
-	uint64_t used = outbox->put - outbox->head_seen; /* at least the number of handles */
+	uint64_t used = outbox->put - outbox->head_seen; /* upper bound of the number of handles */
 
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
@@ -103,15 +103,15 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox]: carries the handles */
 	/*
 	 * [outbox-compacting]: a thread that acquires the new head sees the flag in the tail.
-	 * [outbox-room]: consumers have copied the cells before the old head.
+	 * [outbox-room]: consumers have copied all cells at positions below the old head.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * The loop puts back each handle at most once, so it never fills a cell that it has not
-	 * read yet.
+	 * The loop puts back each handle at most once. It therefore fills only cells that it has
+	 * read.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);

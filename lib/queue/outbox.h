@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries from the owner to consumers the handles of expired timers, in the order in which the
- * timers expired. The outbox has one producer and many consumers, and is lock-free.
+ * Carries the handles of expired timers from the owner to consumers, in the order of expiry. The
+ * outbox has one producer and many consumers, and is lock-free.
  *
  * A handle in the outbox is only a hint: the timer's pair decides. A withdrawn expiry leaves a
  * stale handle. When the outbox is full, the owner removes stale handles. The outbox has twice the
@@ -15,7 +15,7 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells;                          /* the handles; the owner writes */
+	atomic_u64 *cells;                          /* the handles, written by the owner */
 	uint64_t mask;                              /* number of cells, minus one */
 	struct memory memory;                       /* the mapping that holds the cells */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position to take next; consumers write */
@@ -40,9 +40,9 @@ void outbox_publish(struct outbox *outbox);
 
 /*
  * Owner: take out all handles. Then put back, in the same order, each handle for which `keep`
- * returns true. The arguments of `keep` are the handle, the handle's old position, and the position
- * at which the handle may be put back. Until the next outbox_publish(), consumers find the outbox
- * empty, but not exhausted. Returns how many handles were put back.
+ * returns true. The arguments of `keep` are the handle, its old position, and its position if it is
+ * put back. Until the next outbox_publish(), outbox_take() returns 0, and outbox_exhausted()
+ * returns false. Returns how many handles were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
@@ -50,10 +50,10 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 /* Any thread: take up to `max` handles, the oldest first. Returns the number of handles. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
-/* Any thread: returns about how many handles wait in the outbox; 0 only if none waits. */
+/* Any thread: returns an estimate of the number of handles in the outbox, 0 only if it is empty. */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Any thread: returns whether there are no handles to take, and the owner will put none back. */
+/* Any thread: returns true if the outbox is empty and the owner will put back no handle. */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the publisher of publisher.h. Only the owner calls these functions. Invariant: a queue
- * is in the publisher's list if and only if it has unpublished events. tests/unit/test_owner.c
- * counts the slots that the owner takes between an expiry and its publication.
+ * Implements the publisher of publisher.h. Only the owner calls these functions. Invariant: the
+ * publisher's list holds exactly the queues with unpublished events. tests/unit/test_owner.c counts
+ * the slots that the owner takes between an expiry and its publication.
  */
 #include "queue/publisher.h"
 

@@ -32,13 +32,13 @@ struct timerhub_queue {
 	 * of the publisher's list.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished; /* events put since the last publish; 0: not in the list */
+	unsigned unpublished; /* events put since the last publish, 0 outside the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */
 	atomic_u32 inside;                                /* number of threads in timerhub_wait() */
 	atomic_u32 stopped; /* 1: waiters do not block; timerhub_queue_stop() writes */
-	atomic_u32 closing; /* 1: waiters must return; the closer writes */
+	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
 };
 
 #endif

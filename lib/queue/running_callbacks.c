@@ -3,9 +3,9 @@
  * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
  * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
- * CAS releases this store. Later changes of the pair are read-modify-writes, so they keep the store
- * visible. A canceller that reads the pair after the CAS therefore finds the handle in the cell.
- * Tested by tests/service/test_cancel_sync.c.
+ * CAS is a release and publishes this store. Later changes of the pair are read-modify-writes, and
+ * keep the store visible. A canceller that reads the pair after the CAS therefore finds the handle
+ * in the cell. Tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
@@ -116,8 +116,8 @@ void callback_end(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * The comparison ignores the top two bits of the generation. Two timers whose generations differ
- * only in the top two bits are never in cells at the same time.
+ * The comparison ignores the top two bits of the generation. The generations of two timers may
+ * differ only in the top two bits. Two such timers are never in cells at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {

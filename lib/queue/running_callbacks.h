@@ -11,14 +11,14 @@
 #include "timer/timer.h"
 
 struct callback {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0; the thread writes,
-	                                              and a canceller sets a flag */
-	atomic_ptr thread;                         /* the thread that has the cell; NULL: free */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0. The thread writes,
+	                                              and a canceller sets a flag. */
+	atomic_ptr thread;                         /* the thread that has the cell, or NULL */
 	atomic_u32 ended; /* futex: number of ended callbacks with a waiting canceller */
 };
 
 struct callbacks {
-	struct callback *cells; /* a table of cells; the kernel commits touched pages */
+	struct callback *cells; /* a table of cells, committed page by page */
 	struct memory memory;   /* the mapping that holds the cells */
 	atomic_u64 end;         /* no cell from this index on was ever used */
 };

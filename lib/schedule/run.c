@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the run of run.h. Only the owner or the loop's thread calls these functions.
- * Invariant: outside run_add() and run_sort(), the entries from begin to end are in order of time.
- * run_remove() writes SLOT_NONE into the entry of the slot. Such entries are skipped at the front,
- * so the first entry always has a slot. tests/unit/test_run.c compares the run with a sorted array.
+ * Invariant: after run_sort(), the entries from begin to end are in the order of their times.
+ * run_remove() writes SLOT_NONE into the slot's entry. The front skips such entries, so the first
+ * entry always has a slot. tests/unit/test_run.c compares the run with a sorted array.
  */
 #include "schedule/run.h"
 
@@ -15,7 +15,7 @@
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* run_sort() fetches the filing of a slot this many entries before it writes the filing. */
+/* run_sort() prefetches each slot's filing this many entries in advance. */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,

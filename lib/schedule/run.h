@@ -31,7 +31,10 @@ static inline bool run_empty(const struct run *run)
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 
-/* Remove a slot, or return its time. The slot must be in the run, and the run sorted. */
+/*
+ * run_remove() removes a slot, and run_at_ns() returns its time. The run must be sorted and must
+ * hold the slot.
+ */
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
@@ -44,7 +47,7 @@ static inline uint64_t run_first_ns(const struct run *run)
 /* Take the earliest slot. The run must not be empty. */
 uint32_t run_take(struct run *run);
 
-/* Returns a slot with at most `ahead` earlier slots in the run; SLOT_NONE: no slot is known. */
+/* Returns a slot of the run, or SLOT_NONE. The run has at most `ahead` slots before this slot. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

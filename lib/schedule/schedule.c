@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
- * Invariant: an entry in the run or the heap is not later than the end of the base's finest bucket,
- * and an entry in the wheel is later. If the run or the heap has an entry, the first entry of the
- * schedule is therefore in the run or the heap. The wheel makes insertion cheap. The run and the
- * heap keep slots in the order of their times, to the nanosecond. A slot that is alone in its
- * bucket is taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a
- * sorted array in virtual time.
+ * Invariant: the run and the heap hold the entries up to the end of the base's finest bucket. The
+ * wheel holds the later entries. If the run or the heap has an entry, the schedule's first entry is
+ * therefore in one of them. The wheel makes insertion cheap. The run and the heap keep slots in the
+ * order of their times, to the nanosecond. A slot that is alone in its bucket is taken straight
+ * from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted array in virtual
+ * time.
  */
 #include "schedule/schedule.h"
 
@@ -182,8 +182,8 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
 			/*
-			 * The slot is alone in its bucket, or the bucket is long and is sorted
-			 * after this take.
+			 * The slot is alone in its bucket, or its bucket is long. A later call
+			 * sorts a long bucket.
 			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the times at which slots are due, and returns the due slots in the order of their times.
- * The run holds the slots of the wheel's current finest bucket. The heap holds slots that were
+ * Keeps the times at which slots are due. Returns the due slots in the order of their times. The
+ * run holds the slots of the wheel's current finest bucket. The heap holds slots that were
  * scheduled later into the current finest bucket. The wheel holds all later slots. Single-threaded,
  * without atomics or clock.
  */
@@ -17,7 +17,7 @@
 struct schedule {
 	struct wheel wheel; /* slots due after the current finest bucket */
 	struct run run;     /* slots that were in the current bucket when the base entered it */
-	struct heap heap;   /* slots added later to the current bucket, and slots due before it */
+	struct heap heap;   /* slots added in or before the current bucket after `run` was filled */
 	struct timer_filing *filings; /* position of each slot's entry; zero: not scheduled */
 	uint64_t taken_ns;            /* scheduled time of the slot that was taken last */
 	uint64_t cascaded;            /* number of slots moved to a lower level or to the run */
@@ -58,8 +58,8 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns a slot of the run with at most `ahead` earlier slots in the run. If the run is empty,
- * returns the first slot of the wheel. SLOT_NONE means that no slot is known.
+ * Returns a slot of the run. The run has at most `ahead` slots before this slot. If the run is
+ * empty, returns the first slot of the wheel. SLOT_NONE means that no slot is known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -2,15 +2,16 @@
 /*
  * Implements the wheel of wheel.h. Only the owner or the loop's thread calls these functions.
  *
- * The level of a slot is the highest digit in which the slot's time differs from the base. The
- * value of this digit is the slot's bucket on the level. Every slot of a level is therefore earlier
- * than every slot of a higher level, and the first occupied bucket of the lowest occupied level has
- * the earliest slot. A move of the base keeps the order of slots, except in the bucket that the
- * base enters. The slots of that bucket are taken out and scheduled on a lower level.
+ * Compare a slot's time with the base, digit by digit. The highest digit that differs is the slot's
+ * level. The value of this digit is the slot's bucket on the level. Every slot of a level is
+ * therefore earlier than every slot of a higher level. The earliest slot is in the first occupied
+ * bucket of the lowest occupied level. A move of the base keeps the order of slots, except in the
+ * bucket that the base enters. The slots of that bucket are taken out and scheduled on a lower
+ * level.
  *
  * Each bucket stores a lower bound of its slots' times. The base therefore moves straight to the
- * lower bound of the first bucket, not to the bucket's edge. A single distant timer costs one
- * wake-up, not one for each level.
+ * first bucket's lower bound, and need not stop at the start of the bucket. A single distant timer
+ * costs one wake-up, not one for each level.
  *
  * tests/unit/test_wheel.c compares the wheel with a sorted array, at each level's edges up to 2^63.
  */
@@ -66,7 +67,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* Returns the first occupied bucket of the level, which must not be empty. */
+/* Returns the first occupied bucket of the level. The level must have an occupied bucket. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -351,7 +352,7 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* End a complete sweep: each slot of the bucket was scheduled again since the sweep began. */
+/* End a sweep. Each slot of the bucket was scheduled again since the sweep began. */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -400,7 +401,10 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* The base must not pass a slot's time, so the base can enter only the first bucket. */
+	/*
+	 * The base must not pass the earliest slot, and this slot is in the first bucket. The base
+	 * can therefore enter only the first bucket.
+	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));

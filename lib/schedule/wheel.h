@@ -15,7 +15,7 @@
 #include "schedule/entry.h"
 
 #define WHEEL_FINEST_SHIFT 16 /* a bucket of level 0 is 2^16 ns wide */
-#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets; 16 + 4 x 12 = 64 bits hold any time */
+#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets. A time has 16 + 4 x 12 = 64 bits. */
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
@@ -35,7 +35,7 @@ struct wheel_chunk {
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
 	uint32_t first;      /* the bucket's first chunk */
-	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: slot has left, bound_ns may be low */
+	uint32_t bound_slot; /* slot at bound_ns, or SLOT_NONE if this slot has left the bucket */
 };
 
 struct wheel_level {
@@ -45,12 +45,12 @@ struct wheel_level {
 };
 
 /*
- * A walk over all slots of a bucket. The walk goes from the first chunk to the last chunk, and in
- * each chunk from the last entry to the first entry. A removal fills the hole with the last entry
- * of the first chunk, which the walk has passed. The walk therefore misses no slot.
+ * A walk over all slots of a bucket. The walk goes from the first chunk to the last chunk. In each
+ * chunk it goes from the last entry to the first entry. A removal fills the hole with the last
+ * entry of the first chunk. The walk has passed this entry, and therefore visits every slot.
  */
 struct wheel_sweep {
-	struct wheel_bucket *bucket; /* the swept bucket; NULL: no sweep is in progress */
+	struct wheel_bucket *bucket; /* the swept bucket, or NULL if no sweep is in progress */
 	/*
 	 * The field `first` is the chunk at which the walk is. The fields `bound_ns` and
 	 * `bound_slot` are the bound of the entries that were written since the walk began.
@@ -61,7 +61,7 @@ struct wheel_sweep {
 
 struct wheel {
 	struct timer_filing *filings; /* .where in the wheel: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* a time whose finest bucket ends before any slot is due */
+	uint64_t base_ns;             /* no slot is due in this time's finest bucket or before it */
 	struct wheel_level *levels;   /* WHEEL_LEVELS levels */
 	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) chunks */
 	uint32_t chunks_used;         /* chunks from this index on were never used */
@@ -71,8 +71,8 @@ struct wheel {
 };
 
 /*
- * Returns how many chunks a wheel for this many slots can need. Each bucket may have a chunk that
- * is not full, one bucket may be half emptied, and chunk 0 is never used.
+ * Returns the largest number of chunks of a wheel for this many slots. Each bucket may have a chunk
+ * that is not full. One bucket may be half emptied, and chunk 0 is never used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -113,7 +113,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* Remove a slot of the wheel, or return its time, in O(1). */
+/* wheel_remove() removes a slot, and wheel_at_ns() returns its time. Both are O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
@@ -124,17 +124,17 @@ uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
 /*
- * Returns a time before which no slot of the wheel is scheduled: the time of the first slot, or an
- * earlier time if a long bucket has lost its first slot.
+ * Returns the time of the wheel's first slot. If a long bucket has lost its first slot, the result
+ * may be an earlier time.
  */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /* The wheel's first slot, and the cost of entering its bucket. */
 struct wheel_first {
 	uint64_t bound_ns; /* the result of wheel_bound_ns() */
-	uint32_t slot;     /* slot at bound_ns; SLOT_NONE: that slot has left a long bucket */
+	uint32_t slot;     /* slot at bound_ns, or SLOT_NONE if it has left a long bucket */
 	bool is_alone;     /* no other slot is in the slot's bucket */
-	bool is_of_many;   /* entering its bucket may cost as much as thousands of takes */
+	bool is_of_many;   /* the slot's bucket is long, and is expensive to enter */
 };
 
 struct wheel_first wheel_first(const struct wheel *wheel);
@@ -150,17 +150,17 @@ uint32_t wheel_peek(const struct wheel *wheel);
  * of the wheel is known, the call stores only this slot. If the first slot is not known, the call
  * stores some slots of the first bucket. The caller removes each slot or schedules it again,
  * perhaps at its old time. Returns the number of stored slots. Returns 0 if no slot comes before
- * `before_ns`. Returns 0 if a long first bucket was swept, and its first slot has left the bucket
- * after the sweep. In the second case, wheel_bound_ns() may be earlier than every slot.
+ * `before_ns`. Also returns 0 if the first bucket is long, was swept, and then lost its first slot.
+ * In this case, wheel_bound_ns() may be earlier than every slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. While the wheel is
- * empty, the base may also move back, after the wall clock was set back. If the base enters a
- * bucket, the bucket is emptied. The call then returns the bucket's first chunk, and
- * wheel_leave_chunk() returns each next chunk. The caller schedules the slots of the chunks again.
- * The field `where` of these slots is unchanged. If the base enters no bucket, returns CHUNK_NONE.
+ * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. If the wall clock
+ * was set back, the base of an empty wheel may move back. If the base enters a bucket, the bucket
+ * is emptied. The call then returns the bucket's first chunk, and wheel_leave_chunk() returns each
+ * next chunk. The caller schedules the slots of the chunks again. The field `where` of these slots
+ * is unchanged. If the base enters no bucket, returns CHUNK_NONE.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
