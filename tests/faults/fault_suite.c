@@ -84,9 +84,8 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 void owner_rests(struct timerhub *hub)
 {
 	/*
-	 * The owner may still have schedule entries of cancelled timers, and would wake once for
-	 * these entries. timerhub_queue_close() makes the owner check the entries of cancelled
-	 * timers now.
+	 * The owner would wake once for the schedule entries of cancelled timers.
+	 * timerhub_queue_close() makes the owner check these entries now.
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

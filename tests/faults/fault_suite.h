@@ -18,10 +18,7 @@ void faults_skip(const char *what, const char *reason);
 /* Waits until the owner sleeps without work, and expects that the owner stays asleep. */
 void owner_rests(struct timerhub *hub);
 
-/*
- * Expects that an owner whose sleep is refused makes a round only now and then, and does not loop
- * without a pause.
- */
+/* Expects that the owner pauses between its rounds while the kernel refuses its sleep. */
 void owner_only_naps(struct timerhub *hub);
 
 #endif

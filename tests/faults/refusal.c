@@ -79,8 +79,8 @@ static bool counts(const struct seccomp_data *data)
 }
 
 /*
- * Returns the errno with which the watching thread answers a call, or 0 to let the call pass. The
- * caller of judge() holds plan_lock.
+ * Decides about a call. Returns 0 to let the call pass, or the errno of the refusal. The caller of
+ * judge() holds plan_lock.
  */
 static int judge(const struct seccomp_data *data)
 {
@@ -100,9 +100,9 @@ static int judge(const struct seccomp_data *data)
 
 /*
  * Answers a system call. Returns false if the caller of the system call no longer waits for the
- * answer. If a signal interrupts the call, the caller makes the call again, and the first decision
- * about the call does not count. When the kernel frees the io_uring of a thread, it also interrupts
- * the thread's call.
+ * answer. If a signal interrupts the call, the caller makes the call again. The first decision then
+ * does not count. When the kernel frees the io_uring of a thread, it also interrupts the thread's
+ * call.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -115,10 +115,7 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 	return seccomp_notify_respond(atomic_load(&notify_fd), response) == 0;
 }
 
-/*
- * The watching thread counts a call before it answers the call, so that the call is counted when
- * its caller gets the answer.
- */
+/* Counts the call before the answer. When the caller gets the answer, the call is counted. */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
 {
@@ -181,8 +178,8 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
 	/*
-	 * AddressSanitizer holds a lock while it starts a thread, and the new thread needs the
-	 * lock. refusals_open() therefore waits until the watching thread runs.
+	 * AddressSanitizer holds a lock while it starts a thread. The new thread needs the lock, so
+	 * wait until it runs.
 	 */
 	while (!atomic_load(&watching))
 		sleep_ns(50 * US);

@@ -23,10 +23,9 @@
 bool refusals_open(const int *calls, unsigned count);
 
 /*
- * Ends the counting of system calls. The caller must close all hubs before it calls
- * refusals_close(). refusals_close() ends the watching thread, because ThreadSanitizer delays the
- * exit of a process with threads by a second. After refusals_close() the kernel refuses the counted
- * calls with ENOSYS.
+ * Ends the counting of system calls. The caller must close all hubs first. The watching thread ends
+ * too, because ThreadSanitizer delays the exit of a process with threads by a second. After
+ * refusals_close() the kernel refuses the counted calls with ENOSYS.
  */
 void refusals_close(void);
 

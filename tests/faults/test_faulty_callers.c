@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the program itself makes the faults. A test writes and reads a queue's eventfd,
- * forks at random times, or closes queues and hubs while other threads are inside waits and calls.
- * In one test, a producer arms a timer on a queue during the close of the queue, which the contract
- * forbids.
+ * In these tests the program itself makes the faults. It writes and reads a queue's eventfd, and
+ * forks at random times. It closes queues and hubs while other threads are inside waits and calls.
+ * It also arms a timer on a closing queue, against the contract.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -135,8 +134,8 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 END_TEST
 
 /*
- * If the owner signals the queue after the test has filled the eventfd, the next drain of an event
- * also clears the test's count.
+ * The test fills the eventfd, and the owner then signals the queue. The next drain of an event also
+ * clears the test's count.
  */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
@@ -295,10 +294,7 @@ struct crowd {
 	pthread_t producer;
 };
 
-/*
- * After the close of the queue, the test opens no other queue, because the late producer might arm
- * timers on the new queue.
- */
+/* After the close, the test opens no queue. The late producer might arm timers on a new queue. */
 static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
 {
 	atomic_store(&over, false);

@@ -2,9 +2,9 @@
 /*
  * In these tests the process runs out of resources. In one test the kernel refuses the k-th system
  * call of each kind during timerhub_open(), for every k. In other tests, no memory can be locked,
- * or all descriptors are taken while the hub runs. timerhub_open() must either work without the
- * missing resource, or fail and leave no resource behind. While resources are missing, live timers
- * must continue. tests/service/test_denied.c limits the number of descriptors before the open.
+ * or all descriptors are taken while the hub runs. timerhub_open() must either work, or fail and
+ * leave no resource behind. Live timers must continue. tests/service/test_denied.c limits the
+ * number of descriptors before the open.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -37,7 +37,7 @@ static struct leftovers leftovers_now(void)
 }
 
 /*
- * Memory that the C library keeps for each thread whose start was refused. glibc 2.43 keeps the
+ * Memory that the C library keeps for each thread that failed to start. glibc 2.43 keeps the
  * thread's stack.
  */
 static uint64_t libc_keeps_kib;
@@ -89,7 +89,7 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 	return result;
 }
 
-/* A system call that the test refuses, and the errno with which the test refuses it. */
+/* A system call that the kernel refuses, and the errno of the refusal. */
 struct shortage {
 	int call;
 	int error;
@@ -189,9 +189,8 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 }
 
 /*
- * The first open of a hub maps memory that the process keeps, such as a thread's stack, the C
- * library's heaps, or a sanitizer's thread. The function opens and closes hubs before the test
- * measures memory.
+ * The first open of a hub maps memory that the process keeps, for example the C library's heaps.
+ * warm_up() opens and closes hubs before the test measures memory.
  */
 static void warm_up(uint32_t flags)
 {
@@ -212,8 +211,8 @@ static void *do_nothing(void *arg)
 
 /*
  * Measures libc_keeps_kib with threads that do not use the library. measure_libc() starts several
- * threads, and the last thread gives the result. The C library may give a cached stack to an
- * earlier thread, which then adds no memory to the process.
+ * threads, and the last thread gives the result. An earlier thread may get a cached stack, and add
+ * no memory to the process.
  */
 static void measure_libc(const struct shortage *shortage)
 {

@@ -49,8 +49,8 @@ static void block_storm(int how)
 }
 
 /*
- * The test sends signals to the process, whose other threads do not block them, and to the owner
- * thread itself.
+ * The test sends signals to the process and to the owner thread. The other threads do not block
+ * these signals.
  */
 START_TEST(ten_thousand_signals_are_not_the_owners)
 {
@@ -77,10 +77,7 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 }
 END_TEST
 
-/*
- * All threads except the owner block the signals, so the owner is the only thread that the kernel
- * could choose for a signal.
- */
+/* All threads except the owner block the signals. The kernel could choose only the owner. */
 START_TEST(signals_that_nobody_else_takes_stay_pending)
 {
 	uint64_t until_ns;

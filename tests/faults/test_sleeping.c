@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In these tests the kernel refuses the system calls by which the owner sleeps. Some tests refuse
- * only the k-th call of the owner, for every k. In other tests the kernel refuses all calls from
- * the k-th on, or a filter that is installed after the open of the hub refuses all calls. The tests
- * check law 11, and laws 1, 2 and 8 during the refusals. tests/service/test_denied.c refuses calls
- * before the open of the hub.
+ * only the k-th call of the owner, for every k. Other tests refuse all calls from the k-th on, or
+ * all calls after the open of the hub. The tests check laws 1, 2, 8 and 11.
+ * tests/service/test_denied.c refuses calls before the open of the hub.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -136,8 +135,8 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 		while (refused() == 0) {
 			/*
 			 * On a busy machine all timers of life_live() may be late. The owner then
-			 * makes no sleeping call, so the test calls life_live() again until the
-			 * kernel has refused a call.
+			 * makes no sleeping call. Repeat life_live() until the kernel has refused a
+			 * call.
 			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);

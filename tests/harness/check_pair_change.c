@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In builds for tests, checks each change of a pair (deadline and state of a slot). timer_change()
- * calls timer_check_change(). The file is compiled into the library that tests link, and into the
- * simulation. tests/unit/test_timer.c makes each illegal change of a pair.
+ * calls timer_check_change(). The tests' library and the simulation contain this file.
+ * tests/unit/test_timer.c makes each illegal change of a pair.
  */
 #include "base/invariant.h"
 #include "hub_check.h"

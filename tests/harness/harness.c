@@ -26,10 +26,7 @@
 #define SLOWDOWN 1
 #endif
 
-/*
- * Time after which is_enough() ends a test of races: a third of the shortest time limit of a test
- * of races.
- */
+/* is_enough() ends a test of races after this time, a third of the shortest time limit. */
 #define ENOUGH_NS (20 * SEC)
 
 static struct {

@@ -112,8 +112,8 @@ bool is_enough(uint64_t begin_ns);
 /* Returns dice for the seed of the program. Dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
 /*
- * Returns a power of two, the beginning of a bucket on a level of the wheel, or a number next to a
- * power of two or to such a beginning. The returned number is below 2^62.
+ * Returns a boundary, or a number next to a boundary. A boundary is a power of two, or the
+ * beginning of a bucket of the wheel. The returned number is below 2^62.
  */
 uint64_t dice_boundary(struct dice *dice);
 
@@ -130,9 +130,8 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 
 /*
- * Waits for another thread, so that two threads begin a round at nearly the same time. Each of the
- * two threads passes its own word, the other thread's word, and a number that increases from round
- * to round.
+ * Waits for another thread, so that two threads begin a round at nearly the same time. Each thread
+ * passes its own word, the other thread's word, and the number of the round.
  */
 void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 

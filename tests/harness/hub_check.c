@@ -25,7 +25,7 @@ struct sight {
 	uint32_t slot;
 	enum timer_phase phase;
 	struct pair pair;
-	uint64_t at_ns;      /* instant of the slot's schedule entry; UINT64_MAX: no entry */
+	uint64_t at_ns;      /* instant of the slot's schedule entry, or UINT64_MAX */
 	uint64_t instant_ns; /* deadline of the slot's timer, delayed within its slack */
 };
 
@@ -61,7 +61,8 @@ static bool phase_and_flags_are_legal(const struct sight *sight)
 }
 
 /*
- * An ARMED slot without a push claim (CLAIMED) is scheduled no later than its deadline plus slack.
+ * An ARMED slot is scheduled no later than its deadline plus slack. A slot with a push claim
+ * (CLAIMED) is exempt.
  */
 static bool armed_is_scheduled(const struct sight *sight)
 {
@@ -70,9 +71,9 @@ static bool armed_is_scheduled(const struct sight *sight)
 }
 
 /*
- * A FREE slot without a push claim (CLAIMED) is scheduled no later than its deadline, unless its
- * deadline is NEVER. The thread that takes a slot for the first time may be stopped before it sets
- * the deadline to NEVER.
+ * A FREE slot is scheduled no later than its deadline. A slot with a push claim (CLAIMED) is
+ * exempt. A slot without any earlier timer is exempt too, because its thread may be stopped before
+ * it sets the deadline to NEVER.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {
@@ -82,8 +83,7 @@ static bool free_is_scheduled(const struct sight *sight)
 
 /*
  * A PENDING periodic timer is scheduled no later than its next period. On a clock that may go back,
- * the schedule entry may be later than the next period, because each consumer that delivers a
- * period pushes the timer's slot.
+ * the entry may be later. Each consumer that delivers a period then pushes the timer's slot.
  */
 static bool period_is_scheduled(const struct sight *sight)
 {
@@ -119,8 +119,8 @@ static bool pushed_is_in_inbox(const struct sight *sight)
 }
 
 /*
- * The promise (the time by which the owner looks at its inbox) is no later than the earliest
- * schedule entry. While the owner coalesces a burst, the promise may be later by 250 us.
+ * The promise is the time by which the owner looks at its inbox. It is no later than the earliest
+ * schedule entry. While the owner coalesces a burst, it may be 250 us later.
  */
 static bool promise_covers_schedule(const struct sight *sight)
 {
@@ -150,8 +150,8 @@ static bool promise_covers_inbox(const struct sight *sight)
 }
 
 /*
- * If an expiry is undelivered, its handle is in the outbox of its queue, at the place that the
- * owner recorded last.
+ * The handle of an undelivered expiry is in its queue's outbox, at the place that the owner
+ * recorded last.
  */
 static bool expiry_is_in_outbox(const struct sight *sight)
 {

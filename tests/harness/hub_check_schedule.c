@@ -69,7 +69,7 @@ static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucke
 	return count;
 }
 
-/* A check of one bucket. each_bucket() calls it for each bucket whose bit in the bitmap is set. */
+/* A check of one bucket. each_bucket() calls it for each bucket that the bitmap marks. */
 typedef bool bucket_holds_fn(const struct wheel *wheel, unsigned level, uint32_t digit,
                              uint32_t counts[2]);
 
@@ -100,8 +100,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * In each part of the schedule, the number of entries equals the number of filed slots, so every
- * entry belongs to a filed slot.
+ * Each part of the schedule has as many entries as filed slots. Every entry therefore belongs to a
+ * filed slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -187,9 +187,9 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * Returns whether the instant `at_ns` belongs into the bucket `digit`. The bucket's level must be
- * the level of the highest digit in which the instant differs from the wheel's base, and `digit`
- * must be this digit.
+ * Returns true if the instant `at_ns` belongs into the bucket `digit` of the level. The instant
+ * must differ from the wheel's base in the level's digit, and agree with the base in all higher
+ * digits. The instant's digit must be `digit`.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
@@ -292,8 +292,8 @@ static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 	}
 
 /*
- * The order of the checks in lines[] matters, because later checks walk over lists that earlier
- * checks have found to be whole.
+ * The order of lines[] matters. Later checks walk over lists that earlier checks have found to be
+ * whole.
  */
 static const struct {
 	const char *name;

@@ -115,8 +115,8 @@ static void *store_tid(void *tid)
 }
 
 /*
- * Under an emulator, a thread may still run for a moment after it was joined.
- * process_threads_at_rest() therefore waits until thread_is_leaving() returns true.
+ * Under an emulator, a thread may still run for a moment after its join. Wait until
+ * thread_is_leaving() returns true.
  */
 unsigned process_threads_at_rest(void)
 {
@@ -214,9 +214,8 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 }
 
 /*
- * Only a thread that sleeps in the kernel has the number of a system call in its file `syscall`. If
- * the thread is about to sleep, or is woken and waits for a processor, the kernel writes "running"
- * into the file.
+ * Only a thread that sleeps in the kernel has the number of a system call in its file `syscall`. In
+ * all other cases the file contains "running".
  */
 bool thread_is_blocked(pid_t tid)
 {

@@ -51,8 +51,8 @@ timerhub_timer arm_at(struct timerhub_queue *queue, uint64_t expires_ns, uint64_
 /* Advances a manual hub to `now_ns`, and returns the time that the hub announces. */
 uint64_t advance(struct timerhub *hub, uint64_t now_ns);
 /*
- * Arms `count` timers of a manual hub, and advances the hub by a microsecond, at which all these
- * timers have expired.
+ * Arms `count` timers of a manual hub. Then advances the hub by a microsecond, and all these timers
+ * expire.
  */
 void arm_and_expire(struct rig *rig, uint64_t *now_ns, unsigned count);
 /* Takes one event of the queue, which must come within the time ARRIVES. */
@@ -64,8 +64,8 @@ unsigned drain_all(struct timerhub_queue *queue);
 void expect_empty(struct timerhub_queue *queue);
 
 /*
- * no_callback() and no_timer() fail the test when they are called. no_callback() is for a timer
- * whose callback must not run, and no_timer() for a walk that must show no timer.
+ * Each of these functions fails the test. no_callback() is for a timer that must not expire.
+ * no_timer() is for a walk that must show no timer.
  */
 void no_callback(const struct timerhub_event *event);
 int no_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context);

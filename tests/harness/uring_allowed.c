@@ -50,8 +50,8 @@ static int rings_refused(void)
 }
 
 /*
- * Sets the process's limit of lockable memory to 0, so that the kernel refuses every ring, however
- * many rings other processes have.
+ * Sets the process's limit of lockable memory to 0. The kernel then refuses every ring of this
+ * process.
  */
 static void lock_nothing(void)
 {

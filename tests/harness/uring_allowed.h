@@ -20,9 +20,9 @@ extern "C" {
 /*
  * Returns the errno with which the kernel refuses io_uring, or 0. The first call of uring_refused()
  * decides for the whole program. The kernel must grant as many rings as a test program uses at
- * once. If the kernel refuses one of these rings, the process closes all of them, and the kernel
- * refuses each later ring with the same errno. The result is ENOSYS if the kernel lacks a feature
- * that the library needs, or if the library was built without io_uring.
+ * once. If the kernel refuses one of these rings, the process closes all of them. Each later ring
+ * is refused with the same errno. ENOSYS means that the kernel lacks a needed feature, or that the
+ * library was built without io_uring.
  */
 int uring_refused(void);
 
@@ -30,9 +30,9 @@ int uring_refused(void);
 void uring_needed(void);
 
 /*
- * Returns true if timerhub_open() failed with `result` for a hub that insists on io_uring, because
- * other processes of this user hold all rings. If a process may lock any amount of memory, its
- * number of rings is not limited.
+ * The argument `result` is the result of timerhub_open() for a hub that insists on io_uring.
+ * Returns true if other processes of this user hold all rings. If a process may lock any amount of
+ * memory, its number of rings is not limited.
  */
 bool uring_ran_out(int result);
 

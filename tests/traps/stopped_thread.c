@@ -8,8 +8,8 @@
 /* The stopped_thread that the calling thread runs, or NULL if the tests do not stop this thread. */
 static _Thread_local struct stopped_thread *self;
 /*
- * The owner thread of the test's hub. Only two kinds of threads reach the test points of the owner:
- * the owner thread, and a `stopped_thread` that advances a manual hub.
+ * The owner thread of the test's hub. The test points of the owner are reached by the owner thread,
+ * or by a `stopped_thread` that advances a manual hub.
  */
 static struct stopped_thread owner = { .stop_at = NOWHERE };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares threads that stop at a chosen point inside the library, like a thread that the kernel
- * preempts at the worst moment. A thread stays stopped until the test releases it. If the library
- * is built with TIMERHUB_TEST_POINTS, it calls a hook at the points listed in
- * lib/base/test_point.h.
+ * Declares threads that stop at a chosen point inside the library, as if the kernel had preempted
+ * them. A thread stays stopped until the test releases it. If the library is built with
+ * TIMERHUB_TEST_POINTS, it calls a hook at the points listed in lib/base/test_point.h.
  */
 #ifndef TESTS_STOPPED_THREAD_H
 #define TESTS_STOPPED_THREAD_H
@@ -76,8 +75,8 @@ timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_n
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);
 void expect_nothing(struct rig *rig);
 /*
- * Expects that a manual hub announces the time `at_ns`, and that an event with this data comes at
- * this time and no event earlier.
+ * Expects that a manual hub announces the time `at_ns`. The event with this data must come at this
+ * time, and no event earlier.
  */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
 /* Makes the owner drain its inbox, and waits until the owner sleeps again. */

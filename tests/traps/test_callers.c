@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traps 1 to 4: a caller is stopped for ever inside arm, re-arm or cancel, on a hub with an owner
- * thread. Law 6: a stopped caller delays no other thread, and no timer except the timer of its own
- * call.
+ * Traps 1 to 4: a caller is stopped for ever inside arm, re-arm or cancel. The hub has an owner
+ * thread. Law 6: a stopped caller delays only the timer of its own call, and no other thread.
  */
 #include "stopped_thread.h"
 
@@ -22,8 +21,8 @@ static const struct {
 };
 
 /*
- * The stopped thread makes its call on a timer whose deadline is far, and stops at the test point.
- * The deadline of the timer stays far.
+ * The thread calls on a timer with a far deadline, and stops at the test point. The deadline stays
+ * far.
  */
 static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
@@ -427,8 +426,8 @@ static void nudge_before_push(enum test_point point)
 /*
  * The owner does not empty the inbox, and each timer is re-armed just before its slot is pushed.
  * The inbox must have a cell for each timer that is armed. The inbox has 4,096 cells. If each
- * re-arm pushed its slot a second time, the inbox would need 6,144 cells, and the thread that arms
- * timers would hang.
+ * re-arm pushed its slot a second time, the inbox would need 6,144 cells. The arming thread would
+ * then hang.
  */
 START_TEST(law_7_inbox_has_room_whatever_moves_under_a_push)
 {

@@ -128,8 +128,8 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
 /*
  * A consumer has read that a timer's expiry is pending, and has not read the timer's deadline.
  * Before the consumer reads the deadline, the timer is re-armed. The timer may expire again before
- * the delivery. The push claim of the first re-arm stays set during the whole test, so a later
- * re-arm does not change the state word of the pair.
+ * the delivery. The push claim of the first re-arm stays set during the whole test. A later re-arm
+ * therefore leaves the state word of the pair unchanged.
  */
 START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 {

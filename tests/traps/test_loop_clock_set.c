@@ -2,7 +2,7 @@
 /*
  * Tests a loop on the wall clock, while the test sets this clock forward and back. After each
  * setting of the clock, the loop's descriptor must become readable. The deadlines of the timeouts
- * are points on the wall clock, and no callback may come before the deadline of its timeout.
+ * are points on the wall clock. No callback may come early.
  */
 #include "harness.h"
 #include "process_usage.h"

@@ -106,7 +106,7 @@ END_TEST
  * owner after its reading of the clock. While the owner is stopped, the test arms timers that are
  * due before, between and after the scheduled timers. When all timers are due, the owner continues.
  * If the owner read the clock after it emptied the inbox, it would deliver the scheduled timers
- * first and the new timers in its next round, in the wrong order.
+ * first. The new timers would come in the next round, in the wrong order.
  */
 static bool check_order(uint64_t margin_ns)
 {
@@ -145,10 +145,10 @@ END_TEST
 
 /*
  * A queue is closed while the owner is in the middle of its round (a pass). The owner has put an
- * expiry of the queue into the outbox, has not published it, and expires a second timer of the
- * queue. The closing thread must wait for the end of the owner's round, and no timer of the queue
- * may be delivered. If the closing thread did not wait, AddressSanitizer would report a use of
- * freed memory.
+ * expiry of the queue into the outbox. Before it publishes this expiry, it expires a second timer
+ * of the queue. The closing thread must wait for the end of the owner's round, and no timer of the
+ * queue may be delivered. If the closing thread did not wait, AddressSanitizer would report a use
+ * of freed memory.
  */
 static void *close_queue(void *arg)
 {
@@ -233,9 +233,9 @@ static void owner_expires(struct timerhub *hub, uint64_t count)
 }
 
 /*
- * A thread arms a timer on a queue during the close of the queue, which the contract forbids. The
- * timer is in a slot that the closing thread has already visited, and expires at once. The library
- * must not fail, and the slot of this timer must become free.
+ * Against the contract, a thread arms a timer on a queue during the queue's close. The timer is in
+ * a slot that the closing thread has already visited, and expires at once. The library must not
+ * fail, and the slot of this timer must become free.
  */
 START_TEST(queue_closes_under_a_late_producer)
 {
@@ -266,9 +266,9 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * The lateness that the statistics count for an event must end when the owner signals the event,
- * and not when the owner's round begins. The owner is stopped between its reading of the clock and
- * the first expiry. More events are due than the owner publishes in one batch.
+ * In the statistics, an event is late until the owner signals it, and not only until the owner's
+ * round begins. The owner is stopped between its reading of the clock and the first expiry. More
+ * events are due than the owner publishes in one batch.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* the owner is stopped for 2 * 2^25 ns */

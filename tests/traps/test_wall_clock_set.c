@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test sets the wall clock of a hub forward and back, while the owner sleeps or works and while
- * expiries wait in queues. The program has a wall clock of its own (wall_clock.h), so the clock of
- * the machine stays unchanged.
+ * The test sets the wall clock of a hub forward and back. The owner sleeps or works, and expiries
+ * wait in queues. The program has a wall clock of its own (wall_clock.h), so the clock of the
+ * machine stays unchanged.
  */
 #include "stopped_thread.h"
 
@@ -106,7 +106,7 @@ START_TEST(back_makes_timers_wait)
 END_TEST
 
 /*
- * After the clock was set back, a timer is armed whose deadline is before the owner's promise and
+ * The clock is set back, and then a timer is armed. Its deadline is before the owner's promise and
  * before all older deadlines.
  */
 static bool check_armed_after_back(uint64_t margin_ns)
@@ -419,7 +419,7 @@ END_TEST
 #define TIMERS 64
 
 struct model_timer {
-	timerhub_timer timer; /* handle of the timer; 0 if the entry has no live timer */
+	timerhub_timer timer; /* handle of the timer, or 0 without a live timer */
 	uint64_t at_ns;
 };
 
