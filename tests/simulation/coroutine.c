@@ -17,9 +17,9 @@
 
 /*
  * Newer compilers detect uses of a stack frame after return. To detect these uses, AddressSanitizer
- * allocates a second stack for each coroutine. If a coroutine never ends, its second stack is never
- * freed, and after some thousands of seeds the kernel would refuse a fork(). The option below
- * therefore switches the check off.
+ * allocates a second stack for each coroutine. A coroutine that never ends keeps its second stack.
+ * After some thousands of seeds, the kernel would refuse a fork(). The option below therefore
+ * switches the check off.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -57,7 +57,7 @@ __asm__(".text\n"
         ".size coroutine_switch_stacks, . - coroutine_switch_stacks\n");
 
 /*
- * A saved frame has six registers, the address at which the coroutine continues, and a word that
+ * A saved frame has six registers and the address at which the coroutine continues. The last word
  * aligns the stack as after a call.
  */
 #define FRAME_WORDS 8

@@ -54,7 +54,7 @@ static struct memory_view woken_views[ACTORS_MAX];
 static struct region {
 	char *base;
 	size_t bytes; /* size of the region, a power of two */
-	size_t asked; /* bytes that the caller asked for; 0: the region is free */
+	size_t asked; /* bytes that the caller asked for, or 0 if the region is free */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
 static size_t pool_used;

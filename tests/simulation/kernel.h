@@ -58,7 +58,7 @@ struct kernel {
 	uint64_t spin_max_ns; /* the longest time that the owner may spin */
 	/* random numbers for the lateness of the owner's sleeps */
 	struct dice late_dice;
-	uint64_t late_ns; /* lateness of most of the owner's sleeps; 0: none is late */
+	uint64_t late_ns; /* lateness of most of the owner's sleeps, or 0 */
 	/* end of the owner's sleep, computed from the hub's clock when the sleep began */
 	uint64_t owner_until_ns;
 	/* memory that a forked child must find zeroed (MADV_WIPEONFORK) */
@@ -92,8 +92,8 @@ bool kernel_denies(void);
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 
 /*
- * The child of a fork() calls this function first, which zeroes the memory that the library marked
- * with MADV_WIPEONFORK.
+ * Zero the memory that the library marked with MADV_WIPEONFORK. The child of a fork() calls this
+ * function first.
  */
 void kernel_forked(void);
 
@@ -128,8 +128,7 @@ bool kernel_readable(int fd);
 void kernel_read(int fd);
 /*
  * Wait like epoll_wait(2), at most until `until_ns`. kernel_poll_level() waits until the descriptor
- * is readable. kernel_poll_edge() waits until the number of writes to the descriptor differs from
- * `edges`.
+ * is readable. kernel_poll_edge() waits until its number of writes differs from `edges`.
  */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);

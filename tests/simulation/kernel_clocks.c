@@ -103,7 +103,7 @@ bool timerfd_readable(void)
 
 /*
  * After the clock is set, sleeps end by the new clock. The owner wakes at once only if the timerfd
- * is due by the new clock, or if the timerfd reports that the clock was set.
+ * is due by the new clock or reports the change.
  */
 void kernel_set_clock(uint64_t now_ns)
 {

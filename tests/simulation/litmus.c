@@ -32,14 +32,14 @@ enum kind {
 	READ,
 	ADD,
 	SWAP, /* compare-and-swap: if the event reads `expected`, it writes `value` */
-	PAIR, /* half of a compare-and-swap of x and y; the two halves are one step */
+	PAIR, /* half of a compare-and-swap of x and y, which is one step */
 };
 
 struct event {
 	enum kind kind;
 	unsigned place, value, expected;
 	unsigned other;  /* if PAIR: index of the event that is the other half */
-	unsigned thread; /* number of the event's thread; 0: the event is an initial value */
+	unsigned thread; /* number of the event's thread, or 0 for an initial value */
 	int order;
 };
 
@@ -89,7 +89,7 @@ static const struct program programs[] = {
 
 static struct test {
 	struct event events[EVENTS_MAX];
-	unsigned count; /* number of events; the first PLACES events are the initial values */
+	unsigned count; /* number of events. The first PLACES are the initial values. */
 	unsigned threads;
 	bool again; /* true if the places are accessed and freed before the program begins */
 } test;
@@ -218,8 +218,7 @@ static bool same_place(unsigned i, unsigned j)
 }
 
 /*
- * Treat the two halves of a pair as one step: an edge to or from one half becomes an edge to or
- * from both halves.
+ * Treat the two halves of a pair as one step. Each edge of one half becomes an edge of both halves.
  */
 static void join_halves(struct relation *relation)
 {
@@ -579,9 +578,9 @@ static unsigned event_do(const struct event *event)
 }
 
 /*
- * Let a thread outside the program make seq_cst loads of a word of its own. seq_cst_order.c keeps
- * only the last SC_EVENTS accesses, so it forgets accesses of the program. The loads affect the
- * order of seq_cst accesses only.
+ * Let a thread outside the program make seq_cst loads of its own word. seq_cst_order.c keeps only
+ * the last SC_EVENTS accesses, and forgets accesses of the program. The loads affect the order of
+ * seq_cst accesses only.
  */
 static void make_forget(struct dice *dice)
 {

@@ -3,12 +3,12 @@
  * Implements the simulated memory of memory_models.h and README.md. The running actor calls these
  * functions. No function of this file lets another actor run.
  *
- * In mode c11 the modification order of a word is the order in which its stores are made. Each
- * thread has a view, which is a vector clock. A thread's own entry in this vector is the thread's
- * epoch, and each release of the thread increments the epoch. For each store the file keeps, for
- * each thread, the epoch in which the thread made or first read this store. If a thread's view
- * contains one of these epochs, the thread may read no older store of the word. The rule of these
- * epochs covers happens-before and all four forms of coherence.
+ * In mode c11 the modification order of a word is the order of execution. Each thread has a view,
+ * which is a vector clock. A thread's own entry in this vector is the thread's epoch, and each
+ * release of the thread increments the epoch. Each store has a record of each thread's epoch when
+ * the thread made or first read the store. If a thread's view contains one of these epochs, the
+ * thread may read no older store of the word. The rule of these epochs covers happens-before and
+ * all four forms of coherence.
  */
 #include "memory_models.h"
 

@@ -2,8 +2,8 @@
 /*
  * Chooses the value that each atomic load of the library returns. In mode `sc` a load returns the
  * newest value in the machine's memory. In mode `tso` each actor's stores wait in a buffer, as on
- * x86. In mode `c11` each atomic word keeps its last stores, and a load returns one of the stores
- * that C11 allows, by seeded choice. In mode `c11` races of plain data are failures. README.md says
+ * x86. In mode `c11` each atomic word keeps its last stores. The seed decides which of the stores
+ * that C11 allows a load returns. In mode `c11` races of plain data are failures. README.md says
  * which behaviour is modelled.
  *
  * The library's atomic accesses call this module, because redirect_atomics.h replaces them by
@@ -87,9 +87,8 @@ void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
 /*
- * memory_publish() releases to `view`, memory_acquire() acquires from `view`, and memory_lock()
- * does both, as the holder of a lock does. memory_publish(), memory_acquire() and memory_lock()
- * first write the actor's buffered stores to memory.
+ * memory_publish() releases to `view`. memory_acquire() acquires from `view`. memory_lock() does
+ * both, like a lock. All three first write the actor's buffered stores to memory.
  */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);

@@ -2,8 +2,8 @@
 /*
  * The operations that the workers of a run do. Each operation makes one call of the library, and
  * informs the oracle before and after the call. The seed and the operation's number decide which
- * worker makes which call. An operation chooses its timer and its queue among those that exist when
- * it runs, so a run without some of its operations is still valid.
+ * worker makes which call. An operation chooses among the timers and queues that exist when it
+ * runs. A run without some of its operations is therefore still valid.
  */
 #include "simulated_run.h"
 
@@ -26,8 +26,8 @@
 #define FORK_ONE_IN 16384
 /*
  * Largest number of queues that one run closes. The library frees a closed queue after 64 later
- * closes or refused opens. A late call may use a closed queue until the run ends, so the run must
- * make fewer than 64 closes and refused opens.
+ * closes or refused opens. A late call may use a closed queue until the run ends. The run must
+ * therefore make fewer than 64 closes and refused opens.
  */
 #define CLOSES_MAX 24
 /* data of each timer that was armed on a closing queue, and that the oracle does not know */
@@ -41,8 +41,8 @@
 /* ---- choices ---- */
 
 /*
- * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`, or a time one
- * nanosecond before or after such a multiple. The powers from 2^16 on are the widths of the wheel's
+ * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`. The time may also be
+ * a nanosecond before or after the multiple. The powers from 2^16 on are the widths of the wheel's
  * buckets.
  */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
@@ -193,8 +193,8 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 }
 
 /*
- * Returns whether an arm may return `result`: -EAGAIN, or -ERANGE if the clock may have moved the
- * deadline above the largest deadline.
+ * Returns true if an arm may return `result`. -EAGAIN is always right. -ERANGE is right if the
+ * clock may have moved the deadline above the largest deadline.
  */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
@@ -244,8 +244,8 @@ static void operation_arm(struct worker *worker)
 
 /*
  * Arm a timer on a queue that is being closed. The contract forbids an arm on a closing queue,
- * because the closer does not wait for the arm. The library may refuse or drop the timer, or
- * deliver it to a later queue, but must not touch freed memory.
+ * because the closer does not wait for the arm. The library may refuse the timer, drop it, or
+ * deliver it to a later queue. It must not touch freed memory.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -542,8 +542,8 @@ static void operation_advance(void)
 }
 
 /*
- * Call timerhub_stats() while other workers arm and cancel. timerhub_stats() must not report more
- * live timers than were live before the call or armed during the call.
+ * Call timerhub_stats() while other workers arm and cancel. It may count at most the timers that
+ * were live before the call or armed during the call.
  */
 static void operation_count(void)
 {
@@ -623,8 +623,8 @@ static void tell_event(const struct timerhub_event *event)
 
 /*
  * Call timerhub_cancel_sync() on a timer inside a callback of this timer. If several threads run
- * callbacks of the timer, at most one of the threads gets 0, and only when no other callback of the
- * timer runs.
+ * callbacks of the timer, at most one of the threads gets 0. No other callback of the timer then
+ * runs.
  */
 static void cancel_from_inside(struct worker *worker, struct life *life)
 {
@@ -682,8 +682,8 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * Ends a call that takes events from a queue. If the call found the queue empty while the owner
- * slept and no other actor ran, the queue's descriptor must not be readable.
+ * Ends a call that takes events from a queue. The queue's descriptor must not be readable if the
+ * queue was empty, the owner slept, and no other actor ran.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -1043,8 +1043,8 @@ static void operations_stop(void)
 }
 
 /*
- * Under weak memory a fault needs a few related operations in sequence, so most runs make four
- * kinds of operations more frequent.
+ * Under weak memory a fault needs a few related operations in sequence. Most runs therefore make
+ * four kinds of operations more frequent.
  */
 void operations_begin(struct dice *dice)
 {

@@ -133,8 +133,8 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 		life->writes_count--;
 	}
 	/*
-	 * If the owner read the clock before the clock was set back, the owner may still expire
-	 * timers by the old, later reading.
+	 * The owner may have read the clock before the clock was set back. It may then expire
+	 * timers by this later time.
 	 */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
 		if (first_ns <= kernel.owner_latest_ns)
@@ -185,10 +185,7 @@ static bool life_call_end(struct life *life)
 	return alone;
 }
 
-/*
- * Returns the time by which the timer must have expired, or NEVER if the oracle does not know the
- * time.
- */
+/* Returns the time by which the timer must have expired, or NEVER if unknown. */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
@@ -356,8 +353,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			i++;
 		} else {
 			/*
-			 * A consumer may have taken a period of this write, and may return the
-			 * period after other consumers have returned later periods.
+			 * A consumer may have taken a period of this write. It may return after the
+			 * consumers of later periods.
 			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
@@ -562,9 +559,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (result != 0)
 		fail("cancel returned %d", result);
 	memory_publish(&oracle.places_view);
-	/*
-	 * A cancelled one-shot has not been delivered and never will be, so its data may be freed.
-	 */
+	/* A cancelled one-shot is never delivered, so its data may be freed. */
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
@@ -682,9 +677,8 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * While the call that makes the write is in progress, the call may have added its delay to
-	 * any clock reading up to the present. In the simulation a periodic timer always has
-	 * absolute deadlines.
+	 * The call that makes the write is in progress. It may have added its delay to any clock
+	 * reading up to now. In the simulation a periodic timer always has absolute deadlines.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -740,8 +734,8 @@ static void life_catch_up(struct life *life, struct write *write)
 }
 
 /*
- * Returns whether a second write may also explain the deadline `expires_ns`. If two writes explain
- * the deadline, the oracle does not know which of the two writes was delivered.
+ * Returns true if a second write may also explain the deadline `expires_ns`. Either write may then
+ * have been delivered.
  */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
@@ -920,7 +914,7 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
 	/*
-	 * If the event is not due by the present clock, the clock was set back, and the event may
+	 * If the event is not due by the present clock, the clock was set back. The event may then
 	 * come out of order.
 	 */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
@@ -1075,8 +1069,7 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 void oracle_walk_end(const struct walk *walk)
 {
 	/*
-	 * In mode c11, a thread that has not synchronized with the armer need not see the timer in
-	 * the walk.
+	 * In mode c11, the walk may miss a timer if its thread has not synchronized with the armer.
 	 */
 	if (memory.mode == MEMORY_C11)
 		return;
@@ -1150,8 +1143,8 @@ unsigned oracle_quiet(void)
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
 		/*
-		 * A consumer that read the clock while it was set back may change the timer back to
-		 * ARMED, and inform the owner.
+		 * A consumer may have read the clock while it was set back. It may then change the
+		 * timer to ARMED, and inform the owner.
 		 */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;

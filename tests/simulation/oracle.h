@@ -165,7 +165,7 @@ struct oracle {
 	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
 	/*
 	 * If false, each arm synchronizes with all earlier calls that freed a slot. If true, an arm
-	 * does not synchronize with these calls, and may be refused although a slot is free.
+	 * may be refused although a slot is free.
 	 */
 	bool apart;
 	struct memory_view places_view;
@@ -227,10 +227,7 @@ void oracle_walk_end(const struct walk *walk);
 
 /* Returns whether the current actor may already have this timer's handle. */
 bool oracle_knows(const struct life *life);
-/*
- * Informs the oracle that a call on the timer has returned, after which no callback of the timer
- * may run.
- */
+/* Informs the oracle that no callback of the timer may run from now on. */
 void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
@@ -275,8 +272,8 @@ uint64_t oracle_next_ns(void);
 void oracle_clock_set(uint64_t before_ns);
 
 /*
- * Check the counters while no call is in progress. armed = delivered + cancelled + live + dropped
- * must hold for the oracle's array, and `stats` must have the same counts.
+ * Check the counters while no call is in progress. In the oracle's array, armed = delivered +
+ * cancelled + live + dropped must hold. `stats` must have the same counts.
  */
 void oracle_conserve(const struct timerhub_stats *stats);
 

@@ -199,8 +199,8 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
 	/*
-	 * If the last access to the granule was of the same thread, epoch, mask and kind, there is
-	 * nothing new to check.
+	 * Skip a repetition. The last access to the granule had the same thread, epoch, mask and
+	 * kind.
 	 */
 	if (lasts[index] == last)
 		return;

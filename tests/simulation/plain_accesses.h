@@ -28,9 +28,8 @@ void plain_begin(void);
 void plain_watch(bool watch);
 
 /*
- * memory_allocated() and memory_freed() call these two functions. plain_allocated() forgets all
- * accesses to the pages. plain_freed() fails if an access to the pages does not happen before the
- * free.
+ * plain_allocated() forgets all accesses to the pages. plain_freed() fails if an access to the
+ * pages does not happen before the free.
  */
 void plain_allocated(const void *base, size_t bytes);
 void plain_freed(const void *base, size_t bytes);

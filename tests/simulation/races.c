@@ -33,8 +33,8 @@ void accesses_note(struct accesses *accesses, struct source_line place)
 }
 
 /*
- * In the files listed here two atomic stores may come in either order, and the loss of the first
- * store is harmless. The comments in the listed files give the reason.
+ * In the files listed here two atomic stores may come in either order. The loss of the first store
+ * is harmless. The comments in the listed files give the reason.
  */
 bool races_allowed(struct source_line place)
 {

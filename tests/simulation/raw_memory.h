@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads and stores the machine's memory, as words of four or eight bytes of any type, and as pairs
- * of two words of eight bytes.
+ * Loads and stores the machine's memory, as words of four or eight bytes and as pairs of 8-byte
+ * words. The words may have any type.
  */
 #ifndef SIMULATION_RAW_MEMORY_H
 #define SIMULATION_RAW_MEMORY_H

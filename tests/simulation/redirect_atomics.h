@@ -61,8 +61,7 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 
 /*
  * With SIMULATION_WATCHED, the compiled code reports each plain access of lib/ to plain_accesses.c.
- * The accesses made by the simulation's own functions must not be reported, so these functions are
- * not inline.
+ * The simulation's own accesses must stay unreported, so its functions are not inline.
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called

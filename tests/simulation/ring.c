@@ -25,7 +25,7 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS]; /* descriptor that the ring polls for each user data; -1: none */
+	int polled_fds[POLLS]; /* polled descriptor of each user data, or -1 */
 	/* vector clock that the ring's lock carries from a thread to the next */
 	struct memory_view view;
 } ring;

@@ -129,8 +129,8 @@ static struct actor *scheduler_pick(void)
 }
 
 /*
- * Choose how many steps the next actor runs without a switch: in one case of four at most three,
- * else up to length_mask.
+ * Choose how many steps the next actor runs without a switch. In one case of four, the maximum is
+ * three. Otherwise the maximum is length_mask.
  */
 static void scheduler_deal(uint32_t roll)
 {

@@ -58,7 +58,7 @@ struct scheduler {
 	int steps_kept;    /* value of simulation_steps_left when the hold began */
 	/* largest number of steps that an actor usually runs without a switch */
 	uint32_t length_mask;
-	uint32_t stall_one_in; /* one in this number of switches stalls the actor; 0: none does */
+	uint32_t stall_one_in; /* one in this number of switches stalls the actor, or 0 */
 	unsigned stall_bits;   /* log2 of the longest stall */
 	unsigned drift_bits;   /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;
@@ -95,10 +95,7 @@ void scheduler_begin(struct dice dice, uint64_t now_ns);
 /* Make a new actor, which runs `run(argument)` and is runnable at once. */
 struct actor *scheduler_spawn(void (*run)(void *argument), void *argument);
 
-/*
- * Between scheduler_hold() and scheduler_release() no other actor runs, so the library can be
- * called without interruption.
- */
+/* scheduler_hold() stops all other actors until scheduler_release(). */
 void scheduler_hold(void);
 void scheduler_release(void);
 

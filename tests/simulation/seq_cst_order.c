@@ -30,12 +30,11 @@ static uint32_t befores[SC_EVENTS];
 /* number of events so far; event n is events[n % SC_EVENTS] */
 static unsigned events_made;
 
-/* Events that preceded a forgotten event, and therefore count as preceding every later event. */
+/* Events that preceded a forgotten event. They count as preceding every later event. */
 static uint32_t always;
 
 /*
- * For each thread: the word that the thread accessed last, and the view that the thread had when it
- * began to access this word.
+ * The word that each thread accessed last, and the thread's view when it began to access this word.
  */
 static struct {
 	const void *word;

@@ -3,9 +3,9 @@
  * Keeps RC11's order of the seq_cst accesses. RC11 demands a partial order of these accesses,
  * "psc", without a cycle. If psc allows it, a seq_cst load may miss an earlier seq_cst store. Only
  * the last SC_EVENTS accesses are known. An access that is no longer known counts as preceding all
- * known accesses. A load misses no store that was made before the loading thread entered the
- * library. Otherwise a call might miss the effect of a call that has already returned, which the
- * laws forbid.
+ * known accesses. If a store was made before the loading thread entered the library, a load sees
+ * the store. Otherwise a call might miss the effect of a call that has already returned. The laws
+ * forbid this.
  */
 #ifndef SIMULATION_SEQ_CST_ORDER_H
 #define SIMULATION_SEQ_CST_ORDER_H

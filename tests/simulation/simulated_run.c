@@ -19,8 +19,8 @@
  */
 #define EARLY_WAKE_NS 16000
 /*
- * Equal to OWNER_GATHER_NS in lib/owner/owner.c: the longest time by which the owner may be late
- * when it coalesces a burst.
+ * Equal to OWNER_GATHER_NS in lib/owner/owner.c. A coalesced burst may make the owner late by at
+ * most this time.
  */
 #define GATHER_NS 250000
 /*
@@ -32,8 +32,8 @@
 struct world world;
 
 /*
- * Returns a random time below 2^62. The time is just before the begin of a bucket of the wheel, or
- * just before a power of two, or of random magnitude.
+ * Returns a random time below 2^62. The time is just before a bucket of the wheel, just before a
+ * power of two, or of random magnitude.
  */
 static uint64_t first_instant(struct dice *dice)
 {
@@ -122,8 +122,8 @@ void world_open_queue(unsigned index, struct dice *dice)
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
 		/*
-		 * While a second worker opens a queue that the kernel should refuse, the kernel may
-		 * refuse this worker's queue instead.
+		 * If two workers open queues at the same time, the kernel may refuse the wrong
+		 * queue.
 		 */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
@@ -251,8 +251,8 @@ static bool world_taking(unsigned index)
 }
 
 /*
- * Fail if a worker still waits although its queue has an event, or although the worker was
- * interrupted or its queue was stopped. `due` has a bit for each queue that must have an event.
+ * Fail if a worker waits although its queue has an event, its queue was stopped, or the worker was
+ * interrupted. `due` has a bit for each queue that must have an event.
  */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
@@ -352,8 +352,8 @@ void world_conserve(void)
 /* ---- the run ---- */
 
 /*
- * Wait until all workers have ended. If no actor can run, interrupt the waits, because no event,
- * stop or close will end them.
+ * Wait until all workers have ended. If no actor can run, no event, stop or close will end the
+ * waits. Interrupt the waits.
  */
 static void world_wait_for_workers(void)
 {

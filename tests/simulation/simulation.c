@@ -26,7 +26,7 @@
 #define JOBS_MAX 256
 /*
  * Limits of time, in seconds. If one attempt takes more than ATTEMPT_HANG_S seconds of processor
- * time, or 256 seeds take more than HANG_S seconds, the kernel kills the process. After SHRINK_S
+ * time, the kernel kills the process. The limit for 256 seeds is HANG_S seconds. After SHRINK_S
  * seconds the program stops its search for a smaller run that still fails.
  */
 #define ATTEMPT_HANG_S 10
@@ -224,8 +224,8 @@ static void tell_failure(const char *program, const struct options *options, uin
 /* ---- many seeds ---- */
 
 /*
- * Add the end of a run to the digest. If the threads of two versions of lib/ make the same steps in
- * the same order, the two versions have the same digest.
+ * Add the end of a run to the digest. Two versions of lib/ have the same digest if their threads
+ * make the same steps in the same order.
  */
 static void add_to_digest(uint64_t seed)
 {

@@ -2,10 +2,11 @@
 /*
  * Defines the functions that code compiled with -fsanitize=thread calls at each plain access.
  * Exactly one file of a program includes tsan_calls.h. Before the include this file defines two
- * macros, which each function uses for its access:
+ * macros:
  *
- * TSAN_ACCESS(address, bytes, write) an access of any size, at any address TSAN_ALIGNED(address,
- * bytes, write) an access at a multiple of its size: 1, 2, 4, 8 or 16
+ *   - TSAN_ACCESS(address, bytes, write): an access of any size, at any address
+ *   - TSAN_ALIGNED(address, bytes, write): an access of 1, 2, 4, 8 or 16 bytes, at a multiple of
+ *     its size
  */
 #ifndef TIMERHUB_SIMULATION_TSAN_CALLS_H
 #define TIMERHUB_SIMULATION_TSAN_CALLS_H

@@ -40,7 +40,7 @@ static inline int weaken_order(int order)
  * weakened order is noticed only if a later load returns an old store. In half of the runs with a
  * weakened access, n is therefore 2 for two kinds of loads. The first kind are loads of a word
  * whose newest store was made by the weakened access. The second kind are the next loads of a
- * thread, after the thread made the weakened access or loaded a value that this access had stored.
+ * thread that made the weakened access or loaded its value.
  */
 uint32_t weaken_stale_one_in(bool weak);
 /* Returns whether the access in progress is the weakened access. */
