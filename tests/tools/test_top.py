@@ -577,7 +577,7 @@ class View(unittest.TestCase):
                 terminal.resize(5, 2)
                 eventually(lambda: terminal.fits(5, 2, {-1: " q q"}))
                 terminal.resize(120, 50)
-                terminal.shows("lateness", "itself not counted", "q quit  space pause")
+                terminal.shows("lateness", "are not counted", "q quit  space pause")
                 terminal.press("Space")
                 terminal.shows("(paused)")
                 watched.ok(f"arm 0 0 {HOUR} 1")
