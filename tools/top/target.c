@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -122,6 +123,12 @@ static uint32_t target_own_pid(const struct target *target)
 	return (uint32_t)strtoul(number, NULL, 10);
 }
 
+/* Returns whether the process exists, and /proc may hide its folder (hidepid in proc(5)). */
+static bool is_of_another_user(pid_t pid)
+{
+	return kill(pid, 0) < 0 && errno == EPERM;
+}
+
 int target_open(struct target *target, pid_t pid)
 {
 	char path[32];
@@ -130,11 +137,14 @@ int target_open(struct target *target, pid_t pid)
 	target->pid = pid;
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (target->proc < 0)
-		return errno == ENOENT || errno == ESRCH
-		               ? refuse(target, "there is no process %d", (int)pid)
-		               : refuse(target, "%s: %s", path, strerror(errno));
-	(void)proc_read(target, "comm", target->command, sizeof(target->command));
+	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
+		return refuse(target, "%s: %s", path, strerror(errno));
+	if (target->proc < 0 && !is_of_another_user(pid))
+		return refuse(target, "there is no process %d", (int)pid);
+	if (target->proc < 0 ||
+	    (!proc_read(target, "comm", target->command, sizeof(target->command)) &&
+	     is_of_another_user(pid)))
+		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
 	target->command[strcspn(target->command, "\n")] = 0;
 	make_printable(target->command, sizeof(target->command));
 	return target_find_hubs(target);
