@@ -99,10 +99,10 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Answers a system call. Returns false if the caller of the system call no longer waits for the
- * answer. If a signal interrupts the call, the caller makes the call again. The first decision then
- * does not count. When the kernel frees the io_uring of a thread, it also interrupts the thread's
- * call.
+ * Sends the decision about a system call to the kernel. Returns false if the caller of the system
+ * call no longer waits for the decision. If a signal interrupts the call, the caller makes the call
+ * again, and only the decision about the repeated call counts. When the kernel frees the io_uring
+ * of a thread, it also interrupts the thread's call.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the kernel refuse system calls of one kind from the k-th call on, either some calls or all
- * calls.
+ * Makes the kernel refuse system calls of one kind. The k-th call is the first refused call. The
+ * test chooses k, and whether the kernel refuses one call, several calls or all calls.
  *
  * A seccomp filter reports the calls to a watching thread, which counts and answers them. The
  * filter does not apply to the watching thread. With a filter, the refusals also reach the calls of
@@ -24,8 +24,8 @@ bool refusals_open(const int *calls, unsigned count);
 
 /*
  * Ends the counting of system calls. The caller must close all hubs first. The watching thread ends
- * too, because ThreadSanitizer delays the exit of a process with threads by a second. After
- * refusals_close() the kernel refuses the counted calls with ENOSYS.
+ * too. If a thread still ran at the exit of the process, ThreadSanitizer would delay the exit by a
+ * second. After refusals_close() the kernel refuses the counted calls with ENOSYS.
  */
 void refusals_close(void);
 

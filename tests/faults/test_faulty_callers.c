@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the program itself makes the faults. It writes and reads a queue's eventfd, and
- * forks at random times. It closes queues and hubs while other threads are inside waits and calls.
- * It also arms a timer on a closing queue, against the contract.
+ * In these tests the program itself makes the faults. The program writes and reads a queue's
+ * eventfd, and forks at random times. It closes queues and hubs while other threads are inside
+ * waits and calls. It also arms a timer on a closing queue, against the contract.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"

@@ -77,7 +77,10 @@ START_TEST(ten_thousand_signals_are_not_the_owners)
 }
 END_TEST
 
-/* All threads except the owner block the signals. The kernel could choose only the owner. */
+/*
+ * All threads except the owner block the signals. If the owner did not block them too, the kernel
+ * would deliver every signal to the owner.
+ */
 START_TEST(signals_that_nobody_else_takes_stay_pending)
 {
 	uint64_t until_ns;

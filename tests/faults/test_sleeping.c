@@ -64,9 +64,9 @@ static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
 }
 
 /*
- * Opens and uses a hub while the k-th call of `call` is refused once. The library repeats an
- * interrupted call. If the kernel refuses io_uring, timerhub_open() fails only if its caller
- * insists on io_uring. Returns false if fewer than k calls were made.
+ * Opens and uses a hub. The kernel refuses the k-th system call of the kind `call`, and no other
+ * call. The library repeats an interrupted call. If the kernel refuses io_uring, timerhub_open()
+ * fails only if its caller insists on io_uring. Returns false if fewer than k calls were made.
  */
 static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
 {
