@@ -61,8 +61,8 @@ void timer_check_change(struct pair before, struct pair after)
 	invariant(begins == (state_generation(before.state) != state_generation(after.state)));
 	invariant(begins || ((before.state ^ after.state) & flags) == 0);
 	/*
-	 * Only the owner's look ends a push claim or a confirmed push, and a look changes nothing
-	 * else.
+	 * The flags CLAIMED and PUSHED are cleared only when the owner looks at the slot. The
+	 * owner's look does not change the phase.
 	 */
 	invariant(states_share_look(before.state, after.state)
 	                  ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0

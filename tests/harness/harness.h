@@ -109,7 +109,10 @@ bool sanitized(void);
  */
 bool is_enough(uint64_t begin_ns);
 
-/* Returns dice for the seed of the program. Dice with different salts are independent. */
+/*
+ * Returns a generator of random numbers (dice), seeded by `salt` and the seed of the program. Dice
+ * with different salts are independent.
+ */
 struct dice dice_new(uint64_t salt);
 /*
  * Returns a boundary, or a number next to a boundary. A boundary is a power of two, or the

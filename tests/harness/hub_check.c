@@ -72,8 +72,8 @@ static bool armed_is_scheduled(const struct sight *sight)
 
 /*
  * A FREE slot is scheduled no later than its deadline. A slot with a push claim (CLAIMED) is
- * exempt. A slot without any earlier timer is exempt too, because its thread may be stopped before
- * it sets the deadline to NEVER.
+ * exempt. A slot that never had a timer is exempt from the rule too. A thread may have taken the
+ * slot, and be stopped before the thread sets the slot's deadline to NEVER.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {
@@ -119,8 +119,9 @@ static bool pushed_is_in_inbox(const struct sight *sight)
 }
 
 /*
- * The promise is the time by which the owner looks at its inbox. It is no later than the earliest
- * schedule entry. While the owner coalesces a burst, it may be 250 us later.
+ * The promise is the time by which the owner looks at its inbox. The promise is no later than the
+ * earliest schedule entry. While the owner coalesces a burst, the promise may be up to 250 us later
+ * than this entry.
  */
 static bool promise_covers_schedule(const struct sight *sight)
 {
@@ -133,7 +134,10 @@ static bool promise_covers_schedule(const struct sight *sight)
 
 /* ---- invariants of a slot, while no thread is inside a call either ---- */
 
-/* If the push of a slot is claimed, the push has been made and confirmed. */
+/*
+ * Before a call returns, the call confirms each push that it has claimed. While no call runs, the
+ * push of every claimed slot is therefore confirmed.
+ */
 static bool claim_is_pushed(const struct sight *sight)
 {
 	return !state_claimed(sight->pair.state) || state_pushed(sight->pair.state);
@@ -297,7 +301,10 @@ static bool events_are_signalled(const struct timerhub *hub)
 	return true;
 }
 
-/* The counters of a queue on the board say how many handles the queue's outbox holds. */
+/*
+ * The board's counters `put`, `delivered` and `passed_over` of a queue must agree with the number
+ * of handles in the queue's outbox.
+ */
 static bool board_counts_what_waits(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -320,8 +327,8 @@ static bool board_counts_what_waits(const struct timerhub *hub)
 	}
 
 /*
- * The checks of hub_lines[] come first, because they fill the sets of slots that the checks of
- * slots read.
+ * The checks of hub_lines[] run before the checks of slot_lines[]. The checks of hub_lines[] fill
+ * the sets `on_stack` and `in_inbox`. The checks of slot_lines[] read these sets.
  */
 static const struct {
 	const char *name;

@@ -25,8 +25,8 @@ static bool wheel_entry_names(const struct schedule *schedule, uint32_t slot, ui
 }
 
 /*
- * The field `where` of a scheduled slot's filing names a position. The entry at this position must
- * name the slot.
+ * If a slot is scheduled, `filings[slot].where` is the position of the slot's schedule entry. The
+ * entry at this position must name the slot.
  */
 static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 {
@@ -100,8 +100,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * Each part of the schedule has as many entries as filed slots. Every entry therefore belongs to a
- * filed slot.
+ * The wheel, the run and the heap must each have one entry for each slot that is filed there. If
+ * the numbers are equal, every entry belongs to a filed slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -244,8 +244,8 @@ static bool bucket_bound_holds(const struct wheel *wheel, unsigned level, uint32
 }
 
 /*
- * No entry of a bucket is earlier than the bucket's bound. If the field `bound_slot` of a bucket
- * names a slot, the bucket has an entry of this slot at the bound.
+ * No entry of a bucket is earlier than the bucket's bound. If `bound_slot` names a slot, the bucket
+ * must have an entry of this slot, and this entry is due at the bound.
  */
 static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 {

@@ -152,8 +152,8 @@ uint64_t process_rss_bytes(void)
 /*
  * A sanitizer keeps shadow memory for each page, and allocates it at any time. ThreadSanitizer
  * takes 5 MB at once, after some seconds. Under a sanitizer, process_rss_is_still() therefore lets
- * the memory grow by more, and still finds a leak. If a slot were lost for each of a million
- * timers, the memory would grow by 64 MB.
+ * the memory grow by 16 MB instead of 1 MB. Either limit finds a leak. If a slot were lost for each
+ * of a million timers, the memory would grow by 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
