@@ -21,8 +21,8 @@ static const struct {
 };
 
 /*
- * The thread calls on a timer with a far deadline, and stops at the test point. The deadline stays
- * far.
+ * The thread arms, re-arms or cancels a timer, and stops at the test point. The deadline of the
+ * timer is far before and after the call.
  */
 static void stop_caller(struct stopped_thread *a, struct rig *rig, unsigned stop, uint64_t after_ns)
 {
@@ -103,8 +103,8 @@ END_TEST
 /*
  * Trap 2: thread A has claimed the push of its timer, and is stopped before the push. Thread B
  * moves A's timer to an earlier deadline, finds the push claimed, and does not push. When A
- * continues, A must compare B's deadline with the owner's promise. By its own deadline, which is
- * later than the promise, A would not wake the owner.
+ * continues, A must compare B's deadline with the owner's promise. If A compared its own deadline,
+ * A would not wake the owner, because A's deadline is later than the promise.
  */
 static void check_trap_2(enum test_point point)
 {

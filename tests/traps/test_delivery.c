@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests a consumer or the owner is stopped between two steps of a delivery. The tests
- * cover cases whose fault the simulation is not known to find. On a manual hub, the thread that
- * advances the hub is the owner.
+ * In these tests a consumer or the owner is stopped between two steps of a delivery. The simulation
+ * may not find the faults that these tests find. On a manual hub, the thread that advances the hub
+ * is the owner.
  */
 #include "stopped_thread.h"
 
@@ -117,7 +117,8 @@ END_TEST
 /* ---- periodic timers ---- */
 
 /*
- * Expects that five periods of the timer, from the k-th after `first_ns` on, come at their times.
+ * Expects five periods of the timer, beginning with period k. Period k is due at `first_ns` + k *
+ * `interval_ns`.
  */
 static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_ns, uint64_t k)
 {
@@ -188,10 +189,11 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 END_TEST
 
 /*
- * The owner has just set a periodic timer PENDING. The outbox still has a handle from an earlier
- * expiry, which a re-arm has withdrawn. By this old handle a consumer delivers the timer's period.
- * The queue closes before the owner finds the queue by its index. The owner must still schedule the
- * slot, because the slot's next timer may take over this schedule entry.
+ * The owner has just changed the phase of a periodic timer to PENDING. The outbox still has a
+ * handle from an earlier expiry, which a re-arm has withdrawn. By this old handle a consumer
+ * delivers the timer's period. The queue closes before the owner finds the queue by its index. The
+ * owner must still schedule the slot, because the slot's next timer may take over this schedule
+ * entry.
  */
 START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 {
@@ -262,9 +264,9 @@ START_TEST(stop_half_done_is_a_stop)
 END_TEST
 
 /*
- * Fills the queue with withdrawn expiries and one valid expiry. The owner takes all handles out of
- * the outbox, to put back the handle of the valid expiry. The owner is stopped before it puts the
- * valid handle back.
+ * Fills the queue with withdrawn expiries and one valid expiry. The owner removes the stale
+ * handles. The owner therefore takes all handles out of the outbox, and is stopped before it puts
+ * the valid handle back.
  */
 static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owner)
 {

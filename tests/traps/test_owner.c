@@ -145,10 +145,10 @@ END_TEST
 
 /*
  * A queue is closed while the owner is in the middle of its round (a pass). The owner has put an
- * expiry of the queue into the outbox. Before it publishes this expiry, it expires a second timer
- * of the queue. The closing thread must wait for the end of the owner's round, and no timer of the
- * queue may be delivered. If the closing thread did not wait, AddressSanitizer would report a use
- * of freed memory.
+ * expiry of the queue into the outbox. The owner is stopped while it expires a second timer of the
+ * queue, and has published neither expiry. The closing thread must wait for the end of the owner's
+ * round, and no timer of the queue may be delivered. If the closing thread did not wait,
+ * AddressSanitizer would report a use of freed memory.
  */
 static void *close_queue(void *arg)
 {
@@ -266,9 +266,9 @@ START_TEST(queue_closes_under_a_late_producer)
 END_TEST
 
 /*
- * In the statistics, an event is late until the owner signals it, and not only until the owner's
- * round begins. The owner is stopped between its reading of the clock and the first expiry. More
- * events are due than the owner publishes in one batch.
+ * In the statistics, the lateness of an event ends when the owner signals the event. The lateness
+ * does not end at the beginning of the owner's round. The owner is stopped between its reading of
+ * the clock and the first expiry. More events are due than the owner publishes in one batch.
  */
 #define CROWD 70
 #define STOPPED_BITS 25 /* the owner is stopped for 2 * 2^25 ns */

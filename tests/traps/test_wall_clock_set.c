@@ -51,7 +51,7 @@ static void wait_expired(const struct rig *rig, uint64_t count)
 	owner_settles(rig->hub);
 }
 
-/* Waits until the owner has noticed that the clock was set `count` times. */
+/* Waits until the owner has noticed `count` changes of the clock. */
 static void wait_jumps(const struct rig *rig, uint64_t count)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -286,8 +286,9 @@ START_TEST(back_repeats_no_period)
 END_TEST
 
 /*
- * The clock is set back before the delivery of a period, when the owner has scheduled a far period
- * or none. After the clock was set back, every undelivered period must come.
+ * The clock is set back before a consumer takes a period. The owner has scheduled the timer's next
+ * period, which is far, or has scheduled no period. After the clock was set back, every undelivered
+ * period must come.
  */
 START_TEST(back_beneath_an_undelivered_period_skips_none)
 {
