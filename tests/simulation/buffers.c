@@ -10,7 +10,7 @@
 
 #define BUFFER_MAX 16
 
-/* A store that is not in memory yet, and that only the thread that made it can read. */
+/* A store that is not in memory yet. Only the thread that made the store can read its value. */
 struct buffered {
 	volatile void *word;
 	unsigned bytes;

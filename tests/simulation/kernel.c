@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the simulated system calls of kernel.h. All memory that the library allocates comes
- * from one pool, whose accesses plain_accesses.c checks. Released memory is zeroed, and poisoned
- * for AddressSanitizer.
+ * from one pool. plain_accesses.c checks all accesses to this pool. Released memory is zeroed, and
+ * poisoned for AddressSanitizer.
  */
 #include "kernel.h"
 

@@ -34,7 +34,10 @@ struct kernel {
 	 * is 0, no wait ends early.
 	 */
 	uint32_t fail_one_in;
-	/* one in this number of frequent calls is refused; 0: none is refused */
+	/*
+	 * With the probability 1 / refuse_one_in, kernel_denies() refuses a call. If refuse_one_in
+	 * is 0, kernel_denies() refuses no call.
+	 */
 	uint32_t refuse_one_in;
 	/*
 	 * Number of requests for memory, descriptors or threads until one request fails. If
@@ -80,14 +83,15 @@ bool kernel_refuses(void);
 /* Returns whether the current wait must end early, as by a signal. */
 bool kernel_interrupts(void);
 /*
- * Returns whether the current call must fail. Calls that are too frequent for refuse_after use this
- * function.
+ * Returns whether the current call must fail. Frequent calls would soon use up refuse_after, so
+ * they use kernel_denies() instead of kernel_refuses().
  */
 bool kernel_denies(void);
 
 /*
- * Block the owner until `on` is woken, until `timeout_ns` have passed (UINT64_MAX: for ever), or
- * until the timerfd expires.
+ * Block the owner until an actor calls scheduler_wake() with the argument `on`. The owner also
+ * continues after `timeout_ns`, or when the timerfd expires. If `timeout_ns` is UINT64_MAX, the
+ * sleep has no timeout.
  */
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns);
 

@@ -102,8 +102,8 @@ bool timerfd_readable(void)
 }
 
 /*
- * After the clock is set, sleeps end by the new clock. The owner wakes at once only if the timerfd
- * is due by the new clock or reports the change.
+ * After the clock is set, the new clock decides when the timerfd ends the owner's sleep. The owner
+ * wakes at once only if the timerfd is due by the new clock or reports the change.
  */
 void kernel_set_clock(uint64_t now_ns)
 {

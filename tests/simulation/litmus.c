@@ -32,7 +32,7 @@ enum kind {
 	READ,
 	ADD,
 	SWAP, /* compare-and-swap: if the event reads `expected`, it writes `value` */
-	PAIR, /* half of a compare-and-swap of x and y, which is one step */
+	PAIR, /* one of the two events of a compare-and-swap that changes x and y in one step */
 };
 
 struct event {
@@ -206,7 +206,7 @@ static bool event_acquires(unsigned i)
 {
 	int order = test.events[i].order;
 
-	/* A compare-and-swap of a pair that fails returns no values, so it acquires nothing. */
+	/* A failed compare-and-swap of a pair returns no values, so it acquires nothing. */
 	return run.reads[i] && (test.events[i].kind != PAIR || run.writes[i]) &&
 	       (order == memory_order_acquire || order == memory_order_acq_rel ||
 	        order == memory_order_seq_cst);
@@ -284,9 +284,9 @@ static bool coherent(const struct relation *hb)
 }
 
 /*
- * Returns whether RC11's path sb|≠loc; hb; sb|≠loc leads from event i to event j. The first edge is
- * sb from i to an event k of another place than i's. The second edge is hb from k to an event l of
- * another place than j's. The third edge is sb from l to j.
+ * Returns whether RC11's path sb|≠loc; hb; sb|≠loc leads from event i to event j. The three edges
+ * are sb from i to k, hb from k to l, and sb from l to j. The events i and k access different
+ * places. The events l and j access different places.
  */
 static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 {

@@ -5,10 +5,10 @@
  *
  * In mode c11 the modification order of a word is the order of execution. Each thread has a view,
  * which is a vector clock. A thread's own entry in this vector is the thread's epoch, and each
- * release of the thread increments the epoch. Each store has a record of each thread's epoch when
- * the thread made or first read the store. If a thread's view contains one of these epochs, the
- * thread may read no older store of the word. The rule of these epochs covers happens-before and
- * all four forms of coherence.
+ * release of the thread increments the epoch. Each store records, for each thread, the epoch in
+ * which the thread made or first read the store. If a thread's view contains one of these epochs,
+ * the thread may read no older store of the word. The rule of these epochs covers happens-before
+ * and all four forms of coherence.
  */
 #include "memory_models.h"
 
@@ -35,7 +35,10 @@ struct store {
 	uint64_t value;
 	bool weak;   /* true if the store was made by a weakened access or after such an access */
 	bool change; /* true if the store was made by a read-modify-write */
-	/* the store is in a release sequence, so an acquire that reads it joins `released` */
+	/*
+	 * True if the store is in a release sequence. A thread that acquires the store adds the
+	 * view `released` to its own view.
+	 */
 	bool carries;
 	int32_t seen
 		/* for each thread: its epoch when it made or first read this store */
@@ -162,8 +165,8 @@ static _Noreturn void fail_freed(const volatile void *word)
 }
 
 /*
- * Replace all stores of the word by `value`, which a plain write stored in the word's memory. The
- * plain write was made before other threads had the address, so all threads know the value.
+ * A plain write has changed the word's memory to `value`. Forget all earlier stores of the word.
+ * The plain write was made before other threads had the address, so all threads know the value.
  */
 static void location_reset(struct location *location, uint64_t value)
 {
@@ -261,11 +264,11 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Fail if C11 allows the new store to come before the last store in the modification order. If so,
- * the new store would be lost, which the simulated memory does not model. Such a store is permitted
- * if it is seq_cst, or if races.c lists its file. No store comes between a read-modify-write and
- * the store that it has read. If the new store comes after the store that was read, the new store
- * therefore also comes after the read-modify-write.
+ * Fail if C11 allows the new store to come before the last store in the modification order. A store
+ * that comes before the last store would be lost. The simulated memory does not model lost stores.
+ * The new store is permitted if it is seq_cst, or if races.c lists its file. No store comes between
+ * a read-modify-write and the store that it has read. If the new store comes after the store that
+ * was read, the new store therefore also comes after the read-modify-write.
  */
 static void location_check_order(const struct location *location, int order)
 {

@@ -2,9 +2,9 @@
 /*
  * Chooses the value that each atomic load of the library returns. In mode `sc` a load returns the
  * newest value in the machine's memory. In mode `tso` each actor's stores wait in a buffer, as on
- * x86. In mode `c11` each atomic word keeps its last stores. The seed decides which of the stores
- * that C11 allows a load returns. In mode `c11` races of plain data are failures. README.md says
- * which behaviour is modelled.
+ * x86. In mode `c11` each atomic word keeps its last stores. If C11 allows a load to return several
+ * of these stores, the seed chooses the returned store. In mode `c11` races of plain data are
+ * failures. README.md says which behaviour is modelled.
  *
  * The library's atomic accesses call this module, because redirect_atomics.h replaces them by
  * simulation_load() and similar functions.
@@ -35,13 +35,17 @@ struct memory_view {
 struct memory {
 	enum memory_mode mode;
 	/*
-	 * true while a check reads the library's words: loads return the newest value, unrecorded
+	 * True while a check reads the library's words. Each load then returns the newest value,
+	 * and the load is not recorded.
 	 */
 	bool peeking;
 	struct dice dice;
 	/* if a load may return an older store, it does so with the probability 1 / stale_one_in */
 	uint32_t stale_one_in;
-	/* in mode tso, one in this number of accesses writes a buffered store to memory */
+	/*
+	 * In mode tso, a buffered store is written to memory at an access with the probability
+	 * 1 / drain_one_in.
+	 */
 	uint32_t drain_one_in;
 };
 
@@ -87,8 +91,9 @@ void memory_born(unsigned thread);
 void memory_join(unsigned thread);
 
 /*
- * memory_publish() releases to `view`. memory_acquire() acquires from `view`. memory_lock() does
- * both, like a lock. All three first write the actor's buffered stores to memory.
+ * memory_publish() releases to `view`. memory_acquire() acquires from `view`. memory_lock()
+ * acquires and releases, like a lock. memory_publish(), memory_acquire() and memory_lock() begin by
+ * writing the actor's buffered stores to memory.
  */
 void memory_publish(struct memory_view *view);
 void memory_acquire(const struct memory_view *view);

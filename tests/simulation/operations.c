@@ -25,9 +25,9 @@
  */
 #define FORK_ONE_IN 16384
 /*
- * Largest number of queues that one run closes. The library frees a closed queue after 64 later
- * closes or refused opens. A late call may use a closed queue until the run ends. The run must
- * therefore make fewer than 64 closes and refused opens.
+ * Largest number of queues that one run closes. The library keeps the memory of the last 64 queues
+ * that were closed or failed to open. A late call may use a closed queue until the run ends. The
+ * run must therefore make fewer than 64 closes and refused opens.
  */
 #define CLOSES_MAX 24
 /* data of each timer that was armed on a closing queue, and that the oracle does not know */
@@ -66,8 +66,8 @@ static uint64_t random_instant(struct dice *dice)
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
 		/*
-		 * long past, so that the timer expires at once, its slot is soon reused, and an
-		 * outbox is soon full
+		 * This deadline is long past, so the timer expires at once. Slots are then soon
+		 * reused, and an outbox is soon full.
 		 */
 		return 64;
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
@@ -193,8 +193,9 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 }
 
 /*
- * Returns true if an arm may return `result`. -EAGAIN is always right. -ERANGE is right if the
- * clock may have moved the deadline above the largest deadline.
+ * Returns true if an arm may return `result`. -EAGAIN is always right. -ERANGE is right if
+ * `deadline_ns` + `later_ns` exceeds DEADLINE_MAX_NS. During the call the clock advanced by
+ * `later_ns`, and a relative deadline advanced with the clock.
  */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
@@ -521,8 +522,8 @@ static void operation_remaining(struct worker *worker)
 
 /*
  * Let a worker advance a manual hub. A second actor, the mover, also advances the hub. The mover
- * sleeps until the time that its last advance announced. The worker's advance may announce an
- * earlier time, so the worker wakes the mover.
+ * sleeps until the time that its last call of timerhub_advance() returned. The worker's call may
+ * return an earlier time, so the worker wakes the mover.
  */
 static void operation_advance(void)
 {
@@ -542,8 +543,8 @@ static void operation_advance(void)
 }
 
 /*
- * Call timerhub_stats() while other workers arm and cancel. It may count at most the timers that
- * were live before the call or armed during the call.
+ * Call timerhub_stats() while other workers arm and cancel. `stats.live` must not exceed the number
+ * of timers that were live before the call or armed during the call.
  */
 static void operation_count(void)
 {

@@ -133,8 +133,8 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 		life->writes_count--;
 	}
 	/*
-	 * The owner may have read the clock before the clock was set back. It may then expire
-	 * timers by this later time.
+	 * The owner may have read the clock before the clock was set back. The owner may then
+	 * expire timers that are due by this old reading.
 	 */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
 		if (first_ns <= kernel.owner_latest_ns)
@@ -333,9 +333,9 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * A re-arm that began at `begin` has returned. Close the timer's writes that ended before `begin`.
- * Their deadlines must no longer be delivered. If `withdrawn` is false, a consumer may still hold
- * an event with one of these deadlines.
+ * A re-arm that began at `begin` has returned. The new deadline replaces each deadline whose call
+ * returned before `begin`. Replaced deadlines must no longer be delivered. If `withdrawn` is false,
+ * a consumer may still hold an event with a replaced deadline.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -353,8 +353,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			i++;
 		} else {
 			/*
-			 * A consumer may have taken a period of this write. It may return after the
-			 * consumers of later periods.
+			 * A consumer may hold a period that was counted from the replaced deadline.
+			 * The consumer's call may return after the calls that took later periods.
 			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
@@ -364,9 +364,9 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline did not come from the write that the oracle had assumed. Search for
- * another write that explains the deadline and that did not end before the re-arm began. Returns
- * false if no other write explains the deadline.
+ * The delivered deadline did not come from the call that the oracle had assumed. Search for an arm
+ * or re-arm that may have given the deadline, and that did not return before `begin`. Returns false
+ * if there is no such arm or re-arm.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -384,8 +384,8 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 }
 
 /*
- * Returns whether a write other than the write that began at `begin` is in force. If `sure` is
- * true, the function ignores every write that is not certainly in force.
+ * Returns whether a deadline of the timer is in force. The deadline of the call that began at
+ * `begin` is ignored. If `sure` is true, a deadline counts only if it is certainly in force.
  */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
@@ -417,8 +417,8 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 }
 
 /*
- * Remove each write of the timer that is no longer in force. Called when no consumer can hold an
- * expiry of such a write.
+ * Remove the timer's writes that are marked as closed. The caller makes sure that no consumer holds
+ * an event from a closed write.
  */
 static void life_forget_closed(struct life *life)
 {
@@ -677,8 +677,9 @@ static bool write_matches(const struct life *life, const struct write *write,
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
 	/*
-	 * The call that makes the write is in progress. It may have added its delay to any clock
-	 * reading up to now. In the simulation a periodic timer always has absolute deadlines.
+	 * If the arm or re-arm is in progress, the library may have added the requested delay to
+	 * any clock reading up to now. In the simulation a periodic timer always has absolute
+	 * deadlines.
 	 */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
@@ -690,8 +691,8 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	struct write *found = NULL;
 
 	/*
-	 * The first choice is a write in force. The second choice is a write in progress, which may
-	 * be refused. The last choice is a write that was replaced.
+	 * If a deadline in force matches, choose it. Otherwise prefer the deadline of a call in
+	 * progress to a replaced deadline. A call in progress may still be refused.
 	 */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
@@ -784,9 +785,9 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
 	/*
-	 * If the calls of two consumers overlap, the delivered period may also be a later period of
-	 * an earlier write. In this case the second consumer holds the previous period of the
-	 * earlier write.
+	 * The delivered period may also be counted from the deadline of an earlier arm or re-arm.
+	 * This happens only if a second consumer still holds the period just before the delivered
+	 * period.
 	 */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
@@ -823,8 +824,8 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 }
 
 /*
- * Fail if the consumer's view does not contain the begin of the call that gave the delivered
- * deadline.
+ * An arm or re-arm gave the delivered deadline. Fail if the consumer's view does not contain the
+ * begin of this arm or re-arm.
  */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
@@ -857,9 +858,9 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * The expiry of `write` was delivered, so the kept timer is idle. If another write ended before the
- * delivering call began, the timer can no longer expire at that write's deadline. If another write
- * overlaps the delivering call, the timer may still expire at that write's deadline.
+ * The expiry of `write` was delivered, so the kept timer is idle. The delivery also ends each
+ * deadline whose arm or re-arm returned before the delivering call began. If a re-arm overlaps the
+ * delivering call, the timer may still expire at the deadline of the re-arm.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -1009,8 +1010,8 @@ void oracle_shut_down(const struct taking *taking)
 }
 
 /*
- * Called when no consumer can hold a period of the queue's timers. Fail if a timer has returned a
- * period, but not the period before it.
+ * Fail if consumers have returned a period of a timer, but not the period before this period. The
+ * caller makes sure that no consumer's call on the queue is in progress.
  */
 static void oracle_no_gaps(unsigned queue)
 {
@@ -1143,8 +1144,8 @@ unsigned oracle_quiet(void)
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
 		/*
-		 * A consumer may have read the clock while it was set back. It may then change the
-		 * timer to ARMED, and inform the owner.
+		 * If a consumer read the clock while the clock was set back, the consumer may still
+		 * change the timer to ARMED and inform the owner.
 		 */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
@@ -1172,8 +1173,9 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * If the clock is set back, a timer that was due may be early by the new clock. The timer must come
- * when it is due by the new clock, perhaps at its older position in the queue.
+ * If the clock is set back, a timer that was due may be early by the new clock. The timer must be
+ * delivered when the new clock reaches the timer's deadline. The timer's event may have a place in
+ * the queue from before the change.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

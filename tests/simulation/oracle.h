@@ -56,8 +56,8 @@ struct write {
 };
 
 /*
- * Periods of a timer that one consumer returned, while a second consumer still held an earlier
- * period of the timer.
+ * An event of a periodic timer that was returned out of order. One consumer returned the event
+ * while a second consumer still held an earlier period of the timer.
  */
 struct ahead {
 	uint64_t expires_ns, count;
@@ -79,14 +79,14 @@ struct life {
 	enum life_state state;
 	/* the timer's index in oracle.active while its state is ARMING or LIVE */
 	unsigned index;
-	unsigned calls;      /* number of calls on the timer in progress */
+	unsigned calls;      /* number of calls on the timer that have not returned yet */
 	bool must;           /* true if the timer's event must be in its queue */
-	uint64_t must_since; /* stamp at which `must` was set */
-	/* true if the timer was dropped during a call on it that may still use the slot */
+	uint64_t must_since; /* stamp at which the field `must` became true */
+	/* true if a call in progress may still use the slot of the dropped timer */
 	bool lingers;
 	/*
-	 * True if the timer was re-armed when it was due, or if the clock was set back. In both
-	 * cases the timer's event may come at its older position in the queue.
+	 * True if the timer was re-armed when it was due, or if the clock was set back. If `loose`
+	 * is true, the timer's event may come at the queue position of an earlier expiry.
 	 */
 	bool loose;
 	/* stamp at which the timer may have been due, before the clock was set back; or 0 */
@@ -214,7 +214,7 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns);
 void oracle_rearm_end(struct life *life, uint64_t begin, int result, uint64_t later_ns);
 /* Returns whether the timer is kept, and has no deadline that may still be delivered. */
 bool oracle_idles(const struct life *life);
-/* Returns whether the oracle cannot know whether the kept timer is idle. */
+/* Returns true if the oracle does not know the state of the kept timer, idle or not idle. */
 bool oracle_unsure(const struct life *life);
 void oracle_cancel_end(struct life *life, uint64_t begin, int result);
 void oracle_remaining_end(struct life *life, uint64_t begin, uint64_t begin_ns, int result,

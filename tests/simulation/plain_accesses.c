@@ -54,7 +54,7 @@ static size_t watched_bytes; /* PLAIN_BYTES, or 0 while accesses are not checked
 static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
-	uint64_t lines; /* for each 16 granules, a bit that is set if one of them was accessed */
+	uint64_t lines; /* a bit for each group of 16 granules, set if the group was accessed */
 	bool held;      /* true if the page is allocated and not yet freed */
 } pages[PAGES];
 static size_t pages_used; /* the pages from this index on were never allocated */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads and stores the machine's memory, as words of four or eight bytes and as pairs of 8-byte
- * words. The words may have any type.
+ * The functions of this file load values from the machine's memory and store values to it. Each
+ * value is a word of four or eight bytes, or a pair of 8-byte words. The words may have any type.
  */
 #ifndef SIMULATION_RAW_MEMORY_H
 #define SIMULATION_RAW_MEMORY_H

@@ -114,8 +114,8 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 }
 
 /*
- * Post a completion of a poll. If the completion queue is almost full, or by chance, the poll ends
- * with this completion.
+ * Post a completion of a poll. If the completion queue is almost full, the poll ends with this
+ * completion. Otherwise chance decides whether the poll ends.
  */
 static void ring_post(unsigned poll)
 {

@@ -68,7 +68,7 @@ static void actor_ready(struct actor *actor)
 	scheduler.runnable |= actor_bit(actor);
 }
 
-/* Make each actor runnable whose wake_ns has been reached. */
+/* If virtual time has reached the wake_ns of an actor, make the actor runnable. */
 static void scheduler_wake_due(void)
 {
 	scheduler.next_ns = UINT64_MAX;
@@ -129,8 +129,8 @@ static struct actor *scheduler_pick(void)
 }
 
 /*
- * Choose how many steps the next actor runs without a switch. In one case of four, the maximum is
- * three. Otherwise the maximum is length_mask.
+ * Choose how many steps the next actor runs without a switch. The maximum is three in one case of
+ * four, and length_mask in the other cases.
  */
 static void scheduler_deal(uint32_t roll)
 {

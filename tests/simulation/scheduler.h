@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules the actors of a run. An actor is a thread for the library and a coroutine for the
- * simulation. One actor runs at a time, chosen by the seed. Virtual time passes by random choice,
- * and when no actor can run.
+ * simulation. One actor runs at a time, chosen by the seed. Virtual time advances by random amounts
+ * at some switches between actors. If no actor can run, virtual time advances until an actor can
+ * run.
  *
  * The library, built with redirect_atomics.h, counts simulation_steps_left down before each atomic
  * step. When the counter passes zero, the library calls simulation_switch(). The simulated system
@@ -58,9 +59,13 @@ struct scheduler {
 	int steps_kept;    /* value of simulation_steps_left when the hold began */
 	/* largest number of steps that an actor usually runs without a switch */
 	uint32_t length_mask;
-	uint32_t stall_one_in; /* one in this number of switches stalls the actor, or 0 */
-	unsigned stall_bits;   /* log2 of the longest stall */
-	unsigned drift_bits;   /* log2 of the longest drift of the clock between two switches */
+	/*
+	 * With the probability 1 / stall_one_in, a switch stalls the actor. If stall_one_in is 0,
+	 * no switch stalls an actor.
+	 */
+	uint32_t stall_one_in;
+	unsigned stall_bits; /* log2 of the longest stall */
+	unsigned drift_bits; /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;
 	/* Called when no actor can run, before virtual time passes to next_ns. */
 	void (*quiet)(void);
@@ -119,10 +124,7 @@ void scheduler_wake(const void *on, unsigned count);
 /* Let this blocked actor continue at `until_ns` at the latest. */
 void scheduler_hasten(struct actor *actor, uint64_t until_ns);
 
-/*
- * From now on stall no actor, and treat all actors alike. Actors that are stalled now become
- * runnable.
- */
+/* From now on stall no actor, and treat all actors alike. Make every stalled actor runnable. */
 void scheduler_calm(void);
 
 #endif

@@ -6,8 +6,9 @@
  *
  * - One thread makes the event g first, and the event e later.
  * - e accesses the same word as g, and comes after g in the word's order or happens after g.
- * - After g, g's thread makes an access a to another word than g's. Before e, e's thread makes an
- *   access b to another word than e's. The access a happens before b.
+ * - After g, the thread of g accesses a word that is not the word of g. Before e, the thread of e
+ *   accesses a word that is not the word of e. The access after g happens before the access before
+ *   e.
  */
 #include "seq_cst_order.h"
 
@@ -30,7 +31,10 @@ static uint32_t befores[SC_EVENTS];
 /* number of events so far; event n is events[n % SC_EVENTS] */
 static unsigned events_made;
 
-/* Events that preceded a forgotten event. They count as preceding every later event. */
+/*
+ * Events that preceded a forgotten event. The module assumes that these events precede every later
+ * event.
+ */
 static uint32_t always;
 
 /*
@@ -40,7 +44,7 @@ static struct {
 	const void *word;
 	struct memory_view other;
 	unsigned horizon; /* value of events_made when the thread's call of the library began */
-	/* a bit for each event of the thread since it last accessed another word */
+	/* a bit for each event that the thread has made since the thread began to access `word` */
 	uint32_t here;
 } threads[MEMORY_THREADS];
 
@@ -106,9 +110,9 @@ static uint32_t turned(uint32_t bits, unsigned turn)
 }
 
 /*
- * Returns the events that precede an access of `word` made now. The loop goes from the newest event
- * to the oldest. A newer event usually has more preceding events, so the loop can skip more of the
- * older events.
+ * Returns the events that precede an access of `word` made now. If an event precedes the access, so
+ * do the event's own predecessors, and the loop skips these predecessors. The loop begins with the
+ * newest event, because the newest events usually have the most predecessors.
  */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
@@ -130,8 +134,8 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 }
 
 /*
- * If a load of the word returns store `number`, the load misses newer stores. Returns the missed
- * stores.
+ * Returns the stores of the word that are newer than the store with the number `number`. A load
+ * that returns this store misses the newer stores.
  */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {

@@ -45,8 +45,9 @@ void sc_access(const void *word);
 bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memory_view *after);
 
 /*
- * Record a seq_cst access of the word. The argument `number` is the number of the store that the
- * access made or loaded. The access made the store if the argument `store` is true.
+ * Record a seq_cst access of the word. If the argument `store` is true, the access is the store
+ * with the number `number`. If `store` is false, the access is a load that returned the value of
+ * this store.
  */
 void sc_made(struct sc_word *word, uint32_t number, bool store);
 

@@ -16,15 +16,15 @@
 #define OPERATION_KINDS 100
 
 /*
- * The subject of all runs, which --focus names. With FOCUS_NONE each seed chooses its own mixture
- * of operations.
+ * The option --focus selects the subject of all runs. With FOCUS_NONE each seed chooses its own
+ * mixture of operations.
  */
 enum focus {
 	FOCUS_NONE,
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
-	FOCUS_LATE,  /* closing queues, and calls on closing queues */
+	FOCUS_LATE,  /* the close of queues, and calls on queues that are being closed */
 	FOCUS_CLOCK, /* a wall clock that is often set back to a time before an expiry */
-	FOCUS_PUSH,  /* arms and cancels that push to one lane of the inbox */
+	FOCUS_PUSH,  /* near deadlines and many cancels, so the inbox gets many pushes */
 	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
 };
@@ -68,8 +68,8 @@ struct worker {
 	struct dice dice;   /* random numbers of the operation in progress */
 	unsigned operation; /* number of the operation in progress */
 	/*
-	 * for each queue: number of writes to its eventfd when the worker's last edge-triggered
-	 * poll returned
+	 * For each queue: the worker's last edge-triggered poll returned after this number of
+	 * writes to the queue's eventfd.
 	 */
 	uint64_t edges[QUEUES_MAX];
 	struct taking *taking; /* the worker's dispatch in progress, or NULL */
@@ -129,7 +129,7 @@ void world_conserve(void);
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
 /* Choose the kinds of operations for this run, and which of them are more frequent. */
 void operations_begin(struct dice *dice);
-/* Do operation `number` as this worker. */
+/* Let this worker run the operation with this number. */
 void operation_run(struct worker *worker, unsigned number);
 /* Do a random operation inside a signal handler or a callback of this worker. */
 void operation_nested(void *worker);

@@ -36,7 +36,7 @@
 struct options {
 	uint64_t first, last; /* the seeds to run */
 	unsigned operations, jobs;
-	double minutes; /* if > 0, run seeds from `first` on for this number of minutes */
+	double minutes; /* if > 0, ignore `last`, and run seeds for this number of minutes */
 	/* longest time in seconds that the search for a smaller failing run may take */
 	double shrink_s;
 	enum memory_mode memory;
@@ -50,7 +50,7 @@ struct options {
 static struct shared {
 	_Atomic(uint64_t) next;     /* the seed that the next free process runs */
 	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
-	/* sum of a hash of each run's last random state and last virtual time */
+	/* sum of one hash for each run; the hash is of the run's last random state and last time */
 	_Atomic(uint64_t) digest;
 	struct {
 		uint64_t seed; /* the seed that this process is running */
@@ -99,7 +99,7 @@ static _Noreturn void usage(void)
 	      "  --memory M   memory model: sc (loads return the newest store), tso (x86), c11\n"
 	      "  --focus F    with tso or c11, make runs of one kind: cancellers that wait for\n"
 	      "               callbacks, calls on closing queues, a wall clock that is set,\n"
-	      "               pushes to one lane of the inbox, one or two slots, a stopped queue\n"
+	      "               frequent pushes into the inbox, one or two slots, a stopped queue\n"
 	      "  --weaken W   give the atomic accesses in a line of lib/ a weaker order: relaxed,\n"
 	      "               acquire, release, acq_rel, load\n",
 	      stderr);

@@ -17,9 +17,9 @@ static struct {
 	int line, order;
 	uint64_t times;
 	bool made; /* true if the access in progress is the weakened access */
-	/* true if in this run, the loads that weaken.h describes often return old stores */
+	/* true if weaken_stale_one_in() returns 2 for the loads that weaken.h lists */
 	bool eager;
-	/* for each thread: number of its next loads that often return old stores */
+	/* for each thread: the number of next loads for which weaken_stale_one_in() returns 2 */
 	unsigned left[MEMORY_THREADS];
 } weaker;
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * WEAKEN_LOAD stands for a memory order. With it, a read-modify-write that does not change the
- * value becomes a seq_cst load.
+ * WEAKEN_LOAD stands for a memory order. An access with WEAKEN_LOAD becomes a seq_cst load. The
+ * access must be a read-modify-write that does not change the value.
  */
 #define WEAKEN_LOAD 100
 
@@ -23,7 +23,7 @@
  */
 bool weaken_parse(const char *what);
 
-/* True if weaken_parse() has named an access to weaken. */
+/* True if weaken_parse() has accepted the option --weaken. */
 extern bool weaken_asked;
 
 /* Returns the order that the access at simulation_line gets in place of `order`. */
@@ -38,9 +38,11 @@ static inline int weaken_order(int order)
 /*
  * Returns a number n. If a load may return an old store, it does so with the probability 1 / n. A
  * weakened order is noticed only if a later load returns an old store. In half of the runs with a
- * weakened access, n is therefore 2 for two kinds of loads. The first kind are loads of a word
- * whose newest store was made by the weakened access. The second kind are the next loads of a
- * thread that made the weakened access or loaded its value.
+ * weakened access, weaken_stale_one_in() therefore returns 2 for these loads:
+ *
+ * - Loads of a word whose newest store was made by the weakened access.
+ * - The next loads of a thread after the thread made the weakened access.
+ * - The next loads of a thread after the thread loaded a value stored by the weakened access.
  */
 uint32_t weaken_stale_one_in(bool weak);
 /* Returns whether the access in progress is the weakened access. */
