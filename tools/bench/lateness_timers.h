@@ -10,8 +10,8 @@
 #include "workload.h"
 
 /*
- * Arm `count` timers from the number `first`, with random delays in [from, to). Call this function
- * once.
+ * Arm `count` timers with random delays in [from_ns, to_ns). The parameter `first` is the number of
+ * the first timer. Call this function once.
  */
 void late_arm(const struct subject *subject, uint32_t first, uint32_t count, uint64_t from_ns,
               uint64_t to_ns, uint64_t seed);

@@ -2,8 +2,8 @@
 /*
  * Measures how much faster the machine computes with several threads than with one thread. See
  * machine_speedup.h. The numbers of CPUs and cores come from the kernel. In a virtual machine, two
- * of these cores may be threads of one core. The host may also run other programs on them. Shared
- * cores lower the measured speed of all threads.
+ * of these cores may be threads of one core. The host may also run other programs on these cores.
+ * Shared cores lower the measured speed of all threads.
  */
 #include "machine_speedup.h"
 
@@ -15,7 +15,7 @@
 
 #define COMPUTE_NS (50 * NS_PER_MS)
 
-static uint64_t computed; /* result of the computation, which keeps the compiler from removing it */
+static uint64_t computed; /* sum of the results, so that the compiler keeps the computation */
 
 static unsigned topology(unsigned cpu, const char *name)
 {

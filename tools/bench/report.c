@@ -19,8 +19,8 @@ static void print_number(double value, int width)
 
 /*
  * Print the rate of several threads divided by the rate of one thread, by wall time and by CPU
- * time. The ratio by CPU time is the ratio on CPUs that no other program uses. If the ratios by
- * wall time and CPU time differ, the machine is the cause.
+ * time. The CPU time does not include the time in which other programs use the CPUs. If the ratios
+ * by wall time and CPU time differ, the machine is the cause.
  */
 static void print_scaling(const struct cell *cell, const struct cell *one, double rate)
 {

@@ -22,7 +22,10 @@ void report_group(const struct table *table, unsigned from, unsigned to);
  */
 void report_json(const struct cell *cell, FILE *out);
 
-/* For each bar whose values were measured, print the ratio and whether the bar is met. */
+/*
+ * Print the result of each target ("bar") whose values were measured, and whether the result meets
+ * the target.
+ */
 void report_bars(const struct table *table);
 
 #endif

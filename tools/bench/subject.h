@@ -81,10 +81,14 @@ struct subject {
 	uint32_t handle_bytes; /* bytes that the caller stores for each timer as a handle */
 	bool batches;          /* the subject is measured only with batches of calls */
 	bool alone;            /* one thread makes the calls, in place of the run's threads */
-	bool (*there)(void);   /* returns true if the service is available. NULL if it always is. */
+	/*
+	 * there() returns whether the service is available. If the member is NULL, the service is
+	 * always available.
+	 */
+	bool (*there)(void);
 	void (*open)(const struct subject_setup *setup);
 	void (*close)(void); /* NULL: the process ends without a close */
-	void (*tick)(void);  /* cache the time; later calls of this thread add delays to it */
+	void (*tick)(void);  /* cache the time. A deadline is the cached time plus the delay. */
 	/*
 	 * arm(), rearm(), finish() and flush() return a negative number if they fail. A failure
 	 * ends the measurement.
@@ -102,12 +106,13 @@ struct subject {
 	int (*arm_many)(const uint32_t *timers, const uint64_t *delays_ns, unsigned count);
 	void (*cancel_many)(const uint32_t *timers, unsigned count);
 	void (*run)(bool (*done)(void)); /* deliver expiries until done() returns true */
-	void (*wake)(void);              /* make the loop call mailbox_apply(); any thread */
+	/* Wake the loop, which then calls mailbox_apply(). Any thread may call wake(). */
+	void (*wake)(void);
 	void (*within)(void (*body)(void *), void *context); /* call body() in the loop; or NULL */
 	void (*counts)(struct subject_counts *ret_counts);   /* NULL without CAN_COUNT_WAKES */
 	/*
-	 * Sleep as the loop does, at most until until_ns. Returns true if a timer of the loop ended
-	 * the sleep.
+	 * Sleep as the loop does, but wake at until_ns at the latest. Returns true if a timer of
+	 * the loop ended the sleep.
 	 */
 	bool (*wait)(uint64_t until_ns);
 	/*
@@ -150,9 +155,10 @@ static inline void subject_must(int result)
 		subject_fail("a timer was refused", -result);
 }
 
-/* The time from which this thread's delays count, if the subject caches CLOCK_MONOTONIC. */
+/* The time that this thread cached last. A deadline is the cached time plus the delay. */
 extern __thread uint64_t subject_cached_ns;
 
+/* Cache the time of CLOCK_MONOTONIC. */
 void subject_cache_now(void);
 
 /*

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of the disk. One thread repeatedly writes at least the bytes of a durable task,
- * and syncs. "sync-append" extends a file, as a log does. "sync-batch" writes the bytes of 32 tasks
- * before each sync. With 64 threads, 32 tasks are half of the simultaneous puts. "sync-overwrite"
+ * Measures the cost of the disk. One thread repeatedly writes zeros with the size of a record of
+ * the journal, and then syncs the file. The subject "sync-append" extends the file by one record,
+ * as a log does. The subject "sync-batch" extends the file by 32 records before each sync. If 64
+ * threads put tasks, the journal also makes one sync for 32 puts. The subject "sync-overwrite"
  * writes to a file whose blocks exist and were written before. A durable task needs two writes: one
  * write when the task is put and one write when the task is finished. A sync follows each of the
  * two writes.

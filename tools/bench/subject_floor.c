@@ -3,8 +3,8 @@
  * Measures the cost of memory accesses without a timer service. "touch" only touches the records of
  * connections.
  *
- * "floor" shows the least cost of a re-arm. A re-arm picks one of N handles in an array. It then
- * does a load and a compare-and-swap on the timer's own 64-byte record.
+ * "floor" shows the least cost of a re-arm. A re-arm picks one of N handles in an array. The re-arm
+ * changes this handle's 64-byte record with a load and a compare-and-swap.
  */
 #include "clocks.h"
 #include "subject.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the timers of Go's runtime. A C process cannot contain Go's runtime and the other
- * measured services. Therefore a separate Go program (bench.go) runs the same workloads and prints
- * lines of "name value".
+ * Measures the timers of Go's runtime. A separate Go program (bench.go) runs the same workloads and
+ * prints lines of "name value".
  */
 #include <stdio.h>
 #include <string.h>

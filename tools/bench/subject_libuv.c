@@ -72,8 +72,8 @@ static void libuv_run(bool (*done)(void))
 }
 
 /*
- * Sleep as libuv's loop does: poll the loop's descriptor for the loop's timeout, as the manual
- * recommends for embedded loops.
+ * Sleep as libuv's loop does. Poll the loop's descriptor until the loop's timeout has passed, as
+ * libuv's manual recommends for embedded loops.
  */
 static bool libuv_wait(uint64_t until_ns)
 {

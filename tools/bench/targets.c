@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints timerhub's own targets ("bars") on two cores. Each bar compares a value of a subject (a
- * measured service) with a limit or with another subject. Both values come from one run. Most bars
- * use CPU time, which depends least on other processes of the machine.
+ * Prints timerhub's own targets ("bars") for a machine with two cores. Each bar compares a value of
+ * a subject (a measured service) with a limit or with another subject. Both values come from one
+ * run. Most bars use CPU time, which depends least on other processes of the machine.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures "cross". Each thread arms its own timers with delays of 1 to 60 s. It cancels half of
- * them a little later. The measurement ends when the service has applied all calls. An operation is
- * an arm or a cancel.
+ * Measures "cross". Each thread arms its own timers with delays of 1 to 60 s. After every second
+ * arm, the thread cancels the timer that it armed CANCEL_LAG arms before. The measurement ends when
+ * the service has applied all calls. An operation is an arm or a cancel.
  */
 #include "clocks.h"
 #include "randoms.h"
@@ -12,7 +12,7 @@
 
 #define DELAY_FROM_NS NS_PER_SECOND
 #define DELAY_TO_NS (60 * NS_PER_SECOND)
-/* number of arms between the arm and the cancel of a timer */
+/* A thread arms this number of further timers before it cancels a timer. */
 #define CANCEL_LAG 64
 
 struct cross {

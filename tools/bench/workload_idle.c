@@ -62,8 +62,8 @@ static void idle_run(const struct run *run, struct result *result)
 }
 
 /*
- * Count the system calls between the two marks in strace's output. The calls of the thread that
- * wrote the marks do not count.
+ * Count the system calls between the two marks in strace's output. Do not count the system calls of
+ * the thread that wrote the marks.
  */
 static double idle_count_calls(FILE *trace)
 {

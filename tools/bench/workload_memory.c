@@ -5,8 +5,8 @@
  * N. Timers that users embed in their records are part of this memory. Handles that users store are
  * not part of this memory, and are reported as "handle".
  *
- * "open" opens and closes a service with room for N timers. It reports the time of both calls
- * together, and the resident memory just after the open.
+ * "open" opens and closes a service with room for N timers. This workload reports the time of an
+ * open and a close together, and the growth of the resident memory by the open.
  */
 #include "clocks.h"
 #include "process_usage.h"

@@ -10,8 +10,8 @@
 
 /*
  * Open the run's subject. Returns the subject that the workload must call. If calls go through the
- * mailbox, this is the mailbox's subject. `on_expiry` may be NULL. If setup->cross is set, start
- * the thread that calls run().
+ * mailbox, driver_open() returns the mailbox's subject instead of the run's subject. `on_expiry`
+ * may be NULL. If setup->cross is set, start the thread that calls run().
  */
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
@@ -23,8 +23,8 @@ void driver_settle(void);
 uint64_t driver_delivered(void);
 
 /*
- * Deliver expiries on this thread until driver_delivered() is `deliveries`. setup->cross must not
- * be set.
+ * Deliver expiries on this thread until driver_delivered() returns `deliveries` or more.
+ * setup->cross must not be set.
  */
 void driver_await(uint64_t deliveries);
 

@@ -382,7 +382,7 @@ def redis_benchmark(bench, *words, pipeline=64, clients=50, count=200_000):
     done = subprocess.run(["redis-benchmark", "-p", str(bench.port), "-q", "-P", str(pipeline),
                            "-c", str(clients), "-n", str(count), "-r", "1000000000", "--csv",
                            *map(str, words)], check=True, capture_output=True, text=True)
-    # A line of redis-benchmark has the name, the requests a second, and six times in milliseconds.
+    # A line of redis-benchmark has the test's name, the requests per second, and six latencies.
     wall = float(done.stdout.splitlines()[-1].strip('"').rsplit('","', 7)[1])
     return Rate(wall, count / (busy_s(bench) - before))
 
