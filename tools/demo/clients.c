@@ -19,7 +19,7 @@
 
 enum {
 	SILENT_ONE_IN = 10,
-	PORTS_PER_ADDRESS = 20000, /* clients per source address. Linux gives it 28,232 ports. */
+	PORTS_PER_ADDRESS = 20000, /* clients of one source address, which has 28,232 ports */
 	BEAT_BYTES = 8,
 };
 

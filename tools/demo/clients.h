@@ -50,8 +50,8 @@ struct client {
 	uint64_t previous_sent_ns; /* time of the second-last heartbeat */
 	uint64_t last_sent_ns;     /* time just before the last send(), or before connect() */
 	uint64_t last_gone_ns; /* time just after the last send(), when the server had its data */
-	uint64_t deadline_ns;  /* client's deadline, from the server's last message, or 0 */
-	uint64_t closed_ns;    /* time of the close, from the server's last message */
+	uint64_t deadline_ns;  /* deadline that the server's last message gives, or 0 */
+	uint64_t closed_ns;    /* time of the close that the server's last message gives */
 };
 
 struct crowd {
@@ -81,8 +81,8 @@ void crowd_advance(struct crowd *crowd, uint64_t now_ns);
 void crowd_hear(struct crowd *crowd, uint64_t index);
 
 /*
- * Returns the number of connected clients that are silent or will fall silent. A silent client
- * counts until its timeout and the grace time have passed.
+ * Returns the number of connected clients that are silent or will fall silent. If the timeout and
+ * the grace time of a silent client have passed, the number does not include this client.
  */
 uint32_t crowd_waiting(const struct crowd *crowd, uint64_t now_ns);
 

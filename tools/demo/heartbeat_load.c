@@ -37,7 +37,7 @@ enum {
 	FDS_MAX = 1 << 20,
 	ARGUMENTS_MAX = 32,
 	RAMP_S = 2,
-	GRACE_S = 20, /* seconds after its deadline at which an open client counts as missed */
+	GRACE_S = 20, /* seconds from a client's deadline until an open client counts as missed */
 	SETTLE_S = 1, /* time from the last silent client's deadline to the run's end */
 };
 
@@ -157,7 +157,8 @@ static int gather_crowd(void)
 	};
 	const int r = crowd_open(&demo.crowd, &plan, demo.epoll_fd);
 
-	printf("%" PRIu32 " connections, to be closed after %" PRIu64 " ms of silence\n",
+	printf("the server closes each of %" PRIu32 " connections after %" PRIu64
+	       " ms of silence\n",
 	       demo.connections, demo.idle_ms);
 	printf("seed %" PRIu64 "\n", demo.seed);
 	printf("the server is process %d\n", (int)demo.server.pid);
@@ -236,8 +237,8 @@ static int run(void)
 		show_progress(now_ns);
 	}
 	/*
-	 * Read the closes that the server has sent before its end. A client whose close was sent in
-	 * time does not count as missed.
+	 * Handle the connections that the server closed before the server ended. A client whose
+	 * connection was closed in time does not count as missed.
 	 */
 	do
 		heard = heard < 0 ? heard : hear(0);

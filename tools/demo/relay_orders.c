@@ -50,7 +50,7 @@ enum {
 struct order {
 	_Atomic uint8_t put, paid, doubtful, dropped; /* doubtful: the reply of a call was lost */
 	_Atomic uint32_t deliveries;
-	_Atomic uint64_t late_ns; /* lateness of the first delivery plus 1, or 0 before it */
+	_Atomic uint64_t late_ns; /* 1 + lateness of the first delivery, or 0 if undelivered */
 };
 
 struct relay_page {
@@ -355,7 +355,8 @@ static unsigned run(void)
 	(void)end(&shop, 0);
 	while (count_ended() < order_count && now_ns(CLOCK_MONOTONIC) - begin_ns < ARRIVES_NS)
 		sleep_ns(20 * MS);
-	(void)printf("%.1f s; relay %u killed after %.1f s, Redis after %.1f s\n",
+	(void)printf("the run took %.1f s\n"
+	             "relay %u was killed after %.1f s, and Redis was killed after %.1f s\n",
 	             (double)(now_ns(CLOCK_MONOTONIC) - begin_ns) / 1e9, killed,
 	             (double)(relay_ns - begin_ns) / 1e9, (double)(down_ns - begin_ns) / 1e9);
 	return killed;

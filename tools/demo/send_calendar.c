@@ -15,8 +15,8 @@
 int calendar_init(struct calendar *calendar, uint32_t clients, uint64_t reach_ns, uint64_t now_ns)
 {
 	/*
-	 * The cursor may be behind the clock by at most reach_ns. Otherwise a heartbeat would be
-	 * sent too early.
+	 * If the cursor were more than reach_ns behind the clock, a heartbeat would be sent too
+	 * early.
 	 */
 	calendar->slots = (uint32_t)(2 * reach_ns / MS + 2);
 	calendar->cursor_ms = now_ns / MS;

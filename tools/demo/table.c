@@ -130,7 +130,7 @@ static void print_closed(const struct crowd_tally *tally, const struct crowd_pla
 	    (double)plan->grace_ns / (double)S);
 	if (tally->closed_our_pause > 0)
 		row("closed while the load generator stalled", grouped(tally->closed_our_pause),
-		    "for a whole timeout: the server was right");
+		    "the stall lasted a whole timeout, so the server was right");
 	if (tally->refused > 0)
 		row("not connected", grouped(tally->refused), "%s", strerror(tally->refused_error));
 }
@@ -138,7 +138,7 @@ static void print_closed(const struct crowd_tally *tally, const struct crowd_pla
 void table_print(struct crowd_tally *tally, const struct crowd_plan *plan,
                  const struct server_figures *server)
 {
-	row("connections", grouped(tally->connected), "of %s planned; the server accepted %s",
+	row("connections", grouped(tally->connected), "%s were planned, and the server accepted %s",
 	    grouped(plan->clients), grouped(server->accepted));
 	row("heartbeats", grouped(tally->heartbeats), "sent");
 	print_closed(tally, plan, server);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The figures of the load generator and of the server at one time. */
+/* The figures of the load generator at now_ns, and the last figures that the server sent. */
 struct table_state {
 	uint64_t now_ns;
 	const struct crowd_tally *tally;
