@@ -106,8 +106,8 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	ret_reading->at_ns = reading_clock_ns();
 	/*
 	 * Read the slots before the queues. The library counts an ended timer before it frees the
-	 * timer's slot. Therefore the queues' counters, read later, include the timer of each freed
-	 * slot.
+	 * timer's slot. Therefore, if read_slots() counts a slot as free, read_queue() finds the
+	 * slot's timer in the counters of a queue.
 	 */
 	read_slots(board, ret_reading);
 	/*

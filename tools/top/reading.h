@@ -51,8 +51,8 @@ uint64_t reading_more(uint64_t now, uint64_t before);
 double reading_rate(uint64_t now, uint64_t before, uint64_t elapsed_ns);
 
 /*
- * The distribution of the lateness of events, with upper bounds in ns. Each bound is the bound of a
- * histogram's bucket, a power of two.
+ * The distribution of the lateness of events, with upper bounds in ns. Each bound is the result of
+ * lateness_below_ns() for a bucket of the histogram.
  */
 struct lateness {
 	uint64_t count;

@@ -34,8 +34,8 @@ struct target {
 };
 
 /*
- * Open the process `pid` and find its hubs. Returns 0, or -1 with the reason in `refusal`. Call
- * target_close() also after -1.
+ * Open the process `pid` and find its hubs. Returns 0, or -1 with the reason in `refusal`. If
+ * target_open() fails, target_close() must still be called.
  */
 int target_open(struct target *target, pid_t pid);
 void target_close(struct target *target);
