@@ -19,7 +19,7 @@ packages_missing() {
 
 # Maps a package to a sign that the package's content is installed, for a system without dpkg. A
 # sign is a program, a library that pkg-config knows, a header, or a Python module. If this map does
-# not contain a package, the package's sign is a program with the name of the package.
+# not contain a package, a program with the package's name shows that the package is installed.
 declare -A packages_signs=(
 	[abigail-tools]=program:abidw
 	[binutils]=program:readelf
@@ -153,9 +153,9 @@ packages_clang_runtime() {
 	fi
 }
 
-# packages_need_clang PACKAGE...: calls packages_need for the packages, clang and the runtime of its
-# sanitizers. On a new machine apt knows no packages before the first call of packages_need has
-# updated apt's lists. The second call of packages_need then installs the runtime.
+# packages_need_clang PACKAGE...: calls packages_need for each PACKAGE, for clang, and for the
+# runtime of clang's sanitizers. On a new machine apt knows no packages before the first call of
+# packages_need has updated apt's lists. The second call of packages_need then installs the runtime.
 packages_need_clang() {
 	local runtime
 	mapfile -t runtime < <(packages_clang_runtime)
