@@ -34,7 +34,7 @@ struct backup {
 };
 
 /*
- * Set `by_copy` if `result`, the result of a call on the disk of the copy, is an error. Returns
+ * Note the result of a call on the copy's disk. If `result` is an error, set `by_copy`. Returns
  * `result`.
  */
 static int backup_of_copy(struct backup *backup, int result)

@@ -12,10 +12,10 @@
 #include "journal/disk.h"
 
 /*
- * Copy the journal on `from` into the empty directory `to`. Returns 0, or -ENOTEMPTY if `to` is not
- * empty, or -EBADMSG if the journal is damaged, or an error of a disk. Returns -EBUSY if compaction
- * dropped a segment during every attempt. Stores in `*ret_by_copy` whether the error came from the
- * directory `to`. timerhub_journal_open() refuses an incomplete copy.
+ * Copy the journal from the disk `from` into the empty directory `to`. Returns 0, or -ENOTEMPTY if
+ * `to` is not empty, or -EBADMSG if the journal is damaged, or an error of a disk. Returns -EBUSY
+ * if compaction dropped a segment during every attempt. Stores in `*ret_by_copy` whether the error
+ * came from the directory `to`. timerhub_journal_open() refuses an incomplete copy.
  */
 int backup_copy(struct disk *from, const char *to, bool *ret_by_copy);
 

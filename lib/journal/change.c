@@ -12,7 +12,7 @@
 #include "journal/transaction.h"
 #include "journal/writer.h"
 
-/* A due time must be less than DUE_MAX_NS, or TIMERHUB_NEVER. */
+/* A due time must be TIMERHUB_NEVER or less than DUE_MAX_NS. */
 #define DUE_MAX_NS (UINT64_C(1) << 63)
 
 static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, uint32_t flags,
@@ -152,10 +152,7 @@ static void transaction_free_tasks(struct transaction *transaction)
 			free(transaction->changes[i].task);
 }
 
-/*
- * Refuse a transaction, whose change number `index` failed with the error `result`. Returns
- * `result`.
- */
+/* Refuse a transaction because changes[index] failed with the error `result`. Returns `result`. */
 static int transaction_refuse(struct transaction *transaction,
                               struct timerhub_journal_change *changes, unsigned index, int result)
 {

@@ -36,11 +36,11 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether a round of compaction must begin. The files must be larger than a limit: the live
- * tasks' bytes times `halves` / 2, plus a segment. The round must also free at least a quarter of a
- * segment. Without this condition, rounds would follow each other without end if the spare file
- * makes the files larger than the limit. A round over N segments writes copies of the live records,
- * N DROP records, and at most 2N+1 segment headers.
+ * Returns whether a round of compaction must begin. The files must be larger than a limit. The
+ * limit is `halves` times half the live tasks' bytes, plus the size of one segment. The round must
+ * also free at least a quarter of a segment. Without this condition, rounds would follow each other
+ * without end if the spare file makes the files larger than the limit. A round over N segments
+ * writes copies of the live records, N DROP records, and at most 2N+1 segment headers.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {

@@ -5,10 +5,11 @@
  *
  * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than
  * 1.5L+S, compaction does one step with every batch. If the files hold more than 2L+S, changes wait
- * for compaction. Compaction writes a segment before it drops another. Therefore the files hold at
- * most 2L+2S. One round of compaction copies the L bytes of live tasks. If the records without the
- * spare file exceed 1.5L+S, a round frees at least half the live bytes. If only the records and the
- * spare file together exceed 1.5L+S, a round frees at least a quarter of a segment.
+ * for compaction. Before compaction drops a segment, it writes another segment. Therefore the files
+ * hold at most 2L+2S: twice the bytes of the live tasks plus two segments. One round of compaction
+ * copies the L bytes of live tasks. If the segments exceed 1.5L+S even without the spare file, a
+ * round frees at least half the live bytes. If the files exceed 1.5L+S only because of the spare
+ * file, a round frees at least a quarter of a segment.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
  * memory. If the first segment has a bad sector, the compactor scans all tasks in memory for the
@@ -44,7 +45,7 @@ struct compactor {
 	bool blocked;
 	struct reader reader; /* reads the first segment of the log */
 	uint32_t bucket;      /* index of the next bucket to scan in the table of ids */
-	uint8_t *buffer;      /* records of copied tasks that are not written yet */
+	uint8_t *buffer;      /* copies of records, not yet appended to the log */
 	size_t used;
 	size_t capacity;
 	uint64_t copied_bytes;

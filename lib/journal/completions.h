@@ -37,7 +37,7 @@ void completions_ring(const struct completions *completions);
 
 /*
  * Remove the first transaction from the list and return it. The caller frees the transaction. If
- * the list is empty, clear the fd and return NULL.
+ * the list is empty, make the fd unreadable and return NULL.
  */
 struct transaction *completions_take(struct completions *completions);
 

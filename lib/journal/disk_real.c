@@ -30,9 +30,9 @@ struct disk_real {
 	struct disk disk;
 	bool counts_links; /* the file system counts the hard links of a file */
 	int dir;
-	/* Lock of the file "lock"; earlier versions of the library lock only that file. */
+	/* Lock of the file LOCK_NAME. Earlier versions of the library take only this lock. */
 	struct file_lock lock;
-	/* Lock of the directory itself, which holds even if the directory is renamed. */
+	/* Lock of the directory. This lock lasts even if a user deletes the file LOCK_NAME. */
 	struct file_lock dir_lock;
 };
 

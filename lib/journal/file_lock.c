@@ -85,8 +85,8 @@ static int file_lock_open_locked(int dir, const char *name)
 		return file;
 	/*
 	 * A network file system cannot lock a directory. If flock() of a directory fails with an
-	 * error other than EWOULDBLOCK, use the directory without a lock. The lock on the file
-	 * "lock" in the directory must then suffice.
+	 * error other than EWOULDBLOCK, use the directory without a lock. If the directory has no
+	 * lock, only the lock of the file "lock" excludes other processes.
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;
@@ -117,18 +117,18 @@ static int file_lock_try_take(struct file_lock *lock, int dir, const char *name)
  * Another thread may fork after file_lock_take() opens the file and before file_lock_take() stores
  * the file in `file_lock_places`. The child's copy of `file_lock_places` lacks the file, so the
  * child does not close it. If such a fork may have happened, file_lock_take() unlocks and closes
- * the file, and begins again. The unlock also ends the child's share of the lock. The function
- * file_lock_take() reads file_lock_forks_ended before it opens the file, and file_lock_forks_begun
- * after it stores the file in `file_lock_places`. If the two values are equal, no thread has forked
- * between the two reads.
+ * the file, and begins again. The unlock also ends the child's share of the lock. Before
+ * file_lock_take() opens the file, it reads file_lock_forks_ended. After file_lock_take() has
+ * stored the file in `file_lock_places`, it reads file_lock_forks_begun. If the two values are
+ * equal, no thread has forked between the two reads.
  *
  *	this thread                          a thread that forks
  *	store the file in file_lock_places   increment file_lock_forks_begun
  *	load file_lock_forks_begun           clone, with a copy of file_lock_places
  *
- * All accesses of file_lock_places and file_lock_forks_begun are sequentially consistent.
- * Therefore, if file_lock_take() does not read the incremented file_lock_forks_begun, the child's
- * copy of `file_lock_places` has the file.
+ * All accesses of file_lock_places and file_lock_forks_begun are sequentially consistent. If
+ * file_lock_take() reads file_lock_forks_begun before the increment, it has stored the file before
+ * the clone. The child's copy of `file_lock_places` then has the file.
  */
 int file_lock_take(struct file_lock *ret_lock, int dir, const char *name)
 {

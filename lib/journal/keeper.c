@@ -2,9 +2,9 @@
 /*
  * Implements the keeper, the journal's own thread (keeper.h). The keeper becomes the leader for
  * work that no caller waits for: changes of timerhub_journal_submit(), records of deliveries, and
- * compaction. The keeper sleeps until the first lease ends, and makes tasks deliverable again whose
- * leases have ended. Takers end leases too, because the keeper may be waiting for the disk. The
- * keeper is tested by tests/journal/test_writer.c.
+ * compaction. The keeper sleeps until the first lease ends. When the lease of a task has ended, the
+ * keeper makes the task deliverable again. Takers end leases too, because the keeper may be waiting
+ * for the disk. The keeper is tested by tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"

@@ -3,7 +3,8 @@
  * Wraps a pthread mutex. The timer library uses no mutex. The journal may use a mutex, because a
  * thread that changes a journal waits for the disk anyway. A thread releases the mutex before each
  * system call that can block on the disk. Only timerhub_journal_open() and timerhub_journal_close()
- * may hold the mutex there, because no other thread then uses the journal.
+ * may wait for the disk with the mutex held. While one of these two functions runs, no other thread
+ * uses the journal.
  */
 #ifndef JOURNAL_LOCK_H
 #define JOURNAL_LOCK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the log of log.h: appends records to segment files, syncs and drops segments. Only one
- * thread at a time uses the log. The tests in tests/journal let a simulated disk refuse any one
- * operation, or crash at any one operation.
+ * Implements the log of log.h. The functions append records to segment files, sync the files, and
+ * drop the first file. Only one thread at a time uses the log. The tests in tests/journal let a
+ * simulated disk refuse any one operation, or crash at any one operation.
  */
 #include "journal/log.h"
 
@@ -15,8 +15,8 @@
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
- * Size of the steps in which the spare shrinks. The spare is one step larger than the records that
- * end tasks need, because a file system allocates whole blocks.
+ * Size of the steps in which the spare shrinks. The spare has room for all records that will end
+ * tasks, plus one step, because a file system allocates whole blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
@@ -51,8 +51,9 @@ bool log_is_full(int result)
 }
 
 /*
- * Returns `result` if `result` is 0, or means a lack of room, memory or descriptors, or a read-only
- * file system. After any other error of the disk, returns -EIO, and the log has failed.
+ * Decide whether the log can continue after a call that returned `result`. If `result` is 0,
+ * returns 0. If room, memory or descriptors are lacking, or the file system is read-only, returns
+ * `result`. After any other error, the log has failed, and log_answer() returns -EIO.
  */
 static int log_answer(struct log *log, int result)
 {
@@ -250,8 +251,8 @@ static int log_sync_now(struct log *log)
 }
 
 /*
- * Begin the next segment, after the previous segment is stable and has no bytes behind its records.
- * Recovery requires that each segment except the last is stable and ends with its records.
+ * Make the last segment stable, cut off its zeros, and begin the next segment. Recovery refuses
+ * bytes behind the records of any segment except the last.
  */
 static int log_rotate(struct log *log)
 {
@@ -391,9 +392,8 @@ int log_reserve(struct log *log, uint64_t bytes)
 }
 
 /*
- * Shrink the spare file, but keep more room than `bytes`, for the next puts. Otherwise, in a
- * journal whose only task is put and ended repeatedly, each put would write zeros to the spare
- * file.
+ * Shrink the spare file, but keep more room than `bytes`, for the next puts. If the spare shrank to
+ * `bytes` each time a task ends, each following put would write zeros to the spare file again.
  */
 void log_release(struct log *log, uint64_t bytes)
 {

@@ -43,10 +43,7 @@ struct log {
 	uint64_t next_id;  /* the id of the next task */
 	uint64_t bytes;    /* bytes of all segments, including the zeros written ahead */
 	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
-	/*
-	 * Size of the last segment at which the log writes zeros again, after the disk refused
-	 * zeros.
-	 */
+	/* After a refused write, the log writes no zeros until the last segment has this size. */
 	uint64_t plain_to;
 	uint64_t syncs; /* number of appends that ended with a sync */
 	int failed;     /* 0, or -EIO after a failure. The log then never writes again. */
@@ -74,8 +71,8 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
  * Begin a new segment, with stable header and name. `oldest` is the number of the log's oldest
- * segment. Returns 0, or -EIO if the log has failed, or another error of the disk. After another
- * error the log is unchanged.
+ * segment. Returns 0, or an error of the disk. After an error other than -EIO, the log is
+ * unchanged.
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
@@ -104,8 +101,8 @@ int log_sync(struct log *log);
 
 /*
  * Cut the zeros off the last segment, make its records stable, and sync the watermark. Call
- * log_trim() at the end of a segment or of the log. Returns 0, or -EIO if the log has failed, or
- * another error of the disk. After another error the log is unchanged.
+ * log_trim() at the end of a segment or of the log. Returns 0, or an error of the disk. After an
+ * error other than -EIO, the log is unchanged.
  */
 int log_trim(struct log *log);
 

@@ -18,7 +18,7 @@ struct reader {
 	uint64_t offset; /* offset of the next record */
 	uint8_t *buffer;
 	size_t capacity;
-	uint64_t buffer_offset; /* offset in the segment's file of the buffer's first byte */
+	uint64_t buffer_offset; /* offset of the buffer's first byte in the file */
 	size_t buffer_bytes;    /* number of valid bytes in the buffer */
 };
 
@@ -26,10 +26,10 @@ struct reader {
 void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
- * Open a segment and read its header. If `write` is set, open the file for writing too, so that the
- * caller can take the file by reader_release(). If `forgiving` is set, treat unreadable bytes as
- * zeros. Returns 0 or an error of the disk. Returns -EBADMSG if the header is bad or belongs to
- * another segment, and -EOPNOTSUPP if the header has another version.
+ * Open a segment and read its header. If `write` is set, open the file for reading and writing. The
+ * caller can then keep the open file after a reader_release(). If `forgiving` is set, treat
+ * unreadable bytes as zeros. Returns 0 or an error of the disk. Returns -EBADMSG if the header is
+ * bad or belongs to another segment, and -EOPNOTSUPP if the header has another version.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
@@ -66,8 +66,8 @@ int reader_is_foreign(struct reader *reader);
 /*
  * Search the bytes behind a bad record at reader->offset for the next good record header. The
  * sequence number in this header must be at least `from`, and the field `stable` at least
- * `stable_from`. Returns 1 and sets reader->offset to the header, 0 if no such header follows, or
- * an error of the disk.
+ * `stable_from`. If there is such a header, sets reader->offset to the header and returns 1. If
+ * there is no such header, returns 0. May also return an error of the disk.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 

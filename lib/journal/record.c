@@ -195,8 +195,8 @@ bool record_is_foreign(const uint8_t *from, uint32_t salt)
 	struct record record = record_read_header(from);
 
 	/*
-	 * For one of the 2^32 possible salts, a header of zeros has the right checksum. Zeros are
-	 * not foreign, because their sequence is 0.
+	 * For one of the 2^32 possible salts, a header of zeros has the right checksum. Such a
+	 * header is not a foreign record, because no record has the sequence number 0.
 	 */
 	return record.sequence > 0 && !record_may_be(from, &record) &&
 	       record_header_crc(from, salt) == little_get32(from + AT_CRC);
@@ -222,8 +222,8 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 }
 
 /*
- * Read the interval from the record's body, and set the record's pointers to key and data in its
- * body. Returns false if record_encode() cannot have written the body.
+ * Read the interval from the record's body. Let record->key and record->data point into the body.
+ * Returns false if record_encode() cannot have written the body.
  */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
 {

@@ -39,7 +39,7 @@ enum record_type {
 	RECORD_COPY = 7,
 	/* Record of a closed journal; a bad record before a CLOSE record is damage. */
 	RECORD_CLOSE = 8,
-	RECORD_DROP = 9,  /* record of dropped segments; their numbers are below its `id` */
+	RECORD_DROP = 9,  /* record that drops all segments with numbers below the record's `id` */
 	RECORD_PARK = 10, /* record of a parked task, with due time, attempts and reason */
 	/*
 	 * Record of a task that got its next period or was revived, with the new due time. The
@@ -76,9 +76,7 @@ struct record {
 
 struct segment_header {
 	uint32_t version;
-	/*
-	 * Seed of the checksums of the segment's records, which makes records of other files bad.
-	 */
+	/* Seed of the records' checksums. With this seed, records of other files are bad. */
 	uint32_t salt;
 	uint64_t number;         /* number of the segment, also in the file's name */
 	uint64_t oldest;         /* number of the oldest segment of the log */

@@ -5,9 +5,9 @@
  * the watermark or a record behind a bad place says that the place was stable, acknowledged changes
  * are damaged. timerhub_journal_open() then refuses the journal. Otherwise a crash interrupted an
  * unacknowledged write, and the log ends at the bad place. Only the last segment can have a torn
- * tail or zeros ahead. Each other segment was stable before the next segment began.
+ * tail, or zeros behind its records. Each other segment was stable before the next segment began.
  *
- * Recovery treats zeros written ahead like a torn tail.
+ * Recovery cuts off zeros behind the last record, as it cuts off a torn tail.
  */
 #include "journal/replay.h"
 
@@ -206,8 +206,8 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 
 /*
  * Update replay->doubt_offset. All records of the segment before this offset are stable, and the
- * records from this offset on are perhaps not stable. If a record's sequence number directly
- * follows its `stable`, all records before it are stable.
+ * records from this offset on are perhaps not stable. If a record has the sequence number N and its
+ * field `stable` is N-1, all earlier records are stable.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -252,8 +252,9 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Decide whether a place without a record of the expected sequence is damage. Returns 0 if the
- * place may begin a torn tail, or -EBADMSG if the journal is damaged.
+ * Decide whether the journal is damaged at reader->offset, where the next record is missing.
+ * Returns 0 if a torn tail may begin there, -EBADMSG if the journal is damaged, or an error of the
+ * disk.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -469,7 +470,7 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Make the last segment the log's file. Sync the segment, because its records may not be stable
+ * Let the log append to the last segment. Sync the segment, because its records may not be stable
  * yet.
  */
 static int replay_adopt(struct replay *replay, struct reader *reader)

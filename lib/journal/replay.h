@@ -27,14 +27,11 @@ struct replay {
 	/* Sequence number of the last record of the last transaction that was found whole. */
 	uint64_t whole_to;
 	uint64_t oldest; /* number of the oldest segment of the log */
-	/* Largest sequence number up to which a good record says that the log was stable. */
+	/* Largest value of the field `stable` in all good records so far. */
 	uint64_t vouched;
 	/* Offset in the segment that was read last; all records before this offset were stable. */
 	uint64_t doubt_offset;
-	/*
-	 * Number of bytes behind the last good record of the last segment, without zeros at the
-	 * end.
-	 */
+	/* Number of bytes between the last good record and the zeros at the end of the log. */
 	uint64_t torn_bytes;
 	uint64_t ahead_bytes;   /* number of zero bytes at the end of the last segment */
 	uint64_t lost_bytes;    /* number of bytes that salvage skipped, including torn bytes */

@@ -60,8 +60,8 @@ struct timerhub_journal {
 	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
 	/*
-	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). The
-	 * eventcount of a batch has the index number % JOURNAL_FINISHED.
+	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). Batch number
+	 * N uses the eventcount finished[N % JOURNAL_FINISHED].
 	 */
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */

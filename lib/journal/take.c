@@ -155,8 +155,8 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	/*
-	 * Disable cancellation. No other thread would replace a cancelled thread that slept on the
-	 * timer.
+	 * Disable cancellation. If a thread were cancelled while it sleeps on the timer, it would
+	 * not wake the next taker.
 	 */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);

@@ -23,7 +23,7 @@ struct tasks {
 	uint64_t seed[2]; /* seed of the hash of keys */
 	/* Bytes of data and keys in memory, including ended tasks that have deliveries. */
 	uint64_t data_bytes;
-	/* Bytes of the records of all tasks, with the record that will end each task. */
+	/* Bytes of the records of all tasks, including the record that will end each task. */
 	uint64_t live_bytes;
 };
 

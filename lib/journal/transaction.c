@@ -4,9 +4,9 @@
  * flight, the task is in no agenda. Other changes of the task wait for the outcome of the change in
  * flight.
  *
- * A transaction waits until no task that it names has a change in flight, and the open batch has
- * room. The lock is not released between a transaction_check() that returns 0 and
- * transaction_begin(). The tests compare all calls of a journal with a model.
+ * A transaction waits if one of its tasks has a change in flight, or if the open batch has no room.
+ * The lock is not released between a transaction_check() that returns 0 and transaction_begin().
+ * The tests compare all calls of a journal with a model.
  */
 #include "journal/transaction.h"
 
@@ -197,8 +197,8 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 }
 
 /*
- * Convert a worker's answer to the change that it causes. For example, timerhub_journal_done() of a
- * periodic task becomes a change of the task's due time.
+ * Set the record type and the due time of a change by which a worker answers a delivery. For
+ * example, timerhub_journal_done() of a periodic task becomes a change of the task's due time.
  */
 static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
@@ -316,8 +316,8 @@ static void change_end_put(struct timerhub_journal *journal, struct change *chan
 }
 
 /*
- * Take a changed task out of the counters of its old state. If the change answers a delivery, end
- * the delivery.
+ * Take a changed task out of the counters of its old state. If the change is a worker's answer
+ * (done, retry or park), end the worker's delivery.
  */
 static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
 {

@@ -25,8 +25,8 @@
 int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
 
 /*
- * Open the watermark's file, or create it if `is_there` is false, and make the watermark `sequence`
- * stable. Returns the file's descriptor, or an error.
+ * Open the watermark's file. If `is_there` is false, create the file. Write the value `sequence` as
+ * the watermark, and sync the file. Returns the file's descriptor, or an error.
  */
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 

@@ -34,15 +34,15 @@ struct change {
 };
 
 /*
- * A transaction, of which all changes are made or none. When the transaction has ended, the struct
- * belongs to the transaction's caller again.
+ * One or more changes of tasks that are made together or not at all. When the transaction has
+ * ended, the struct belongs to the transaction's caller again.
  */
 struct transaction {
 	struct transaction *next;
 	struct change *changes;
 	unsigned count;
 	int result; /* outcome of the transaction, set by the leader */
-	/* No thread waits for the transaction. Its outcome goes to the list of completions. */
+	/* No thread waits. The leader adds the transaction's outcome to the list of completions. */
 	bool async;
 	uint64_t tag; /* a number that the caller gave, returned in the completion */
 };
@@ -82,9 +82,9 @@ size_t write_batch_add(struct write_batch *batch, const struct record *record);
 void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
- * Remove every transaction with a put. If `only_ends` is true, keep only transactions whose changes
- * all end tasks. Also remove the records of deliveries, which belong to no transaction. Returns the
- * list of removed transactions.
+ * Remove every transaction that has a put. If `only_ends` is true, keep a transaction only if each
+ * of its changes ends a task. Also remove the records of deliveries, which belong to no
+ * transaction. Returns the list of removed transactions.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

@@ -172,8 +172,9 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 /*
  * Write a batch. First reserve room in the spare for the records that will end the live tasks, one
  * record for each task. If the disk refuses to reserve the room, transactions with puts are
- * refused. If the disk has no room for the remaining records, only records that end tasks are
- * written, in the spare room. Returns the refused transactions, and the error in `*ret_refusal`.
+ * refused. If the disk has no room for the other transactions, all are refused except transactions
+ * that only end tasks. The records of these transactions use the room of the spare. Returns the
+ * refused transactions, and the error in `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -325,9 +326,9 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 }
 
 /*
- * Write one batch as the leader, compact, and stop leading. If only one caller waits for the batch,
- * the keeper compacts instead. If the files are so large that changes wait for compaction
- * (compactor.h), the leader always compacts.
+ * Write one batch as the leader, compact if compaction is due, and stop leading. If only one caller
+ * waits for the batch, the caller leaves the compaction to the keeper. If the files are so large
+ * that changes wait for compaction (compactor.h), the leader always compacts.
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
