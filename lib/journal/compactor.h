@@ -7,9 +7,9 @@
  * 1.5L+S, compaction does one step with every batch. If the files hold more than 2L+S, changes wait
  * for compaction. Before compaction drops a segment, it writes another segment. Therefore the files
  * hold at most 2L+2S: twice the bytes of the live tasks plus two segments. One round of compaction
- * copies the L bytes of live tasks. If the segments exceed 1.5L+S even without the spare file, a
- * round frees at least half the live bytes. If the files exceed 1.5L+S only because of the spare
- * file, a round frees at least a quarter of a segment.
+ * copies the L bytes of live tasks. If the segments exceed the limit 1.5L+S even without the spare
+ * file, a round frees at least half the live bytes. If the files exceed the limit 1.5L+S only
+ * because of the spare file, a round frees at least a quarter of a segment.
  *
  * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
  * memory. If the first segment has a bad sector, the compactor scans all tasks in memory for the

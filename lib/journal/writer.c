@@ -172,8 +172,8 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 /*
  * Write a batch. First reserve room in the spare for the records that will end the live tasks, one
  * record for each task. If the disk refuses to reserve the room, transactions with puts are
- * refused. If the disk has no room for the other transactions, all are refused except transactions
- * that only end tasks. The records of these transactions use the room of the spare. Returns the
+ * refused. If the disk has no room for the batch, the batch keeps only transactions that end tasks.
+ * The spare file then shrinks to make room for the records of these transactions. Returns the
  * refused transactions, and the error in `*ret_refusal`.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
