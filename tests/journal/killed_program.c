@@ -22,8 +22,9 @@
  * The command `submit` submits commits from one thread, keeps several commits in flight, and waits
  * for their completions.
  *
- * The command `threads` puts and cancels tasks from four threads. A thread prints "+ ID" after a
- * put, "? ID" before a cancel, and "- ID" after the cancel.
+ * The command `threads` puts and cancels tasks from four threads. A thread prints a sign and the id
+ * of a task. The sign is a plus sign after a put, a question mark before a cancel, and a minus sign
+ * after the cancel.
  *
  * The command `hold` opens the journal, puts a task of each kind, and prints "ready". The command
  * `hold` ends at the end of its input.

@@ -652,7 +652,7 @@ void model_step(struct model *model)
 		else if (dice_one_in(&model->dice, 3))
 			step_done(model);
 		else if (dice_one_in(&model->dice, 3))
-			step_retry(model); /* may park the task, and compaction must copy it */
+			step_retry(model); /* a retry can park a task, which compaction must copy */
 		else
 			step_cancel(model);
 		return;

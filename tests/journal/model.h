@@ -25,7 +25,7 @@ struct test_timer {
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
 void test_timer_pass(struct test_timer *timer, uint64_t ns);
 
-/* A task that was put, or that a call with an unknown outcome (in doubt) may have put. */
+/* A task that was put, or that was perhaps put. If the put returned -EIO, the put is in doubt. */
 struct fact {
 	uint64_t id;
 	uint64_t due_ns;
@@ -44,8 +44,8 @@ struct fact {
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
 	/*
-	 * Index in model.facts of a second task that the commit in doubt changes, plus 1. 0: the
-	 * commit changes no second task, or `unsure` is not set.
+	 * If the commit in doubt also changes a second task, the index of the second task in
+	 * model.facts, plus 1. Otherwise `pair` is 0.
 	 */
 	unsigned pair;
 	bool held, has_stale;
@@ -100,7 +100,7 @@ void model_verify(struct model *model);
 
 struct fact *model_find(struct model *model, uint64_t id);
 
-/* Store the data of a fact's task in `data`. */
+/* Store the task's data in `data`. */
 void model_data(const struct fact *fact, uint8_t *data);
 
 #endif

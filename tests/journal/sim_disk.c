@@ -287,7 +287,7 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 
 /*
  * Fail a sync. The failed sync has written some dirty sectors, and Linux has marked the pages of
- * all dirty sectors clean. Therefore reads return the new bytes, but the next sync does not write
+ * all dirty sectors clean. Therefore a read returns the new bytes, but the next sync does not write
  * all of the new bytes.
  */
 static void sync_badly(struct sim_disk *sim, struct sim_file *file)
@@ -330,8 +330,8 @@ static int sim_sync(struct disk *disk, int number)
 }
 
 /*
- * Check that the file still has a name. The journal loses a file without a name when it closes the
- * file.
+ * Check that the file still has a name. If a file has no name, its data is lost when the journal
+ * closes the file.
  */
 static int sim_check(struct disk *disk, int number)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the public calls of the journal on a real directory, with real threads and the real clock.
- * Tests that need exact times are in the other test programs. They set the clock.
+ * Tests that need exact times are in the other test programs, which set the clock.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -590,8 +590,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	task = take();
 	changes[2] = changes[0];
 	/*
-	 * The commit makes the task with the key wait again (RETRY), and puts a second task with
-	 * the key.
+	 * The commit retries the task that has the key, and puts a second task with the same key.
 	 */
 	changes[1] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
@@ -1187,8 +1186,9 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 END_TEST
 
 /*
- * Open the journal with a config. The directory is in use. Therefore timerhub_journal_open()
- * returns -EBUSY if it has accepted the config.
+ * Open the journal with a config, although the directory is in use. If the config is invalid,
+ * timerhub_journal_open() returns -EINVAL. If the config is valid, timerhub_journal_open() returns
+ * -EBUSY.
  */
 static int open_with(uint64_t segment_bytes, uint32_t data_max)
 {
@@ -1567,8 +1567,8 @@ START_TEST(child_that_lives_on_does_not_keep_the_journal_of_a_killed_parent_busy
 	expect_eq(waitpid(parent, &status, 0), parent);
 	expect_eq(read(tell[0], &child, sizeof(child)), sizeof(child));
 	/*
-	 * The lock is free only after the child has run, because the child then closes its
-	 * inherited file of the lock.
+	 * The child inherits the descriptor of the lock file. Until the child has run and closed
+	 * the descriptor, the journal is busy.
 	 */
 	while (timerhub_journal_open(&journal, dir, NULL) == -EBUSY)
 		sleep_ns(MS);
@@ -1839,8 +1839,8 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	/*
-	 * A task that is retried after the stop is due after the stop. Its worker does not get the
-	 * task again.
+	 * A task that is retried after the stop is due after the stop. Therefore no worker gets the
+	 * retried task.
 	 */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
@@ -1935,9 +1935,9 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread must not be cancelled inside timerhub_journal_take(). One taker sleeps on the timer for
- * all takers, and wakes the next taker when it returns. If this taker were cancelled in its sleep,
- * it would wake no taker. If a thread with a pending cancellation is inside
+ * A thread must not be cancelled inside timerhub_journal_take(). Only one taker sleeps on the
+ * timer. When this taker returns, it wakes another taker. If this taker were cancelled in its
+ * sleep, it would wake no taker. If a thread with a pending cancellation is inside
  * timerhub_journal_take(), the thread ends only after timerhub_journal_take() has returned.
  */
 START_TEST(cancelled_thread_leaves_take_first)

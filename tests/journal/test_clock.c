@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests a wall clock that is set while the journal is open, forward and back, by seconds to years.
- * Tasks that are due by the new time must come at once. Other tasks must wait. The journal's fd
- * must be readable while a task is due. The test uses the real timer, in a program with a wall
+ * Tests that an open journal works when the wall clock is set forward or back by seconds, hours or
+ * years. Tasks that are due by the new time must come at once. Other tasks must wait. The journal's
+ * fd must be readable while a task is due. The test uses the real timer, in a program with a wall
  * clock of its own (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
@@ -202,7 +202,8 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	/*
-	 * timerhub_journal_take() sets the timer to the end of the lease by the present wall clock.
+	 * timerhub_journal_take() converts the end of the lease to a wall-clock time, and sets the
+	 * timer to this time.
 	 */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);

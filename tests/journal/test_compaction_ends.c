@@ -14,7 +14,7 @@
 #define TASKS 1500
 #define DATA_MAX 2000
 #define ROUNDS 12
-#define SEGMENTS_LIVE 50 /* largest number of segments that live tasks fill */
+#define SEGMENTS_LIVE 50 /* the live tasks fill at most this many segments */
 
 struct trial {
 	struct sim_disk disk;
@@ -176,7 +176,7 @@ START_TEST(compaction_comes_to_rest_whatever_ends_in_one_write)
 }
 END_TEST
 
-/* Compaction only frees records. Compaction must not try to free bytes that are no records. */
+/* Compaction must not try to free bytes that are no records. */
 START_TEST(compaction_comes_to_rest_on_a_disk_that_is_full_of_other_things)
 {
 	live(scaled(50), true);

@@ -186,8 +186,7 @@ START_TEST(crash_loses_nothing_acknowledged)
 	/*
 	 * The same seed gives the same calls in every build. After some thousands of crashes, the
 	 * test only repeats accesses to memory that the sanitizer has checked before. Therefore a
-	 * build with a sanitizer makes half as many crashes, if the logs still have records of all
-	 * kinds.
+	 * build with a sanitizer needs only half as many crashes as a build without a sanitizer.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
 	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
@@ -283,7 +282,10 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
-/* The copy's disk flips a bit in the segment write number flip_at, and reports success. */
+/*
+ * The copy's disk counts its writes to segments. The write number `flip_at` flips a bit and reports
+ * success.
+ */
 static unsigned segment_writes, flip_at;
 static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
                               uint64_t offset);

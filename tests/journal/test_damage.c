@@ -27,7 +27,7 @@ struct bench {
 	unsigned count;
 };
 
-/* Make a journal of `puts` single puts without closing it, and store the offsets of its records. */
+/* Open a new journal, put `puts` tasks one after another, and store the offsets of the records. */
 static struct bench *bench_new(unsigned puts)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -216,8 +216,8 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 END_TEST
 
 /*
- * Check a journal with damage in the records from `from` to `to`. Open must refuse the journal and
- * name the place, and salvage must save all other tasks.
+ * Check a journal with damage in the records from `from` to `to`. REPLAY_OPEN must refuse the
+ * journal and name the place `from`. REPLAY_SALVAGE must save all other tasks.
  */
 static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_t to)
 {
@@ -589,7 +589,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
-/* Returns the number of tasks in the segment whose records have a byte in the bad sector. */
+/* Returns the number of the segment's PUT records that have a byte in the bad sector. */
 static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	char name[DISK_NAME_MAX];
@@ -832,7 +832,7 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	fill(bench, 30);
 	expect_le(4, bench->model.journal->log.count);
 	segment_name(name, 2);
-	/* Only the last segment has zeros ahead. */
+	/* Only the last segment may have zeros behind its records. */
 	sim_copy(&bench->image, &bench->disk);
 	size = sim_find(&bench->image, name)->size;
 	sim_find(&bench->image, name)->size += 8;

@@ -157,9 +157,10 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * Tests an open after a failed sync, without a crash of the machine. Reads return the bytes of the
- * failed sync from the page cache, but the bytes are not on the disk. If the open treated them as
- * stable, the log would have a hole after a later crash.
+ * Tests an open after a failed sync, without a crash of the machine. After a failed sync, a read
+ * returns the new bytes from the page cache, but the new bytes are not on the disk. If
+ * timerhub_journal_open() treated the new bytes as stable, the log would have a hole after a later
+ * crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -246,8 +247,9 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		grown += file->size > size;
 	}
 	/*
-	 * The segment's header and the 62 records have 64 bytes each. Together they fill 4,032 of
-	 * the 4,096 bytes in four stretches of zeros.
+	 * The segment's header and the 62 records have 64 bytes each. The header and the records
+	 * fill 63 * 64 = 4,032 bytes. Therefore the file grows by zeros four times, up to 4,096
+	 * bytes.
 	 */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
@@ -485,7 +487,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 	expect_eq(after.batches, before.batches);
 	expect_eq(after.records, before.records);
 	expect_eq(after.disk_full, before.disk_full + 1);
-	/* If all records of a batch but one are refused, the journal writes the batch. */
+	/* If a batch has a cancel and a refused put, the journal writes only the cancel. */
 	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(timerhub_journal_stats(journal, &after), 0);
@@ -520,8 +522,8 @@ START_TEST(journal_whose_files_are_gone_says_so)
 END_TEST
 
 /*
- * Some errors of a disk have another meaning as results of the journal's calls. The journal must
- * return -EIO in their place.
+ * Some errors of a disk have another meaning as results of the journal's calls. Instead of such an
+ * error, the journal must return -EIO.
  */
 START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 {

@@ -223,8 +223,8 @@ static void another_leads_next(unsigned count)
 	begin(0);
 	hold_leader(&leader, &first);
 	/*
-	 * The task of the leader's change has a change in flight. Therefore a second change of this
-	 * task would have to wait for the leader's batch.
+	 * The leader is writing a change of task 1. Therefore a second change of task 1 would have
+	 * to wait for the leader's batch.
 	 */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
