@@ -32,9 +32,10 @@ const char console_help[] =
 	"  list    print every live task, one task a line, the first due task first\n"
 	"  show    print a task's data\n"
 	"  cancel, move, revive: change a task; no other process may use the journal\n"
-	"  backup  copy the journal to the empty directory TO, also while it is in use\n"
-	"TASK is an id, or = and a key as the command \"list\" prints it. WHEN is +SECONDS\n"
-	"from now, or nanoseconds on CLOCK_REALTIME.\n"
+	"  backup  write a copy of the journal to the empty directory TO; other processes\n"
+	"          may use the journal during the copy\n"
+	"TASK is the id of a task, or =KEY as the command \"list\" prints the key.\n"
+	"WHEN is +SECONDS from now, or a time of CLOCK_REALTIME in nanoseconds.\n"
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";
 
@@ -282,7 +283,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* number of the command's arguments, with the directory */
+	int arguments; /* number of the command's arguments, including the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 

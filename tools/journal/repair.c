@@ -2,10 +2,10 @@
 /*
  * Repairs a damaged journal. See repair.h. The repair copies all tasks that it can read into one
  * new segment behind the old segments. When the new segment is stable, the repair renames the old
- * segments to *.bad, from the first to the last. Then the repair writes another segment. Its header
- * says that the journal begins with the new segment. A later record always replaces an earlier
- * record of the same task. Therefore a repair that was killed can be run again with the same
- * outcome. At the end the repair checks that the journal opens.
+ * segments to *.bad, from the first to the last. Then the repair writes a second new segment. The
+ * header of the second new segment says that the journal begins with the first new segment. A later
+ * record always replaces an earlier record of the same task. Therefore a repair that was killed can
+ * be run again with the same outcome. At the end the repair checks that the journal opens.
  */
 #include "repair.h"
 

@@ -213,7 +213,7 @@ int tool_show(struct disk *disk, char **arguments)
 	int status;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("TASK must be an id, or = and a key", arguments[1]);
+		return tool_wrong_use("TASK must be the id of a task, or =KEY", arguments[1]);
 	status = look(disk, arguments[0], &replay);
 	if (status == GOOD) {
 		task = meant.key_len > 0 ? tasks_find_key(&replay.tasks, meant.key, meant.key_len)
@@ -261,7 +261,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	int result;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("TASK must be an id, or = and a key", arguments[1]);
+		return tool_wrong_use("TASK must be the id of a task, or =KEY", arguments[1]);
 	result = open_journal(&journal, arguments[0]);
 	if (result != GOOD)
 		return result;

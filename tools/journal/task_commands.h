@@ -26,8 +26,8 @@ int tool_wrong_use(const char *reason, const char *text);
 void tool_print_key(const char *before, const void *key, size_t key_len);
 
 /*
- * Each of these functions runs the command with its name, and returns the exit status. arguments[0]
- * is the journal's directory.
+ * Each function tool_NAME() runs the command NAME, and returns the exit status. arguments[0] is the
+ * journal's directory.
  */
 int tool_list(struct disk *disk, char **arguments);
 int tool_show(struct disk *disk, char **arguments);
