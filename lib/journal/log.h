@@ -71,8 +71,7 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
  * Begin a new segment, with stable header and name. `oldest` is the number of the log's oldest
- * segment. Returns 0, or an error of the disk. After an error other than -EIO, the log is
- * unchanged.
+ * segment. Returns 0 or an error. After an error other than -EIO, the log is unchanged.
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
