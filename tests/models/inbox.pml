@@ -5,20 +5,21 @@
  *
  * Two callers use two slots. The first caller makes two calls, and the second caller makes one
  * call. Each call is an arm, a re-arm or a cancel. Before the owner sleeps, it may correct the
- * schedule entry of any scheduled slot. This correction is named rest. With -DONE_SLOT there is
- * only one slot. The first caller makes three calls. The second caller makes two calls, and does
- * not cancel. With one slot, a caller that is delayed before or after its push can meet a later
- * claim of the slot.
+ * schedule entry of any scheduled slot. The inline function rest() models this correction. With
+ * -DONE_SLOT there is only one slot. The first caller makes three calls. The second caller makes
+ * two calls, and does not cancel. With one slot, a caller that is delayed before or after its push
+ * can meet a later claim of the slot.
  *
  * Spin also searches the runs in which a thread is stopped for ever at some step. The laws are
  * therefore checked in every reachable state, not only at the end. The model has no store buffers.
  * Every store of a caller is a locked instruction. Two stores of the owner are not locked. The
  * first store empties a cell, and a locked change of the slot's pair follows it. The second store
- * writes the promise. promise.pml models this store with a store buffer. A caller walks along
- * filled cells in one step, because a place of the inbox is filled only once. A cell serves a new
- * place in each lap. Before the walk a caller may be delayed, while other callers move the tail and
- * the owner empties the cell. The confirmation of a push is one step. It either changes the pair by
- * a compare-and-swap, or loads the pair and finds no change necessary.
+ * writes the promise. promise.pml models this store with a store buffer. In the model, a caller
+ * walks along filled cells in one step. Separate steps would find the same cells filled, because a
+ * filled place never becomes free again. An emptied cell serves a new place in the next lap. Before
+ * the walk a caller may be delayed, while other callers move the tail and the owner empties the
+ * cell. The confirmation of a push is one step. It either changes the pair by a compare-and-swap,
+ * or loads the pair and finds no change necessary.
  *
  * The model leaves out these parts:
  *
@@ -26,7 +27,8 @@
  * - The record of wakes is left out, and promise.pml models it.
  * - The inbox has one lane and no batches. In lib/ each lane is such a ring. When the owner looks
  *   at the inbox again, it reads all lanes.
- * - Slack, and separate loads of the halves of a pair, are left out. timer.pml models both.
+ * - No timer has slack, and a thread loads both halves of a pair in one step. timer.pml models
+ *   slack and separate loads.
  *
  * A slot has one entry in the inbox for each claim. A claim lasts until the owner looks at the
  * slot. After that, another thread can claim the slot. While a claim lasts, only an armer may claim
@@ -87,8 +89,8 @@
  *   bug NO_COALESCING        once_inside   every submission pushes
  *   bug EMPTIED_LATE         always_room   -DONE_SLOT owner looks, then empties the cell
  *                                          The owner clears the pair's flags first, so the slot has
- *                                          left the inbox. Only after that the owner empties the
- *                                          cell.
+ *                                          left the inbox. The cell is still full until the owner
+ *                                          empties it in a later step.
  */
 #ifdef ONE_SLOT
 #define SLOTS 1
@@ -145,8 +147,8 @@
 #endif
 
 /*
- * A cell has the slot in 1 bit, a bit "filled", and the lap. A line of the inbox (INBOX_LINE) has
- * one cell.
+ * Bit 0 of a cell is the slot. Bit 1 is FILLED. The higher bits are the lap. A line of the inbox
+ * (INBOX_LINE) has one cell.
  */
 #define FILLED 2
 #ifdef NO_LAP

@@ -29,8 +29,9 @@
  * Laws:
  *   not_lost     at rest with events left, the eventfd is readable and no consumer is blocked
  *   fd_tells     a call that finds the queue empty leaves the eventfd unreadable (law 9)
- *                The eventfd may be readable if another thread was about to write it when the clear
- *                began, or wrote it later.
+ *                The law permits a readable eventfd in two cases. In the first case, another thread
+ *                was about to write the eventfd when the call began to clear the eventfd. In the
+ *                second case, another thread wrote the eventfd later.
  *   fd_quiet     at rest, another call that finds no event makes the eventfd unreadable
  *   home         at rest, no consumer is blocked on a stopped queue
  *   handed_out   a wait that ends because of a stop leaves no event from before the stop
@@ -106,8 +107,8 @@ byte put_back;
 bool signalled;
 /*
  * `rings` is the number of finished writes of the eventfd. `midway` is the number of writes that
- * have begun and are not finished. `cleared` is the value of `rings` at the last clear. In lib/ one
- * variable has all three numbers.
+ * have begun and are not finished. In lib/ notifier.rings has both numbers. `cleared` is the value
+ * of `rings` when a consumer last cleared the eventfd. In lib/ this is notifier.rings_cleared.
  */
 byte rings, midway, cleared;
 #ifdef CLEARED_MIDWAY
@@ -140,8 +141,9 @@ byte ringing;
 bool told[2] = true;
 
 /*
- * Store buffers for the tail, which the owner stores, and for each consumer's stores. Only planted
- * faults leave a value in a buffer. A value of 0 means an empty buffer.
+ * These variables are store buffers. The owner's stores of the tail go through `tail_buffer`. The
+ * stores of consumer i go through signalled_buffer[i] and waiters_buffer[i]. Only planted faults
+ * leave a value in a buffer. A value of 0 means an empty buffer.
  */
 byte tail_buffer;
 bool signalled_buffer[2];
@@ -255,7 +257,7 @@ signalled_already:
 	:: else
 	fi
 #ifdef BUFFERS
-	; /* the owner's next publish waits until its buffered store of the tail is in memory */
+	; /* publish() ends only after the buffered store of the tail has reached memory */
 	tail_buffer == 0
 #endif
 }

@@ -9,9 +9,9 @@
  *
  * Each thread's stores go through a store buffer, in order (TSO). A seq_cst store and a system call
  * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. inbox.pml
- * models the inbox completely. The owner's first sleep may end without a reason, as a signal ends a
- * sleep (EINTR). With -DGATHERS the owner coalesces a burst of timers, and does not spin. No system
- * call of the model is refused.
+ * models the inbox completely. A signal may end the owner's first sleep too early (EINTR). With
+ * -DGATHERS the owner coalesces a burst of timers, and does not spin. No system call of the model
+ * is refused.
  *
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
@@ -44,8 +44,8 @@
  *   bug WAKE_IF_ASLEEP        never_late   caller wakes the owner only if it is asleep
  *   bug CLAIM_BEFORE_WAKE     never_late   caller records its wake, then sends it
  *   bug WAKE_BY_DEADLINE      never_late   recorded by promise
- *                                          A caller records its wake by the promise that it read,
- *                                          instead of by the pass number.
+ *                                          A caller that wakes the owner records the promise that
+ *                                          it read. The caller does not record the pass number.
  *   bug RECORD_CURRENT_PASS   never_late   recorded too late
  *                                          After the wake, a caller reads the pass number again,
  *                                          and records the wake for this pass.
@@ -61,8 +61,8 @@
 /* The clock stops at this time, so a later deadline stays in the future. */
 #define LAST 2
 /*
- * The owner's sleep ends SPIN before the next deadline. The owner then spins until the deadline.
- * SPIN stands for timerhub_config.spin_ns.
+ * SPIN stands for the time timerhub_config.spin_ns. The owner wakes this much time before the next
+ * deadline, and then spins until the deadline.
  */
 #ifdef GATHERS
 #define SPIN 0

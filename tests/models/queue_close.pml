@@ -12,8 +12,8 @@
  *
  * The closer's stores of "closing" and "gone" go through a store buffer. With -DINSIDE_NO_BARRIER
  * the worker's store of "inside" goes through a store buffer too. No other store in this model
- * needs a store buffer. Some of these stores are locked instructions or system calls. The others
- * store variables that no other thread reads.
+ * needs a store buffer. Each of these stores is a locked instruction or a system call, or no other
+ * thread reads the stored variable.
  *
  * The model leaves out these parts:
  *
@@ -297,8 +297,8 @@ end:
 /* ---- callers ---- */
 
 /*
- * Only the closer names the phase DROPPED, so a planted fault can affect the closer only. DROPPED
- * is stored as FREE.
+ * The phase DROPPED marks the closer's calls of change(). A planted fault can thus affect these
+ * calls and leave all other calls correct. For DROPPED, change() stores FREE.
  */
 #define DROPPED 3
 #ifdef DROPS_BY_STORE
@@ -318,8 +318,8 @@ end:
 #endif
 
 /*
- * Models hub_cancel() and timer_rearm(), and the closer's change of a pair. If `spare` is true, the
- * pair stays unchanged.
+ * Models hub_cancel() and timer_rearm(). Also models how timerhub_queue_close() ends a timer. If
+ * `spare` is true, the pair stays unchanged.
  */
 inline change(slot, spare, to)
 {

@@ -12,8 +12,8 @@
  * - All keys in Redis are deleted.
  *
  * Each relay has two connections. A poll, its answer and the wake-up messages may be on their way
- * for any number of steps. Messages of different connections may overtake each other. Before the
- * clock of Redis advances, all messages arrive, and all relays that are due poll. The model
+ * for any number of steps. Messages of different connections may overtake each other. The clock of
+ * Redis advances only when no message is on its way and no relay has a poll to make. The model
  * therefore shows the effect of the order of steps, and not of their duration. The model leaves out
  * leases, jumps of a clock, and the death of a second relay.
  *
@@ -332,8 +332,8 @@ proctype misfortune(byte me)
 	:: d_step { stage[me] != GONE && hears[me] -> forget_relay(me) }
 	:: d_step {
 		/*
-		 * A relay sends its polls and its leave by one connection. Before Redis runs the
-		 * leave, all polls of the relay have therefore arrived.
+		 * A relay calls the Lua functions look() and leave() by one connection. When Redis
+		 * runs leave(), Redis has therefore already run all earlier calls of the relay.
 		 */
 		stage[me] != SENT && seated[me] ->
 			count = RANK(me);

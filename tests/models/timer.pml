@@ -116,8 +116,9 @@
  *                                          The next deadline is the time of the delivery plus the
  *                                          interval.
  *   bug PERIODS_TORN        never_early    -DINTERVAL=1 -DNO_ARMER -DREARMERS undue periods
- *                                          A delivery counts periods from a deadline. It does not
- *                                          check that the deadline is due.
+ *                                          A delivery computes the number of periods since the
+ *                                          deadline that it has loaded. It does not check that
+ *                                          this deadline is due.
  *   bug LOOK_UNCOUNTED      scheduled      -DINTERVAL=1 -DNO_ARMER -DREARMERS look uncounted
  *                                          The owner looks at the slot without incrementing the
  *                                          pair's counter.
@@ -130,9 +131,10 @@
  *   bug OVERDUE_DROPPED     not_lost       -DINTERVAL=2 overdue skipped
  *                                          A consumer skips the handle of an overdue timer.
  *   bug BACK_UNTOLD         scheduled      -DINTERVAL=1 -DNO_ARMER -DBACK no claim
- *                                          The clock may be set back, so every delivery of a period
- *                                          must push the slot. The consumer pushes the slot only if
- *                                          the timer is overdue.
+ *                                          The consumer of a period pushes the slot only if the
+ *                                          timer is overdue. After the clock was set back, the next
+ *                                          deadline may be earlier than the slot's schedule entry.
+ *                                          The consumer must then push the slot too.
  *   bug BACK_UNCLAIMED      scheduled      -DKEPT=3 -DNO_ARMER -DBACK no claim
  *                                          A consumer returns a timer to ARMED, because the clock
  *                                          was set back, and claims no push.
@@ -216,8 +218,8 @@
 #endif
 
 /*
- * The instant of a deadline with slack lies between the deadline and deadline + slack. It is the
- * time with the most trailing zero bits.
+ * Returns the instant of a deadline with slack. The instant is the time from the deadline to
+ * deadline + slack that has the most trailing zero bits.
  */
 #define SLACKENED(at, slack) \
 	((at) == NEVER || (slack) == 0 -> (at) : \
@@ -528,7 +530,7 @@ inline unschedule()
  * Finish the owner's snapshot of the pair. The variable `s` has the state from a first load. No
  * thread except the owner can bring back an earlier state. If a second load returns the same state,
  * the pair still had this state when the deadline was loaded. Without slack the model loads both
- * halves in one step. The result is the same.
+ * halves in one step. Two separate loads would give the same snapshots.
  */
 inline snapshot()
 {
