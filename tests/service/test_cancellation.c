@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 
 /*
- * Number of calls of the library that have returned. The thread that is cancelled makes these
- * calls, and writes the number.
+ * Number of calls of the library that have returned. Only the thread that a test cancels makes
+ * these calls. This thread also counts the calls.
  */
 static atomic_uint came;
 static unsigned calls_made;

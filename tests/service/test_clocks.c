@@ -380,7 +380,7 @@ static void within_namespace(int64_t ahead_s)
 /*
  * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run,
  * the clocks of the namespace are behind by half of the machine's uptime. The kernel permits no
- * clock below 0, so they can be behind by at most the uptime.
+ * clock below 0. A namespace's clock can therefore be behind by at most the machine's uptime.
  */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {

@@ -214,8 +214,9 @@ START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
 		if (result == 0) {
 			/*
 			 * Once timerhub_open() has failed, it must fail in all later rounds too.
-			 * AUTO is the exception. It may succeed later with the other sleeper,
-			 * because that sleeper needs fewer descriptors.
+			 * With TIMERHUB_SLEEPER_AUTO there may be one exception. A later round may
+			 * succeed with the sleeper `poll`, which needs fewer descriptors than
+			 * `uring`.
 			 */
 			fell_back += !opened;
 			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);

@@ -3,7 +3,8 @@
  * Law 13: the owner signals an event soon after the events that are due before it. The events of
  * other queues and the number of armed timers make no difference. tests/unit/test_owner.c counts
  * the owner's work before the signal. The tests of this program check that each event comes, and
- * how often the owner wakes. They only print the lateness of events, since a machine may stall.
+ * how often the owner wakes. The tests print the lateness of events without a check, since a
+ * machine may stall.
  */
 #include "rig.h"
 
@@ -74,8 +75,9 @@ static unsigned queues_allowed(unsigned wanted)
 }
 
 /*
- * One queue has a single timer, and each of `queues` other queues has `each` timers. The single
- * timer is due a microsecond before all others.
+ * One queue has a single timer. The argument `queues` is the number of other queues. The argument
+ * `each` is the number of timers that every other queue has. The single timer is due a microsecond
+ * before all others.
  */
 static void one_event_before(unsigned queues, unsigned each)
 {
@@ -118,8 +120,8 @@ END_TEST
 
 /*
  * Many far timers are armed while the owner sleeps until a deadline. Whenever some thousands of the
- * far timers wait in the inbox, a caller wakes the owner, and the owner schedules them. When the
- * deadline comes, few far timers are therefore left to schedule.
+ * far timers wait in the inbox, a caller wakes the owner, and the owner schedules them. At the
+ * deadline, the owner has therefore already scheduled most of the far timers.
  */
 static void far_timers_meanwhile(unsigned count)
 {

@@ -181,7 +181,7 @@ END_TEST
 
 /*
  * After a withdrawn expiry, the fd may be readable although the queue has no event. The next drain
- * returns 0 and clears the fd, and the next event makes the fd readable.
+ * returns 0 and makes the fd unreadable. After that, the next event makes the fd readable again.
  */
 START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 {

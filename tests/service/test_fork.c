@@ -46,9 +46,9 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by the place of its stack. A child's thread must therefore
- * not use the place of a stack of the parent. The stacks of the child's threads are larger, and do
- * not fit into these places.
+ * ThreadSanitizer identifies a thread by the address of its stack. A thread of the child must
+ * therefore not get a stack at an address where a thread of the parent had its stack. The stacks of
+ * the child's threads are larger than the parent's stacks, and do not fit at these addresses.
  */
 static void take_other_stacks(void)
 {

@@ -577,7 +577,10 @@ static void count_event(const struct timerhub_event *event)
 	counted++;
 }
 
-/* Many timeouts and many events of the loop's queue are due. Both must share each turn. */
+/*
+ * Many timeouts and many events of the loop's queue are due. Each turn must handle about as many
+ * timeouts as events.
+ */
 START_TEST(storms_of_both_share_the_turns)
 {
 	enum { COUNT = 900 };

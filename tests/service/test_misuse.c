@@ -180,7 +180,10 @@ START_TEST(misuse_of_sizes)
 }
 END_TEST
 
-/* An option struct of a later version. options() writes `last` into its last byte. */
+/*
+ * Holds an option struct that may have more bytes than this version knows. The function options()
+ * stores the value `last` in the last byte of the struct.
+ */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -277,8 +280,8 @@ static void *before_an_abyss(size_t bytes)
 }
 
 /*
- * The library may read an option struct only up to its size. It may read a spec in an array only up
- * to the array's stride.
+ * The library may read an option struct only up to its size. From each spec in an array, the
+ * library may read only as many bytes as the array's stride.
  */
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
@@ -734,8 +737,8 @@ END_TEST
 
 /*
  * The pairs (deadline and state) of TIMERS timers fill a page, and the next page contains the
- * callers' data. The handle `beyond` is for the slot after the last slot. Its pair would lie in the
- * callers' data, and would look like the pair of an armed timer.
+ * callers' data. The handle `beyond` is for the slot after the last slot. If the library read a
+ * pair for this slot, it would read callers' data that look like the pair of an armed timer.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {

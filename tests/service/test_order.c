@@ -51,8 +51,8 @@ START_TEST(in_order_manual)
 END_TEST
 
 /*
- * Timers are armed between advances, each before its deadline. The test drains all events at the
- * end.
+ * The test arms timers between its advances of the hub. The deadlines of the new timers are in the
+ * future. The test drains all events at the end.
  */
 START_TEST(in_order_over_many_steps)
 {

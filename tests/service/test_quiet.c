@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * Advances the hub to each time that it announces, until it announces none. Returns how many times
- * it has advanced the hub.
+ * Advances the hub to `next_ns`. While advance() returns a next time, advances the hub to this
+ * time. Returns the number of advances.
  */
 static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
 {
@@ -126,7 +126,7 @@ struct beat {
 	unsigned calls; /* number of advances that the hub has asked for */
 	unsigned count;
 	timerhub_timer *timers;
-	uint32_t *next; /* by connection: next connection in the list of the same turn */
+	uint32_t *next; /* next[i] is the connection after connection i in the list of a turn */
 	uint32_t turns[BEAT_TURNS];
 };
 

@@ -289,8 +289,8 @@ START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 END_TEST
 
 /*
- * A queue is closed during a poll. For the poll, the kernel keeps the eventfd of the closed queue,
- * so the poll does not watch another file.
+ * A queue is closed during a poll of its eventfd. A new queue gets the same descriptor number. The
+ * poll still watches the eventfd of the closed queue, and must not see the new queue's events.
  */
 START_TEST(closed_queue_leaves_a_silent_poll)
 {
@@ -428,8 +428,8 @@ static void *drain_singly(void *arg)
 }
 
 /*
- * Runs an event loop on the ring beside `others` other consumers of the queue. At each completion
- * of the poll, the event loop takes at most `max` events.
+ * Runs an event loop on the ring. The argument `others` is the number of other threads that take
+ * events from the queue. At each completion of the poll, the event loop takes at most `max` events.
  */
 static void run_loop(int kind, unsigned max, unsigned others)
 {

@@ -21,8 +21,8 @@ struct session {
 	uint64_t mark;
 	timerhub_timer timer;
 	atomic_uint inside;
-	struct session *peer; /* with drained events: session of the connection's other socket */
-	struct session *next; /* with drained events: next session to free after the batch */
+	struct session *peer; /* the session of the other socket of the same connection */
+	struct session *next; /* the next session in the list `dead` */
 	bool closed;
 };
 
