@@ -387,7 +387,7 @@ static const struct operation {
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 };
 
-/* Callgrind counts only inside this function, because check_counts.py passes its name. */
+/* check_counts.py gives callgrind the name counted(), so callgrind counts only inside counted(). */
 __attribute__((noinline)) void counted(void (*body)(void));
 
 void counted(void (*body)(void))

@@ -117,7 +117,10 @@ template <class Condition> void await(Condition condition)
 struct shared {
 	std::atomic<unsigned> started{ 0 };
 	std::atomic<bool> destroying{ false };
-	/* plain flags, since the timer's destructor must synchronize the threads */
+	/*
+	 * The flags are not atomic. The timer's destructor must order the callbacks' writes of the
+	 * flags before the destroyer's reads.
+	 */
 	std::array<bool, 2> finished{};
 
 	void callback()

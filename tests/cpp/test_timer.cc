@@ -466,7 +466,7 @@ void timer_is_armed_moved_and_cancelled_in_its_own_callback()
 	expect(!timer.arm_after(rig.queue, 1s, [&, seen = counted(&first, &living)] {
 		seen();
 		expect(!timer.arm_after(rig.queue, 1s, counted(&second, &living)));
-		expect(living == 2); /* the timer has one callable, and the stack the other */
+		expect(living == 2); /* the new callable, and the old callable, which still runs */
 	}));
 	expect(rig.go(1s) == 1 && living == 1);
 	expect(rig.go(2s + 1us) == 1 && first == 1 && second == 1);

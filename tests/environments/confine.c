@@ -276,8 +276,8 @@ static void filter_as_container(void)
 }
 
 /*
- * Makes the ptrace request that sets a debug register return 0 and do nothing. Breakpoints then
- * never fire, as on some virtual processors.
+ * Makes PTRACE_POKEUSER return 0 without setting a debug register. Breakpoints then never fire, as
+ * on some virtual processors.
  */
 static void filter_breakpoints(void)
 {
@@ -334,8 +334,8 @@ struct plan {
 };
 
 /*
- * Applies the options. The limits come first, while this process may still set them. The user comes
- * last.
+ * Applies the options. The limits come first, while this process may still set them. The process
+ * changes its user id last, because the earlier steps may need the rights of root.
  */
 static void confine(const struct plan *plan)
 {

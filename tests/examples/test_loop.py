@@ -114,8 +114,8 @@ def serve(process, reminders, fifos, dice):
     if not rests(process.pid, IDLE_S, HANG_S):
         raise Wrong(f"it does not sleep for {IDLE_S} s with nothing due")
 
-    # Close all input files except one. The loop must continue while that file is open, and after
-    # that until the last reminder has come.
+    # Close all input files except one. The loop must run until the last file is closed and the last
+    # reminder has come.
     for fifo in fifos[1:]:
         fifo.close()
     time.sleep(0.05)

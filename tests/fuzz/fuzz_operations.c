@@ -10,13 +10,14 @@
 
 /*
  * The first byte of a call has the kind of call and the number of the queue. Two bits say what the
- * time argument means. One more bit chooses a variant of the call.
+ * time argument means. The bit CALL_OTHER chooses a variant of the call. With CALL_OTHER an arm has
+ * TIMERHUB_KEEP. With CALL_OTHER, AFTER, CANCEL_MANY and REOPEN call another function.
  */
 #define CALL_WHAT 15
 #define CALL_ABSOLUTE 16 /* the call's time is a point in time, not a delay */
 #define CALL_FROM_NOW 32 /* with CALL_ABSOLUTE: the input's time is added to the present time */
 #define CALL_NEVER 32    /* without CALL_ABSOLUTE: the delay is NEVER */
-#define CALL_OTHER 64    /* variant: an arm has TIMERHUB_KEEP; other kinds make another call */
+#define CALL_OTHER 64
 #define CALL_QUEUE 128
 
 enum {
@@ -47,7 +48,7 @@ static uint64_t input_expires(struct input *input, const struct model *model, ui
 	return ((call & CALL_FROM_NOW) != 0 ? model->now_ns : 0) + input_ns(input);
 }
 
-/* Returns a handle for the next call: of a live timer, of a timer that has ended, or any number. */
+/* Returns the handle of a live timer, the handle of an ended timer, or an arbitrary number. */
 static timerhub_timer input_handle(struct input *input, const struct model *model)
 {
 	uint8_t byte = input_byte(input);

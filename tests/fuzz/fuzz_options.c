@@ -2,8 +2,8 @@
 /*
  * A target of libFuzzer that passes arbitrary option structs to the library. The input's bytes
  * become the config of a hub or a queue, a spec, or an array of specs. A struct may claim any size,
- * and its memory has exactly this size. If the struct is valid, the library must accept it, and the
- * struct must have its effect. If the struct is invalid, the call must write no output, and must
+ * and its memory has exactly this size. If the struct is valid, the call must succeed, and the
+ * library must obey the struct. If the struct is invalid, the call must write no output, and must
  * return the errno of one of the faults.
  */
 #include <errno.h>

@@ -35,8 +35,8 @@ def main(arguments):
         return 2
     page, program, tool = arguments
     printed = shown(tool, program)
-    # On some lines, timerhub-top prints a second column with the lateness. The page lacks this
-    # column, so it suffices that a printed line begins with the page's line.
+    # On some lines, timerhub-top prints a second column with the lateness. The page leaves out this
+    # column. The test therefore compares the page's line only with the beginning of a printed line.
     missing = [line for line in program_and_output(pathlib.Path(page))[1].splitlines()
                if not re.search(rf"^{re.escape(line)}( |$)", printed, re.MULTILINE)]
     for line in missing:

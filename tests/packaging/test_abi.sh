@@ -19,8 +19,9 @@ cp "$root"/include/*.h "$copy/include/"
 "$root/tools/abi" "$library"
 "$root/tools/abi" "$journal"
 
-# falsified WANTED SED-COMMAND... changes the description of the ABI by sed. It then compares the
-# library with the changed description. WANTED is the expected answer of tools/abi, good or bad.
+# The function falsified() has the arguments WANTED SED-COMMAND... It changes the description of the
+# ABI by sed. It then compares the library with the changed description. WANTED is the expected
+# answer of tools/abi, good or bad.
 falsified() {
 	local wanted=$1 got=good
 	shift

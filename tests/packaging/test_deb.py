@@ -179,8 +179,8 @@ def check_packages(debs):
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
     # The relay's packages must depend on libtimerhub0.3, the package with the library's soname. A
-    # package with the next soname must not satisfy them. The journal's package must not depend on
-    # the library's package.
+    # package with the next soname must not satisfy this dependency. The journal's package must not
+    # depend on the library's package.
     for name, needs in (("libtimerhub-journal0", False), ("libtimerhub-relay0", True),
                         ("timerhub-relay", True)):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))

@@ -25,7 +25,8 @@ import tarfile
 from test_packaging import copy_sources, project_version, run
 from verdict import chosen_verdict, expect, need
 
-# The test ignores this error of rpmlint. It is about the package names of another distribution.
+# The test ignores this error of rpmlint, because the error is about the package names of another
+# distribution.
 NOT_FEDORA = "lib-package-without-%mklibname"
 # For each package: a file that only this package contains.
 TELLING = {

@@ -72,8 +72,8 @@ static int set_breakpoint(uintptr_t at)
 }
 
 /*
- * Waits until the victim stops. Returns false if the victim stopped at a mark, whose trap is
- * SI_KERNEL. A step over a system call ends with TRAP_BRKPT. If the victim did not stop as
+ * Waits until the victim stops. Returns false if the victim stopped at a MARK(). The si_code is
+ * then SI_KERNEL. A step over a system call ends with TRAP_BRKPT. If the victim did not stop as
  * expected, the tracer exits, and the test program reads EOF from the socket.
  */
 static bool await_stop(void)
@@ -276,7 +276,7 @@ static void *run_victim(void *arg)
 	struct job job;
 
 	(void)arg;
-	thread_pin(0); /* so that the victim uses the same per-CPU data as the other threads */
+	thread_pin(0); /* all threads must use the same per-CPU data */
 	__atomic_store_n(&shared->victim, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	while (read(victim_pipe[0], &job, sizeof(job)) == sizeof(job)) {
 		MARK();

@@ -3,8 +3,8 @@
  * Tests timerhub_cancel_sync(). Two threads arm timers, and cancel them by timerhub_cancel_sync().
  * They free a timer's object as soon as this call has returned any result. Two other threads
  * dispatch the timers' events. After a timerhub_cancel_sync() has returned, no callback of the
- * timer may run or begin. AddressSanitizer reports a late access to the object. Without
- * AddressSanitizer, the member `poison` shows the access.
+ * timer may run or begin. AddressSanitizer reports a late access to the object. In builds without
+ * AddressSanitizer, a late callback finds that the member `poison` is not ALIVE.
  */
 #include "rig.h"
 

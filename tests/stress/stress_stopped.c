@@ -110,8 +110,8 @@ static bool stops_are_dear(void)
 /*
  * Stops the victim at each instruction of the shortest path. If stops take long, stop_along() stops
  * the victim only at a random choice of instructions. Returns false if fewer than half of the stops
- * succeed. The recorded path was then rare, for instance because another program used the
- * processor.
+ * succeed. The victim then seldom takes the recorded path again. For example, another program that
+ * used the processor may have changed the path during the recording.
  */
 static bool stop_along(const struct scene *scene, struct dice *dice)
 {
@@ -333,11 +333,12 @@ END_TEST
 
 /*
  * A producer is delayed in a submission while other threads submit. When the producer continues, it
- * must find the current end of the inbox after at most one cache line of cells. It must not walk
- * over the new entries. The hub is manual and has one lane, into which other threads push 1,600
- * entries. A walk over 1,600 entries would take about 16,000 instructions. Six kinds of calls are
- * delayed, each at the instruction where the delay costs most. Because of the delays, the six calls
- * together may execute at most SIX_CALLS_MORE_MAX instructions more than six calls without a delay.
+ * must find the current end of the inbox after at most one cache line of cells. The producer must
+ * not walk over the new entries. The hub is manual and has one lane, into which other threads push
+ * 1,600 entries. A walk over 1,600 entries would take about 16,000 instructions. Six kinds of calls
+ * are delayed, each at the instruction where the delay costs most. A delay makes a call execute
+ * additional instructions. SIX_CALLS_MORE_MAX is the largest permitted sum of the additional
+ * instructions of the six calls.
  */
 #define MEANWHILE_ROUNDS 100
 #define MEANWHILE 16

@@ -45,8 +45,7 @@ HOMES = {
     "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
 }
 
-# For a file of lib/: the word that the file may contain although FORBIDDEN_IN_LIB excludes the
-# word.
+# The exceptions to FORBIDDEN_IN_LIB. Each file may contain one forbidden word.
 ALLOWED = {"lib/journal/lock.h": "pthread_mutex"}
 
 FORBIDDEN_IN_LIB = {

@@ -53,8 +53,8 @@ def check_progress(expect, command, named, held, *filters, **environment):
     if not strace_works():
         print("strace cannot trace here, so no progress is tested")
         return
-    # LeakSanitizer traces a process at its end. It would fail here, because strace already traces
-    # the process.
+    # LeakSanitizer traces a process at its end. LeakSanitizer would fail in this test, because
+    # strace already traces the process.
     environment["LSAN_OPTIONS"] = "detect_leaks=0"
     slowly = ("strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={held.partition(':')[0]}",
               "-e", f"inject={held}:delay_enter=2100000", *filters)

@@ -164,9 +164,9 @@ static void fork_once(const struct timerhub_event *event)
 }
 
 /*
- * Arms three timers of a manual hub, all with the same deadline. Dispatches them, and forks in the
- * first callback. Parent and child both finish the dispatch. The child then sleeps until it is
- * killed.
+ * Arms three timers of a manual hub, all with the same deadline. Dispatches the three timers, and
+ * forks in the first callback. Parent and child both finish the dispatch. The child then sleeps
+ * until it is killed.
  */
 static void fork_inside(const struct hub *hub, struct timerhub_queue *queue)
 {
