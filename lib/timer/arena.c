@@ -16,8 +16,8 @@
  *   4. Search all other stacks and all slots that were never used.
  *
  * A thread takes one slot at a time, so a stopped thread holds at most one slot. Only
- * arena_take_list() takes many slots at once. arena_take() returns SLOT_NONE only after it has
- * found every stack empty and then unchanged.
+ * arena_take_list() takes many slots at once. Before arena_take() returns SLOT_NONE, it searches
+ * every stack, and then checks that no stack has changed.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -28,8 +28,9 @@
 
 /*
  * If another CPU's stack holds this many slots, take from it before taking a slot that was never
- * used. If the stack holds fewer slots, a new slot costs less than a slot from another CPU. If the
- * shard has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
+ * used. If the other CPU's stack holds fewer than ARENA_STEAL_MIN slots, a new slot costs less than
+ * a slot of this stack. If the shard has used fewer than ARENA_FEW slots, one slot on the other
+ * stack is enough.
  */
 #ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
@@ -84,8 +85,9 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * A hub must reject the handles of other hubs, so each hub starts with another generation. The k-th
- * hub of a process starts at k with its 38 bits reversed, so any two starts are far apart.
+ * A hub must reject the handles of other hubs, so each hub starts with a different generation. The
+ * first generation of a process's k-th hub is the number k with its 38 bits in reverse order. The
+ * first generations of any two hubs are therefore far apart.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -167,7 +169,7 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
-/* Prefetch the memory that the stack's next take reads, and that the arm after it writes. */
+/* Prefetch the record and the pair of the stack's next slot, for arena_take() and timer_arm(). */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
@@ -190,8 +192,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
 		/*
-		 * Relaxed: the load of the top acquires, so it comes before this load. The CAS
-		 * confirms the link.
+		 * Relaxed: the top was loaded with acquire, so this load comes after the load of
+		 * the top. The CAS confirms the link.
 		 */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
@@ -291,8 +293,9 @@ static uint64_t fresh_left(uint64_t fresh)
 
 /*
  * Take a slot that was never used from the range of the shard. Relaxed: the memory is zeroed, and
- * no other thread has written to it. The first access of the slot is a write. A read would map a
- * page of zeros. The kernel would unmap this page from every CPU at the first write.
+ * no other thread has written to it. The first access of the slot is a write. If a thread read the
+ * slot first, the kernel would map a page of zeros. At the first write, the kernel would have to
+ * remove this mapping on every CPU.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -319,7 +322,10 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	/* relaxed: a thread that has a handle sees an end above the handle's slot */
+	/*
+	 * Relaxed: an armer takes the slot before it gives the handle to other threads. A thread
+	 * that has the handle therefore loads an index above the handle's slot.
+	 */
 	return (uint32_t)u64_load_relaxed(&shard->fresh);
 }
 
@@ -359,10 +365,10 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
  * changed during the search. Every take changes the count in the stack's top, and every put changes
  * the slot in the top.
  *
- * The second loop swaps each top with itself, and so reads the newest top. A load could read an
- * older top. For example, one thread puts a slot back, then another thread takes the last slot that
- * was never used. Because the CAS in shard_take_fresh() is relaxed, a load could see the take and
- * miss the put.
+ * The second loop reads each top by a CAS that changes nothing. A CAS that succeeds has read the
+ * newest top, but a load could read an older top. For example, one thread puts slot A back, then
+ * another thread takes slot B, the last slot that was never used. The CAS in shard_take_fresh() is
+ * relaxed. A thread that sees slot B as taken could therefore load a top without slot A.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -490,8 +496,8 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 struct arena_counts arena_count(const struct arena *arena)
 {
 	/*
-	 * For each stack, the count of its top and its depth are read at one moment. The sums over
-	 * all stacks are only hints, because the stacks are read one after the other.
+	 * shard_look() reads the number of takes and the depth of one stack at one moment. The sums
+	 * over all stacks are only hints, because the stacks are read one after the other.
 	 */
 	uint64_t used = 0;
 	uint64_t free_again = 0;

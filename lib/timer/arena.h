@@ -28,12 +28,15 @@ struct arena {
 	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
 	uint32_t shard_mask;          /* number of shards (a power of two) minus 1 */
-	uint32_t shard_slots;         /* slots of each shard. The last shard may have fewer. */
+	uint32_t shard_slots;         /* slots of a shard; the last shard may have fewer slots */
 	uint32_t capacity;            /* number of slots in the arena */
 	struct memory memory;         /* the mapping that holds all arrays */
 };
 
-/* Returns 0 or -ENOMEM. `capacity`: 1 to TIMER_SLOTS_MAX. `notes`: BOARD_SHARDS_MAX, or NULL. */
+/*
+ * Returns 0 or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. `notes` is an array with
+ * BOARD_SHARDS_MAX elements, or NULL if the hub is not observable.
+ */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
@@ -49,7 +52,10 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/* Returns the slot after `slot` in a list. Call arena_next() before an arm overwrites the link. */
+/*
+ * Returns the slot after `slot` in a list. Call arena_next() before timer_arm(), because
+ * timer_arm() overwrites the slot's link.
+ */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /* Put back a slot that no other thread uses. */

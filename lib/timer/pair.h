@@ -24,8 +24,9 @@
 #include "schedule/entry.h"
 
 /*
- * The latest deadline of any timer, 292 years after the clock's zero. Version 0.2 had the same
- * limit. The limit excludes INT64_MAX, which std::chrono uses for "no limit".
+ * The latest deadline of any timer, 292 years after the clock's zero. One-shot timers of version
+ * 0.2 had the same latest deadline. The limit excludes INT64_MAX, which std::chrono uses for "no
+ * limit".
  */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
@@ -49,13 +50,23 @@
 enum timer_phase {
 	/*
 	 * No timer has the slot. If CLAIMED is not set, the slot is scheduled no later than the
-	 * deadline. If the deadline is never, the slot need not be scheduled.
+	 * deadline. A free slot with the deadline TIMER_NEVER_NS need not be scheduled.
 	 */
 	TIMER_FREE = 0,
-	TIMER_ARMED = 1,   /* the timer waits for its deadline */
-	TIMER_PENDING = 2, /* expired, not delivered; if periodic, scheduled for its next period */
-	TIMER_OVERDUE = 3, /* periodic, not delivered, next period due too; not scheduled */
-	TIMER_IDLE = 4,    /* a kept timer after its delivery; deadline never, not scheduled */
+	/* The timer waits for its deadline. */
+	TIMER_ARMED = 1,
+	/*
+	 * The timer has expired, but is not delivered. If the timer is periodic, the slot is
+	 * scheduled for the next period.
+	 */
+	TIMER_PENDING = 2,
+	/*
+	 * The timer is periodic and not delivered, and its next period is due too. The slot is not
+	 * scheduled.
+	 */
+	TIMER_OVERDUE = 3,
+	/* The kept timer was delivered. Its deadline is TIMER_NEVER_NS, so it is not scheduled. */
+	TIMER_IDLE = 4,
 };
 
 /* The two words of a timer's state, or a guess of them (see atomic.h). */
@@ -186,10 +197,10 @@ static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 
 /*
  * FREE → ARMED: arm a new timer of this generation, with these flags. If pair_covers() is true, the
- * new timer uses the schedule entry that the slot already has. If not, the slot must be in the
- * inbox. PUSHED is kept, because it says that the slot is in the inbox. If the pair has a claim
- * without PUSHED, the claiming thread may never run again. The armer then claims and makes the push
- * itself.
+ * new timer uses the schedule entry that the slot already has. If pair_covers() is false, the slot
+ * must be in the inbox. PUSHED is kept, because it says that the slot is in the inbox. If the pair
+ * has a claim without PUSHED, the claiming thread may never run again. The armer then claims and
+ * makes the push itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -218,7 +229,7 @@ static inline struct pair pair_claimed(struct pair pair)
 
 /*
  * Returns the pair that the owner stores when it processes the slot's inbox entry. If the slot is
- * FREE, the owner removes the slot's schedule entry, so the new deadline is never.
+ * FREE, the owner removes the slot's schedule entry, so the new deadline is TIMER_NEVER_NS.
  */
 static inline struct pair pair_looked_at(struct pair pair)
 {
@@ -276,11 +287,11 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 
 /*
  * Returns the instant at which a timer expires. The instant is the time in [deadline, deadline +
- * slack] with the most trailing zero bits. Timers whose windows overlap often get the same instant,
- * but not always. For example, the window [3, 5] gives 4, and the window [4, 8] gives 8. Exactly
- * one time in a window has the most zero bits. Between two times with equally many zero bits there
- * is always a time with more zero bits. With equal slacks, a later deadline therefore never gives
- * an earlier instant.
+ * slack] with the most trailing zero bits. If the windows of two timers overlap, the timers often
+ * get the same instant, but not always. For example, a window from 3 to 5 gives the instant 4, and
+ * a window from 4 to 8 gives the instant 8. Exactly one time in a window has the most zero bits.
+ * Between two times with equally many zero bits there is always a time with more zero bits. With
+ * equal slacks, a later deadline therefore never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -292,8 +303,8 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
 	/*
-	 * Clear `last` below the highest bit in which it differs from deadline - 1. The result is
-	 * still later than deadline - 1.
+	 * Find the highest bit in which `last` and deadline - 1 differ. Clear all lower bits of
+	 * `last`. The result is still later than deadline - 1.
 	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);

@@ -63,8 +63,8 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
 	/*
-	 * The handle is already in a register. If `ret_handle` is NULL, one instruction computes
-	 * the handle.
+	 * handle_make() costs nothing here, because the handle is already in a register. If
+	 * `ret_handle` is NULL, handle_make() costs one instruction.
 	 */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
@@ -149,7 +149,7 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: the state is only a guess, which orders no other load. The CAS acquires. */
+	/* Relaxed: the loaded state is only a guess. The CAS checks the guess, with acquire. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* arena_put() will write the record */
@@ -178,7 +178,7 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 	 *     another thread.
 	 *   - Another thread then claims the push, and has not pushed yet.
 	 *
-	 * In this case, a timer may wait until the other thread pushes its slot.
+	 * If the count misleads a thread, the slot's timer may wait until the claimed push is made.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -231,14 +231,17 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* If the phase is not FREE or ARMED, the timer has expired. Its schedule entry is right. */
+	/*
+	 * If the phase is neither FREE nor ARMED, the timer has expired. The schedule entry of an
+	 * expired timer is right.
+	 */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
 /*
  * Set the deadline of a free slot to never. The caller is the owner, which removes the slot's
- * schedule entry. If a push is claimed, timer_look() will set the deadline later. Returns false if
- * the pair has changed.
+ * schedule entry. If a push is claimed, the deadline stays until timer_look() sets it. Returns
+ * false if the pair has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -296,10 +299,10 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 	case TIMER_ARMED:
 		/*
 		 * A new timer may have been armed in the slot between the loads of the pair and the
-		 * slack. The slack may then be of this later timer. If the later timer took over
-		 * the schedule entry, its deadline is not earlier. The later timer's instant is
-		 * therefore not earlier than the result. If the later timer took over no entry, the
-		 * slot is in the inbox.
+		 * slack. The loaded slack may then belong to the new timer. If the new timer took
+		 * over the schedule entry, the new deadline is not before the loaded deadline. The
+		 * instant of the new timer is then not before the result of this function. If the
+		 * new timer took over no entry, the slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -331,10 +334,10 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The guess may be torn: the deadline may be of a later pair than the state. If the
-	 * deadline is not due, read the pair again. If the deadline is due, the swap is safe. If
-	 * the owner has processed the slot since the guess, the swap fails. If the owner has not
-	 * processed the slot, the push is still claimed, so the owner will process the slot.
+	 * The guess may be torn: its deadline may be newer than its state. If the deadline is not
+	 * due, read the pair again. If the deadline is due, the swap is safe. If the owner has
+	 * processed the slot since the guess, the swap fails. If the owner has not processed the
+	 * slot, the push is still claimed, so the owner will process the slot.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

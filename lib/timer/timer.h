@@ -50,7 +50,7 @@ struct timers {
 	uint64_t first_generation; /* the generation before the first timer of each slot */
 };
 
-/* Fetch the slot's record. A record has 24 bytes, so one in four lies in two cache lines. */
+/* Prefetch both ends of the slot's record. One record in four lies in two cache lines. */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
 	__builtin_prefetch(&timers->cold[slot].data, 1);
@@ -60,7 +60,11 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 /* The work that a decision leaves to the thread that made the decision. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_WAKE, /* another thread pushes the slot; wake the owner if its promise is later */
+	/*
+	 * Another thread pushes the slot. If the owner's promise is too late for the timer, wake
+	 * the owner.
+	 */
+	TIMER_WAKE,
 	TIMER_PUSH, /* push the slot into the inbox, then do the work of TIMER_WAKE */
 };
 
@@ -75,7 +79,7 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* Returns work: the caller must push the slot, unless another thread has claimed the push. */
+/* Returns an outcome with TIMER_PUSH, or TIMER_WAKE if another thread has claimed the push. */
 static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 {
 	return (struct timer_outcome){
@@ -95,7 +99,7 @@ static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
 
-	pair.state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
+	pair.state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	test_point(TEST_POINT_PAIR_HALF_READ);
 	pair.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	return pair;
@@ -108,14 +112,14 @@ static inline struct pair timer_guess(const struct timer *timer)
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
-	uint64_t state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
+	uint64_t state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	struct pair pair;
 
 	do {
 		pair.state = state;
 		/* [armed] The next load sees the state of this deadline, or a newer state. */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
-		state = u64_load_acquire(&timer->state); /* [armed]: later loads see the record */
+		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
 	return pair;
 }
@@ -132,14 +136,14 @@ static inline void timer_check_change(struct pair before, struct pair after)
 #endif
 
 /*
- * If the timer's pair equals `*pair`, change it to `after`. If not, store a new guess in `*pair`
- * and return false. Two decisions have their own swap: timer_move(), and timer_cancel() of an armed
- * timer without slack.
+ * If the timer's pair equals `*pair`, change the pair to `after`. If the two pairs differ, store a
+ * new guess in `*pair` and return false. Two functions make a compare-and-swap themselves:
+ * timer_move(), and timer_cancel() if the timer is armed without slack.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
-	                      after.state)) { /* [armed]: publishes the record */
+	                      after.state)) { /* [armed] publishes the timer's record */
 		*pair = timer_guess(timer);
 		return false;
 	}
@@ -183,9 +187,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Confirm the caller's push of the slot, which was made for the claim in `*pair`. Set PUSHED,
- * unless the owner has processed the slot since the claim. Returns false if the owner has processed
- * the slot; else `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * Confirm a push. The caller has pushed the slot, for the claim in `*pair`. Set PUSHED, unless the
+ * owner has processed the slot since the claim. Returns false if the owner has processed the slot;
+ * else `*pair` was read after the push. Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
@@ -250,15 +254,16 @@ bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *v
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, which may have ended. The armer of the last timer
- * has seen the previous timer's end, so the caller sees this end too.
+ * Returns the handle of the slot's last timer, which may have ended. The armer of this timer has
+ * seen the end of the slot's previous timer. The caller therefore sees the end of the previous
+ * timer too.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /* Read the timer's deadline (UINT64_MAX: never). Returns false if the timer has ended. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the timer's instant, its scheduled time: the deadline, delayed within the slack. */
+/* Returns the timer's instant. The instant is the deadline, delayed within the timer's slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -311,9 +316,9 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
                              struct timer_expiry *ret_expiry);
 
 /*
- * Returns when to schedule a periodic timer that has just become pending: at its first period that
- * is not due. If another thread ends the periodic timer before the owner schedules it, the slot's
- * next timer comes through the inbox.
+ * Returns the instant for which the owner schedules a periodic timer that has just become pending.
+ * The instant belongs to the timer's first period that is not due yet. If another thread ends the
+ * periodic timer before the owner schedules it, the slot's next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -333,7 +338,7 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 
 /*
  * Returns whether the timer, which the owner has made pending, has an undelivered expiry. If the
- * state is stale, the owner keeps the handle in the outbox once more than needed.
+ * loaded state is stale, an unneeded handle may stay in the outbox until a later compaction.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
