@@ -3,8 +3,9 @@
  * Declares every atomic access of the core, with the memory order in its name. No other file of the
  * core includes stdatomic.h.
  *
- * The core has no free-standing fences, because ThreadSanitizer does not see them. seq_cst is only
- * for store-then-load. There, each of two threads publishes a word and then reads the other's word.
+ * The core has no free-standing fences, because ThreadSanitizer does not see them. The core uses
+ * seq_cst only where each of two threads stores a word and then loads the word that the other
+ * thread stores.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -95,13 +96,14 @@ ATOMIC_CAS(ptr, void *, acq_rel, acquire)
 ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
- * A pair is two words in 16 aligned bytes. The words are loaded one after the other, and changed
- * together by pair_cas_acq_rel(). The two loads may read words of different changes. The loaded
- * pair is a guess until a compare-and-swap of both words succeeds. A compare-and-swap that fails
- * proves nothing: on AArch64 without LSE it may compare words of different changes.
+ * A pair is two words in 16 aligned bytes. pair_cas_acq_rel() changes both words together, but the
+ * words are loaded one after the other. If another thread changes the pair between the two loads,
+ * one loaded word is old and one is new. The loaded pair is a guess until a compare-and-swap of
+ * both words succeeds. On AArch64 without LSE, a failed compare-and-swap proves nothing, because
+ * one compared word may be old and one new.
  *
- * gcc and clang expand the __sync builtin in place, or on AArch64 by the outline atomics of libgcc.
- * The __atomic builtin of 16 bytes would call libatomic.
+ * gcc and clang compile the __sync builtin into instructions. On AArch64 they may call the outline
+ * atomics of libgcc instead. The __atomic builtin of 16 bytes would call libatomic.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
@@ -165,8 +167,8 @@ static inline void u64_count(atomic_u64 *counter, uint64_t more)
 }
 
 /*
- * Raise a word to at least `least`. Relaxed: a caller that needs an order publishes the raised
- * value by a later access with release.
+ * Raise a word to at least `least`. The change is relaxed, so it orders no other access. If the
+ * caller needs an order, the caller makes an access with release after the change.
  */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {

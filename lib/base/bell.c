@@ -40,8 +40,8 @@ void bell_ring(int fd)
 	/*
 	 * EAGAIN means that another writer has filled the counter. A failed write gives an
 	 * edge-triggered poller no edge. bell_ring() therefore clears the counter and writes again.
-	 * If the second write fails too, another writer's write after the clear gave the poller an
-	 * edge.
+	 * If the second write fails too, another writer has filled the cleared counter again. That
+	 * writer's write gave the poller an edge.
 	 */
 	if (!bell_write(fd) && errno == EAGAIN) {
 		bell_clear(fd);

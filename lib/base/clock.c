@@ -4,8 +4,9 @@
  * clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
  * because other programs can set it.
  *
- * The manual clock is stored and loaded relaxed, because its time carries nothing else. A thread
- * that loads an expired timer's pair also sees the clock value of the expiry.
+ * The time of the manual clock is stored and loaded relaxed, because no thread relies on the time
+ * to see other memory. A thread that loads an expired timer's pair also sees the clock value of the
+ * expiry.
  */
 #include "base/clock.h"
 

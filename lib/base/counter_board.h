@@ -4,11 +4,11 @@
  * memfd of this layout. tools/top finds the memfd through /proc and maps it read-only. The library
  * and tools/top share only this header.
  *
- * No decision of the hub depends on the board, so the board may be in shared memory. Decisions of
- * the hub depend on the free stacks and the inbox, so these are in private memory. Threads copy
- * numbers from the private memory to the board (notes). The board may be read at any time. Two
- * words may be of different moments, so sums are exact only while no call runs. A change of the
- * layout must increase BOARD_VERSION.
+ * No decision of the hub depends on the board, so the board may be in shared memory. The hub's
+ * decisions depend on the free stacks and the inbox. The free stacks and the inbox are therefore in
+ * private memory. Threads copy numbers of the stacks and the inbox to the board. The board may be
+ * read at any time. The counters may change while a reader adds them, so sums are exact only while
+ * no call runs. A change of the layout must increase BOARD_VERSION.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -68,7 +68,7 @@ struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
 	atomic_u64 dropped; /* number of timers that timerhub_queue_close() has ended */
 	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
-	/* above the index of every queue so far; counters from this index on are zero */
+	/* highest index of a queue so far, plus 1; the counters of all higher indexes are zero */
 	atomic_u64 queues_end;
 };
 
@@ -88,15 +88,15 @@ struct board_shard {
  * tail - head.
  */
 struct board_lane {
-	/* position after the last filled cell; callers write `tail` */
+	/* position after the last filled cell, written by callers */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	/* position of the next cell that the owner empties */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 };
 
 /*
- * The counters of one queue, at the queue's index. The counters outlive the queue. The number of
- * handles in the queue's outbox is put - delivered - passed_over.
+ * The counters of one queue, at the queue's index. The counters outlive the queue. The queue's
+ * outbox has `put` - `delivered` - `passed_over` handles.
  */
 struct board_queue {
 	/* Consumers write `delivered`, `retired`, `overruns` and `passed_over`. */

@@ -49,7 +49,8 @@ static inline unsigned cpu_current(void)
 
 /*
  * Returns the number of parts into which to divide `count` things among the CPUs. The number is a
- * power of two, at most `parts_max`, so that each part has at least `least` things.
+ * power of two, and at most `parts_max`. If there is more than one part, the parameter `least` is
+ * the minimum number of things in a part.
  */
 uint32_t cpu_parts(uint32_t count, uint32_t parts_max, uint32_t least);
 

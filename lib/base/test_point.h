@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks points between two atomic accesses, at which a test can stop a thread. A thread that
- * stopped at one of these points has broken a similar design. A test point does nothing unless the
+ * Marks points between two atomic accesses, at which a test can stop a thread. In similar designs,
+ * a thread that stopped at such a point caused a fault. A test point does nothing unless the
  * library is built for tests.
  */
 #ifndef TIMERHUB_TEST_POINT_H
