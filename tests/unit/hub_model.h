@@ -87,7 +87,7 @@ void model_cancel_many(struct model *model, const timerhub_timer *handles, unsig
 
 /* Stops a queue. Until the queue is opened again, no wait on the queue blocks. */
 void model_stop_queue(struct model *model, unsigned queue);
-/* Closes a queue, and opens another queue with its number. */
+/* Closes the queue number `queue`, and opens a new queue under this number. */
 void model_reopen_queue(struct model *model, unsigned queue);
 
 /*
@@ -96,8 +96,8 @@ void model_reopen_queue(struct model *model, unsigned queue);
  */
 void model_advance(struct model *model, uint64_t to_ns);
 /*
- * Law 8: advances the hub to the time that it has announced, `steps` times. Each advance must
- * expire a timer or find a timer that has moved.
+ * Law 8: advances the hub `steps` times. Each advance goes to the time that the hub has announced,
+ * and must expire a timer or find a timer that has moved.
  */
 void model_follow(struct model *model, unsigned steps);
 

@@ -282,8 +282,9 @@ static void move_free_slot(enum test_point point)
 
 /*
  * arena_take() searches the free stacks one after the other. The first stack is empty. Another
- * thread then puts a slot onto the first stack, and takes the only slot of the last stack. So many
- * slots have been used that arena_steal() takes nothing from a stack with one slot.
+ * thread then puts a slot onto the first stack, and takes the only slot of the last stack. Every
+ * shard has used ARENA_FEW slots or more, so arena_steal() takes nothing from a stack with only one
+ * slot.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -337,7 +338,8 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	atomic_uint *owners; /* by slot, 1 + number of the slot's thread, or 0 if it is free */
+	/* for each slot, number of the thread that has the slot, plus 1; 0 for a free slot */
+	atomic_uint *owners;
 	/* number of slots that each thread may hold; the shares add up to the capacity */
 	uint32_t share;
 	uint32_t low; /* number of slots that a thread keeps when it puts slots back */
@@ -468,7 +470,7 @@ static atomic_bool counting;
 
 /*
  * Takes a slot, stores data that resembles the link of a deep stack, and puts the slot back. A
- * caller of timerhub_arm() may give such data to a timer.
+ * caller of timerhub_arm() may choose any data for a timer.
  */
 static void *take_and_put(void *arg)
 {

@@ -542,7 +542,7 @@ START_TEST(broken_invariant_is_named)
 }
 END_TEST
 
-/* Each slot of the scene is in its phase and in its part of the schedule. */
+/* The scene also has slots in the run, the heap, the wheel and the inbox. */
 START_TEST(scene_has_a_timer_in_every_phase)
 {
 	struct scene scene;

@@ -135,8 +135,8 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
 	/*
-	 * timerhub_timeout_set_at() after a set by delay gives an exact deadline. The next turn
-	 * must not change the deadline.
+	 * timerhub_timeout_set_at() replaces a delay by an exact deadline. The next turn must not
+	 * change this deadline.
 	 */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
@@ -165,7 +165,7 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
-	/* The turn takes 5 s. After 2 s, a callback sets the timeout by delay. */
+	/* The turn takes 5 s. After 2 s, its callback calls timerhub_timeout_set(). */
 	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
 	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
 	expect_le(timerhub_loop_timeout(loop), SEC);
@@ -475,7 +475,7 @@ START_TEST(place_keeps_its_filing)
 		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
 	}
 	/*
-	 * If the next timeout has an earlier deadline, the schedule entry of the timeout's place
+	 * If the new timeout in a freed place is due before the place's schedule entry, the entry
 	 * must move.
 	 */
 	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);

@@ -2,14 +2,14 @@
 /*
  * Compares a loop, in virtual time, with an array of timeouts that the test sorts in each turn of
  * the loop. The program makes random calls of the loop between turns and inside callbacks. A turn
- * takes no time, or up to some seconds. The loop must call each callback in the right turn, in
- * order of deadline, once for each set timeout, and never early.
+ * takes no time, or up to some seconds. The loop must call the callback of each due timeout exactly
+ * once, in the right turn, in the order of the deadlines, and never early.
  *
  * The array behaves as the header timerhub_loop.h specifies for a loop. The delay of a timeout
  * counts from the call that sets the timeout. When the loop next reads the clock, the model sets
  * the timeout's deadline to the clock value plus the delay. The loop reads the clock in each turn.
- * If 64 timeouts were set by delay after the last reading, the loop reads the clock again at the
- * next set by delay.
+ * If timerhub_timeout_set() has set 64 timeouts after the last reading, the next call of
+ * timerhub_timeout_set() reads the clock again.
  */
 #include "loop_rig.h"
 
@@ -70,8 +70,8 @@ static void model_read_clock(void)
 		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
 			entry->deadline_ns = NEVER - 1;
 		/*
-		 * Law 1: the deadline is not before least_ns, and at most the length of a turn
-		 * after least_ns.
+		 * Law 1: the deadline is not before least_ns. The deadline exceeds least_ns by at
+		 * most the length of the turn.
 		 */
 		expect_le(entry->least_ns, entry->deadline_ns);
 		expect_le(entry->deadline_ns - entry->least_ns,
@@ -355,7 +355,7 @@ static void bench_turn(void)
 	if (bench->called < CALLBACKS_MAX)
 		expect_eq(model_next_ns(), NEVER); /* the loop has called all due timeouts */
 	if (bench->called > 0) {
-		/* At its end, a turn that has called a callback reads the clock. */
+		/* If a turn has called a callback, the loop reads the clock after the turn. */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;

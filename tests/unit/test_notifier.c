@@ -69,7 +69,7 @@ START_TEST(signals_ring_once_until_cleared)
 		expect(fd_readable(notifier.fd));
 		notifier_clear(&notifier);
 		expect(!fd_readable(notifier.fd));
-		notifier_clear(&notifier); /* a second clear finds the notifier clear */
+		notifier_clear(&notifier); /* the notifier is already clear */
 		expect(!fd_readable(notifier.fd));
 	}
 	bell_close(notifier.fd);
@@ -239,8 +239,8 @@ static bool nothing_to_take(void)
 }
 
 /*
- * Takes items as timerhub_drain() does. The consumer takes all items and clears the notifier, until
- * it finds no item after it has cleared the notifier.
+ * Takes items as timerhub_drain() does. The consumer takes all items, and then clears the notifier.
+ * If an item is left after the clear, the consumer begins again.
  */
 static void drain(void)
 {

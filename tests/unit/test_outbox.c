@@ -147,7 +147,7 @@ struct keeping {
 	const bool *wanted;
 	uint64_t asked, kept;
 	uint64_t last_handle;
-	uint64_t *places; /* by handle: its place in the outbox */
+	uint64_t *places; /* place of each handle in the outbox */
 };
 
 static bool keep_wanted(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)

@@ -227,7 +227,7 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 }
 END_TEST
 
-/* State of a hook that acts while the owner corrects the earliest schedule entries (rests). */
+/* State of two hooks, which act while the owner corrects the earliest schedule entries. */
 static struct {
 	struct rig *rig;
 	timerhub_timer timer; /* timer that the hook moves before the owner corrects an entry */
@@ -458,7 +458,7 @@ static struct {
 	unsigned told[QUEUES_MAX]; /* numbers of the queues, in the order of their signals */
 	unsigned told_count;
 	/*
-	 * for each queue, number of timers that the owner has expired or found moved before it
+	 * for each queue, number of expired and moved timers that the owner has handled before it
 	 * signals the queue
 	 */
 	uint64_t work[QUEUES_MAX];

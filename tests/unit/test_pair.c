@@ -305,8 +305,9 @@ static uint64_t some_deadline_ns(struct dice *dice)
 }
 
 /*
- * Returns the instant (the deadline, delayed within the slack). The function searches for the
- * largest power of two that has a multiple from `deadline_ns` to `deadline_ns` + `slack_ns`.
+ * Returns the instant (the deadline, delayed within the slack). The function tries each power of
+ * two, from the largest to 1. If the power's first multiple at or after the deadline is within the
+ * slack, this multiple is the instant.
  */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

@@ -37,8 +37,11 @@ START_TEST(instant_is_on_the_grid_or_exact)
 		expect_lt(deadline_ns - at_ns, UINT64_C(1) << shift);
 		expect(at_ns == deadline_ns || grid_holds(shift, at_ns));
 		/*
-		 * A timeout is scheduled off the grid only if the last grid time before its
-		 * deadline has passed or is nearer than GRID_NEAR_NS.
+		 * An instant off the grid has one of two reasons:
+		 *
+		 *   - The last grid time before the deadline has passed.
+		 *   - The last grid time before the deadline is less than GRID_NEAR_NS before
+		 *     the deadline.
 		 */
 		if (at_ns == deadline_ns && !grid_holds(shift, at_ns))
 			expect((deadline_ns >> shift) << shift <= now_ns ||

@@ -20,7 +20,7 @@
 struct bench {
 	struct schedule schedule;
 	struct timer_filing filings[SLOTS];
-	uint64_t at_ns[SLOTS]; /* the model: by slot, the instant for which it is scheduled */
+	uint64_t at_ns[SLOTS]; /* the model: instant of each slot, or NOWHERE */
 	uint64_t now_ns;
 };
 
@@ -428,9 +428,8 @@ START_TEST(slots_cascade_at_most_once_per_level)
 END_TEST
 
 /*
- * The test has enough slots to fill the wheel's memory to its end. Some thousands of slots are in
- * one bucket, which the run sorts. The sort must not write beyond the run, into the memory of the
- * wheel.
+ * The test has enough slots to fill the wheel's memory to its end. One bucket has NEAR slots, which
+ * are sorted in the run. The sort must not write beyond the run, into the memory of the wheel.
  */
 #define MANY 300000
 #define NEAR 5000
@@ -522,8 +521,8 @@ START_TEST(many_at_once_come_out_in_order)
 END_TEST
 
 /*
- * The run's and heap's entries are aligned to 4 bytes, and the wheel's levels must be aligned to 8
- * bytes. If the number of slots is odd, the levels must be aligned as well.
+ * The entries of the run and the heap are aligned to 4 bytes. The wheel's levels must be aligned to
+ * 8 bytes, even if the number of slots is odd.
  */
 START_TEST(any_number_of_slots_leaves_the_levels_aligned)
 {

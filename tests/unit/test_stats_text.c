@@ -166,8 +166,8 @@ static uint64_t bucket_end_ns(unsigned bucket)
 }
 
 /*
- * The sorted list holds the lateness bucket of each expiry. The expected percentile is the list's
- * entry at that percentage of its length.
+ * The sorted list holds the lateness bucket of each expiry. For the percentile P, the expected
+ * value is the entry at P percent of the list's length.
  */
 START_TEST(ranks_are_those_of_a_sorted_list)
 {

@@ -29,7 +29,7 @@
 #define MAX_NS ((UINT64_C(1) << 63) - 128)
 #define DEADLINE_NS 64001
 #define SLACK_NS 2000
-#define SLACKENED_NS 65536 /* DEADLINE_NS delayed within SLACK_NS: the multiple of 2^16 */
+#define SLACKENED_NS 65536 /* instant of a timer with DEADLINE_NS and SLACK_NS */
 #define INTERVAL_NS 10000
 #define QUEUE 3
 #define DATA 0x1234
@@ -118,7 +118,8 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 
 /*
  * Returns the work that a caller must do after a change that the owner must see. If the slot is in
- * the inbox, the caller must wake the owner. If not, the caller must also push the slot.
+ * the inbox, the caller must wake the owner. If the slot is not in the inbox, the caller must push
+ * the slot and wake the owner.
  */
 static enum timer_left left_of(uint64_t is_there)
 {
@@ -574,8 +575,8 @@ static bool view_expiry(struct bench *bench, struct timer_view *view)
 }
 
 /*
- * The clock values at which a consumer delivers. `early` means that the clock was set back before
- * the timer's deadline.
+ * The clock values at which a consumer delivers. If `early` is true, the clock was set back, and
+ * shows a time before the timer's deadline.
  */
 static const struct delivery {
 	uint64_t now_ns, next_ns, count;
@@ -626,7 +627,7 @@ END_TEST
 
 /* ---- two decisions at once ---- */
 
-/* The return values of a decision. A value that the decision does not return is 0. */
+/* The return values of a decision. Unused words are 0. */
 struct said {
 	uint64_t words[7];
 	uint64_t filed_ns; /* instant for which the decision schedules the slot, or 1 for none */
@@ -863,8 +864,8 @@ static void expect_not_lost(const struct bench *bench, const struct said *said)
 }
 
 /*
- * Runs the second act before the step number `steps` of the first act. Returns false if the first
- * act ends before this step.
+ * Runs the act `second` before the step number `steps` of the act `first`. If `first` has no step
+ * of this number, runs `second` after `first`, and returns false.
  */
 static bool run_both(struct bench *bench, const struct act *first, const struct act *second,
                      unsigned steps, struct end *end)
@@ -1007,8 +1008,8 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .slack = 1) },
 		{ true, PARTS(ARMED, 7, .periodic = 1), PARTS(ARMED, 7) },
 		/*
-		 * Only the owner's look ends a claim or a confirmed push, and a look changes
-		 * nothing else.
+		 * Only timer_look() may clear CLAIMED and PUSHED. In the pair of an armed timer,
+		 * timer_look() changes nothing else except the count of looks.
 		 */
 		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 8) },
 		{ true, PARTS(ARMED, 7, .claimed = 1, .pushed = 1), PARTS(ARMED, 8, .claimed = 1) },

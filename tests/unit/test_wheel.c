@@ -2,8 +2,8 @@
 /*
  * Compares the timer wheel, in virtual time, with a list of instants. The tests insert, remove and
  * move slots, and move the clock into buckets. After each of these steps, every slot must be in the
- * bucket that the digits of its instant give. The tests put the clock at the edges of every level
- * of the wheel, and at values up to 2^62.
+ * right bucket. The digits of a slot's instant determine the slot's bucket. The tests put the clock
+ * at the edges of every level of the wheel, and at values up to 2^62.
  */
 #include "harness.h"
 
@@ -347,8 +347,8 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 END_TEST
 
 /*
- * A bucket may have more slots than the wheel compares. The bucket's bound may then be early, but
- * never late.
+ * If a bucket is long, the wheel does not compute the bucket's bound again. The bound may then be
+ * early, but never late.
  */
 START_TEST(bound_of_a_long_bucket_is_never_late)
 {
@@ -557,8 +557,8 @@ START_TEST(chunks_are_enough_for_any_spread)
 END_TEST
 
 /*
- * The clock is 1 ns before each power of two. For each of these clock values, the distance from the
- * clock to the slot's instant is each power of two.
+ * The clock is 1 ns before a power of two. The distance from the clock to the slot's instant is a
+ * power of two. The loops choose both powers.
  */
 START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 {
