@@ -128,8 +128,8 @@ static void *cashier(void *argument)
 		if (r != -ENOENT)
 			must("cancel", r);
 		/*
-		 * If timerhub_cancel() has returned 0, no worker gets the order. If it has returned
-		 * -ENOENT, a worker gets the order.
+		 * If timerhub_cancel() returns 0, the order is paid, and no worker gets it. If
+		 * timerhub_cancel() returns -ENOENT, a worker gets the order.
 		 */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shows a TCP server that closes silent connections. One epoll loop watches all sockets, and each
- * connection's idle timeout is a member of struct connection. Every message sets the connection's
- * timeout again, which is one store. The server reads all sockets of a batch before it calls
- * timerhub_loop_turn(). A message that waits in a socket therefore prevents the timeout of its
- * connection. heartbeat_process.c has the parts that any server needs.
+ * connection's idle timeout is a member of struct connection. Every message moves the connection's
+ * timeout. A call that moves a timeout only stores a number. The server reads all sockets of a
+ * batch before it calls timerhub_loop_turn(). A message that waits in a socket therefore prevents
+ * the timeout of its connection. heartbeat_process.c has the parts that any server needs.
  *
  * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two
  * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
@@ -86,8 +86,8 @@ static void connection_farewell(int fd)
 
 /*
  * Called when a connection's timeout expires. If the batch of epoll events was full, a message may
- * still wait in the socket. To find such a message, connection_silent() reads again before it
- * closes the connection.
+ * still wait in the socket. connection_silent() therefore reads the socket before it closes the
+ * connection.
  */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {

@@ -27,7 +27,8 @@ static void echo(struct timerhub_loop *loop, struct connection *one)
 	char bytes[4096];
 	const ssize_t count = recv(one->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	timerhub_timeout_set(loop, &one->idle, 2000000000); /* due in 2 s; only stores a number */
+	/* The timeout is due in 2 s. The call only stores a number. */
+	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (count <= 0 || send(one->fd, bytes, (size_t)count, MSG_DONTWAIT | MSG_NOSIGNAL) < count)
 		hang_up(loop, &one->idle);
 }
@@ -70,7 +71,7 @@ int main(void)
 		for (int i = 0; i < count; i++) /* handle all sockets before the next turn */
 			if (events[i].data.ptr == &address)
 				greet(loop, epoll_fd, accept(listener, NULL, NULL));
-			else if (events[i].data.ptr) /* else it is the descriptor of the loop */
+			else if (events[i].data.ptr) /* NULL stands for the loop */
 				echo(loop, events[i].data.ptr);
 	}
 }

@@ -49,8 +49,8 @@ enum {
 enum event { OPENED, PUTTING, PUT, PAYING, PAID, TOO_LATE, DROPPED, ACKNOWLEDGED };
 
 /*
- * An entry of the book. Its size divides the size of a page, so a kill cannot leave half an entry
- * in the file.
+ * An entry of the book. A page of the file holds a whole number of entries, so no entry lies in two
+ * pages. A kill therefore cannot leave half an entry in the file.
  */
 struct entry {
 	uint32_t event;

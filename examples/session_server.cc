@@ -40,8 +40,8 @@ constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
 
 /*
- * Ends the program if `error` is set. The program uses must() for calls that fail only without
- * memory or after a mistake.
+ * Ends the program if `error` is set. The program uses must() for errors that the program cannot
+ * handle.
  */
 void must(const char *what, const std::error_code &error)
 {
@@ -173,7 +173,7 @@ class server
 	bool stopping_ = false;
 	/* the sessions, by the descriptor of the socket */
 	std::unordered_map<int, session> sessions_;
-	/* after this timeout the server accepts again, if accept4() found no free descriptor */
+	/* If accept4() lacks a descriptor or memory, the server retries after this timeout. */
 	timerhub::timeout<> retry_;
 };
 
@@ -342,9 +342,9 @@ void server::run()
 
 	while (!stopping_) {
 		/*
-		 * Call turn() after the loop has handled all sockets of the last batch. Bytes that
-		 * came in time have therefore moved the timeout, and a callback may destroy its
-		 * session.
+		 * Call turn() after the loop has handled all sockets of the last batch. Each
+		 * session that received bytes has moved its timeout. The batch has no events left,
+		 * so a callback may destroy its session.
 		 */
 		must("turn", loop_.turn());
 		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);

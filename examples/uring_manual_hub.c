@@ -250,8 +250,8 @@ static void loop_run(void)
 
 	while (loop.files_open > 0 || loop.left > 0) {
 		/*
-		 * timerhub_advance() clears the wake fd, and expires each timer whose deadline is
-		 * not later than clock_ns().
+		 * timerhub_advance() reads the wake fd, so that the fd is not readable any more.
+		 * The call also expires each timer whose deadline is not later than clock_ns().
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
@@ -288,8 +288,8 @@ int main(int argc, char **argv)
 		file_open(&files[i], paths[i], by_thread);
 	loop_run();
 	/*
-	 * By timerhub_arm(), a thread tells the loop that its file has ended. The thread may still
-	 * be inside this call.
+	 * At the end of a file, the thread of the file arms a timer to tell the loop. The thread
+	 * may still be inside timerhub_arm().
 	 */
 	for (int i = 0; by_thread && i < count; i++)
 		pthread_join(files[i].thread, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a program on io_uring. Accepts, reads, writes and expiries are all completions
- * of one ring. Instead of a kernel timeout for each request, each connection has one timer, which
- * every message moves. When the timer expires, the server shuts the connection down, and so the
- * connection's request in the ring completes.
+ * Shows timerhub in a program on io_uring. One ring reports accepted connections, finished reads,
+ * finished writes and expired timers. Instead of a kernel timeout for each request, each connection
+ * has one timer, which every message moves. When the timer expires, the server shuts the connection
+ * down, and so the connection's request in the ring completes.
  *
  * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
  * its counters.
@@ -69,8 +69,8 @@ static struct {
 } server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
 
 /*
- * Ends the program if `result` is an error. The program uses must() for calls that fail only
- * without memory or after a mistake.
+ * Ends the program if `result` is an error. The program uses must() for errors that the program
+ * cannot handle.
  */
 static int must(const char *what, int result)
 {
@@ -285,8 +285,8 @@ static void run(void)
 		}
 		io_uring_cq_advance(&server.ring, count);
 		/*
-		 * Drain the queue last. By then, each received message has moved its connection's
-		 * timer, and the queue does not deliver the old expiry.
+		 * Drain the queue last, after each received message has moved its connection's
+		 * timer. The queue then does not deliver the timer's old expiry.
 		 */
 		if (due)
 			timers_due();

@@ -3,8 +3,8 @@
  * Shows timerhub in a Boost.Asio loop (C++17). The program does the job of reminders.h, but uses
  * timerhub.hpp. Usage: asio [FILE...]
  *
- * The program calls turn() before each run_one(). When the timerhub loop's fd is readable, the
- * asynchronous wait on the fd ends run_one().
+ * The program calls turn() before each run_one(). When the timerhub loop's fd becomes readable,
+ * run_one() calls the handler of class watch, and returns.
  */
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -85,8 +85,8 @@ class reminders
 	struct reader {
 		std::string path;
 		/*
-		 * number of lines read from the file; the loop reads `given` after the timer `over`
-		 * has expired
+		 * number of lines read from the file; the loop's thread must not read this number
+		 * before the timer `over` has expired
 		 */
 		std::int64_t given = 0;
 		std::thread thread;

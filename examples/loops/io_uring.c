@@ -49,7 +49,7 @@ static int run(struct io_uring *ring, struct timerhub_loop *loop)
 	int r = watch(ring, fd);
 
 	while (r == 0 || r == -EINTR) {
-		/* immediately before the program blocks in the ring */
+		/* The turn must come immediately before the program waits for the ring. */
 		r = timerhub_loop_turn(loop);
 		if (r < 0 || !reminders_left())
 			return r;

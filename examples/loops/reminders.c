@@ -20,8 +20,8 @@ struct reader {
 	/* a timer armed for NEVER; the reader re-arms the timer when its file has ended */
 	timerhub_timer over;
 	/*
-	 * number of lines given to the loop; the loop reads `given` after the timer `over` has
-	 * expired
+	 * number of lines given to the loop; the loop's thread must not read this number before the
+	 * timer `over` has expired
 	 */
 	int64_t given;
 };
