@@ -57,18 +57,19 @@
  *   [1] The program may free the data even inside the timer's own callback.
  *       After that the callback must not use the data.
  *   [2] An earlier cancel ended the timer. Only the caller of the earlier
- *       cancel may free the data. The row for the result of the earlier
- *       cancel says when this caller may free the data. If an earlier cancel
- *       ended a one-shot, the same rule holds for the data of the one-shot.
+ *       cancel may free the data, at the time that this table gives for the
+ *       result of the earlier cancel. If an earlier cancel ended a one-shot,
+ *       the same rule holds for the data of the one-shot.
  *   [3] Inside the timer's own callback cancel_sync waits for nothing. If
  *       another caller of cancel_sync will free the data, the callback must
  *       not free the data.
  *   [4] The batch is the set of all events that a thread has taken and has
  *       not yet handled.
- *   [5] The library cannot see the end of these batches. Use dispatch and
- *       cancel_sync. Or give a number as data, and look up the number in a
- *       table under a lock. Reference counts do not help, because a thread
- *       that has the event may be too late to take a reference.
+ *   [5] The library cannot see the end of these batches. There are two safe
+ *       ways. Either use dispatch and cancel_sync, or let the timer's data be
+ *       a number that the program looks up in a table under a lock. Reference
+ *       counts do not help, because a thread that has the event may be too
+ *       late to take a reference.
  *
  * In the table "free" means that the program may free the memory at once. The table considers only
  * the timer's events. If an array of epoll_wait(2) points at the memory, the program must first
@@ -77,9 +78,10 @@
  * more than timerhub_cancel(). After timerhub_queue_close() no event of a timer of the closed queue
  * is delivered.
  *
- * Fork. In a child process every call that needs the owner thread returns -EOWNERDEAD. The useful
- * calls there are timerhub_close() and timerhub_queue_close(). Both are safe. daemon(3) forks and
- * ends the parent process. A program must therefore open its hubs after daemon(3).
+ * Fork. In a child process every call that needs the owner thread returns -EOWNERDEAD. The calls
+ * that a child process may need, timerhub_close() and timerhub_queue_close(), are safe there. The
+ * function daemon(3) forks, and the program goes on in the child process. A program must therefore
+ * open its hubs after the call of daemon(3).
  */
 #ifndef TIMERHUB_H
 #define TIMERHUB_H
@@ -116,9 +118,10 @@ struct timerhub_event;
  * The callback of a timer. timerhub_dispatch() calls the callback for each event of the timer, on
  * the thread that called timerhub_dispatch(). A callback may arm, re-arm and cancel timers, and may
  * call timerhub_dispatch(). A callback must not close its queue or its hub. A callback may throw a
- * C++ exception, and may end its thread (pthread_exit, pthread_cancel). The library then stays
- * consistent, and the event counts as delivered. With musl a callback must not end its thread.
- * pthread_exit() of musl does not unwind the stack. longjmp() out of a callback is not supported.
+ * C++ exception, and may end its thread (pthread_exit, pthread_cancel). After an exception or the
+ * end of the thread, the library stays consistent, and treats the event as delivered. With musl a
+ * callback must not end its thread. pthread_exit() of musl does not unwind the stack. longjmp() out
+ * of a callback is not supported.
  */
 typedef void timerhub_fn(const struct timerhub_event *event);
 
@@ -127,7 +130,7 @@ typedef void timerhub_fn(const struct timerhub_event *event);
  * hub ignores the clock of its config.
  *
  * The wall clock (CLOCK_REALTIME) can be set. If a hub uses the wall clock, all its deadlines are
- * points on the wall clock. A delay becomes such a point too.
+ * points on the wall clock, even the deadline of a timer that was armed with a delay.
  *
  *   - If the wall clock is set forward, the owner at once expires all overdue timers.
  *   - If the wall clock is set back, timers wait until the wall clock reaches their deadlines. An
@@ -267,7 +270,8 @@ struct timerhub_stats {
 	uint64_t submit_wakes;  /* number of times that a caller woke the owner */
 	uint64_t queue_signals; /* number of times that the owner made a queue's fd readable */
 	uint64_t cascaded;      /* number of moves of a timer to a lower level of the wheel */
-	uint32_t sleeper;       /* how the owner sleeps: enum timerhub_sleeper; manual hub: AUTO */
+	/* A value of enum timerhub_sleeper. A manual hub has TIMERHUB_SLEEPER_AUTO. */
+	uint32_t sleeper;
 	uint32_t reserved0;
 	/*
 	 * Histogram of lateness: the time at which the owner signalled an expiry, minus the
@@ -286,8 +290,9 @@ struct timerhub_stats {
  * started. Any thread may call. `config` may be NULL. With TIMERHUB_OBSERVABLE the hub's counters
  * are in a memfd, so the hub has one more fd.
  *
- *   -EINVAL                      ret_hub is NULL, a flag or an enum value is unknown, the CPU does
- *                                not exist, timers_max is too large, or size is too small
+ *   -EINVAL                      ret_hub is NULL, a flag or an enum value is unknown,
+ *                                the CPU of cpu_plus_one does not exist,
+ *                                timers_max is too large, or size is too small
  *   -E2BIG                       the config has an additional member that is not 0, so the program
  *                                needs a later version of the library
  *   -ENOSPC                      256 observable hubs are open
@@ -365,11 +370,11 @@ TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *qu
  * Arm a timer. Any thread may call; lock-free. timerhub_arm() writes the handle to `*ret_timer`
  * before the timer can expire. `ret_timer` may be NULL.
  *
- *   -EAGAIN  timers_max timers are live, or a concurrent timerhub_arm_many() has taken the free
- *            slots
+ *   -EAGAIN  timers_max timers are live,
+ *            or a concurrent timerhub_arm_many() has taken the free slots
  *   -ERANGE  the deadline or the interval is above 2^63 - 128 ns
- *   -EINVAL  an argument is NULL, a flag is unknown, TIMERHUB_KEEP is set together with an
- *            interval, or size is too small
+ *   -EINVAL  an argument is NULL, a flag is unknown, size is too small,
+ *            or the spec has both TIMERHUB_KEEP and an interval
  *   -E2BIG   a byte of the spec after the members that this version of the library knows is not 0
  */
 TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
@@ -422,8 +427,9 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
  *   0        No further event of this timer will be delivered, even if its expiry was in the queue.
  *            If the timer is a one-shot, no event of it was delivered. If the timer is periodic or
  *            kept, a call on another thread may be returning an event of it now.
- *   -ENOENT  The timer was delivered and is not kept, or was cancelled, or is not of this hub. Or a
- *            call on another thread is returning the timer's event now.
+ *   -ENOENT  The timer was delivered and is not kept, or was cancelled, or is not of this hub.
+ *            timerhub_cancel() also returns -ENOENT if a call on another thread is returning the
+ *            timer's event now.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -435,13 +441,14 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  * is lock-free.
  *
  * If the caller is outside this timer's callbacks, the results 0 and -ENOENT mean the same as for
- * timerhub_cancel(). After 0 and after -ENOENT, the timer's callback neither runs nor will run
- * again.
+ * timerhub_cancel(). After timerhub_cancel_sync() has returned 0 or -ENOENT to such a caller, no
+ * thread runs or will run the timer's callback.
  *
- * If the caller is inside a callback of this timer, even through a nested dispatch:
+ * If the caller is inside a callback of this timer, even through a nested dispatch, the results
+ * have these meanings:
  *
- *   0        The timer is cancelled. Its callbacks on other threads have returned. The call does
- *            not wait for the caller's own callback.
+ *   0        The timer is cancelled. timerhub_cancel_sync() has waited for the timer's callbacks
+ *            on other threads, and not for the callback that the caller is inside.
  *   -ENOENT  Another caller has cancelled the timer, or the timer is a one-shot. The call did not
  *            wait for callbacks on other threads. Do not free the memory that the timer's data
  *            points at.
@@ -533,8 +540,8 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 /*
  * Interrupt every thread that is blocked in timerhub_wait() on this queue. The interrupted
  * timerhub_wait() returns -ECANCELED. A thread that is between two calls of timerhub_wait() is not
- * interrupted. To end worker threads, call timerhub_queue_stop() instead. Any thread may call;
- * lock-free.
+ * interrupted. Therefore a program that ends its worker threads must call timerhub_queue_stop(),
+ * not timerhub_interrupt(). Any thread may call; lock-free.
  */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 

@@ -20,20 +20,22 @@
  * Delays and deadlines are rounded up to nanoseconds. A negative time counts as 0, so the timer is
  * due at once. A call with a time that is too large, or NaN, returns ERANGE.
  *
- * Memory. A small callable is stored in the timer's data. It has at most 8 bytes, is trivially
- * copyable, and has a const operator(). Arming a timer with a small callable allocates nothing, and
- * each expiry calls a copy of the callable. A function pointer and a lambda that captures `this`
- * are small callables. timerhub::is_small_v tells whether a type is a small callable. Any other
- * callable is stored in one block of the heap, and the address of the callable does not change.
+ * Memory. A small callable has at most 8 bytes, is trivially copyable, and has a const operator().
+ * A small callable is stored in the timer's data. Arming a timer with a small callable allocates
+ * nothing, and each expiry calls a copy of the callable. A function pointer and a lambda that
+ * captures `this` are small callables. timerhub::is_small_v tells whether a type is a small
+ * callable. Any other callable is stored in one block of the heap, and the address of the callable
+ * does not change.
  *
  * Threads. Any number of threads at once may make const calls on an object. During a call that is
  * not const, only the calling thread may use the object. As an exception, a callback may move its
  * own timer while another thread cancels or destroys the timer.
  *
- * Who may free when. After the destructor of a timer or cancel() has returned, no other thread runs
+ * Who may free when. After cancel() or the destructor of a timer has returned, no other thread runs
  * the timer's callable. The callable will not run again. The program may then free the data that
  * the callable refers to. The program may free this data even inside the timer's own callback. The
- * callable stays valid until the callback returns, but the callback must not touch the freed data.
+ * callable stays valid until the callback returns. If the callback frees the data, the callback
+ * must not use the data after that.
  *
  *   - A timer's callback may run on another thread until the timer's destructor has returned.
  *     Declare a timer as the last member of its class, or call cancel() first in the destructor
@@ -57,9 +59,10 @@
  * Lifetime. After an expiry, timers and timeouts keep their callable, because they may expire
  * again. The callable must not capture a shared_ptr to the object that contains the timer or
  * timeout (in asio `[self = shared_from_this()]` is usual). Object and callable would own each
- * other, and live until cancel() or remove(). Capture `this` instead. The destructor of the timer
- * or timeout withdraws the callable before the object is gone. If the callback may release the last
- * reference to the object, the callback must begin with `const auto self = shared_from_this();`.
+ * other, and live until cancel() or remove(). Therefore let the callable capture `this`, not a
+ * shared_ptr. The destructor of the timer or timeout withdraws the callable before the object is
+ * gone. If the callback may release the last reference to the object, the callback must begin with
+ * `const auto self = shared_from_this();`.
  *
  * Tested by tests/cpp.
  */
@@ -94,7 +97,9 @@
 namespace timerhub_cpp
 {
 
-/* Returns the error of a C call with this result, or an empty error if `result` is not negative. */
+/*
+ * Converts the result of a C call to an error. If `result` is not negative, the error is empty.
+ */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
@@ -332,8 +337,9 @@ template <class Callable> void call_small(const timerhub_event *event)
 /*
  * A block on the heap that holds a callable. The block counts its users. The users are the timer
  * object and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other
- * threads. After timerhub_cancel_sync(), only the timer object and callbacks that the calling
- * thread is inside can still use the block. The last user to leave frees the block.
+ * threads. After timerhub_cancel_sync(), the block may have two kinds of users: the timer object,
+ * and callbacks on the calling thread that have not returned. The last user to leave frees the
+ * block.
  */
 class block
 {
@@ -354,9 +360,9 @@ class block
 	}
 
 	/*
-	 * Acquire and release order the accesses of all users before the destruction of the
-	 * callable. timerhub_cancel_sync() also orders the users on other threads before the last
-	 * user.
+	 * Because of acquire and release, the accesses of all users happen before the destruction
+	 * of the callable. Because of timerhub_cancel_sync(), the accesses of users on other
+	 * threads also happen before the last user calls leave().
 	 */
 	void leave() noexcept
 	{
@@ -628,9 +634,9 @@ class queue
 	}
 
 	/*
-	 * Arms a one-shot timer that calls a small callable `after` from now. No object owns the
-	 * callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h. Errors are those of
-	 * timerhub_arm(), and EINVAL for a null function pointer.
+	 * Arms a one-shot timer that calls a small callable when the delay `after` has passed. No
+	 * object owns the callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h.
+	 * Errors are those of timerhub_arm(), and EINVAL for a null function pointer.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code call_after(delay after, const Callable &callable,
@@ -716,7 +722,7 @@ class timer
 		return *this;
 	}
 
-	/* Cancels the timer like cancel(), and waits for its callback on another thread. */
+	/* Calls cancel(), which waits until no other thread runs the timer's callable. */
 	~timer()
 	{
 		cancel();
@@ -901,9 +907,9 @@ class timer
 	}
 
 	/*
-	 * The callback may run on another thread before timerhub_arm() returns, and may read the
-	 * members. For the callback, begin() sets `hub_` and `block_` before it calls
-	 * timerhub_arm(), which sets `handle_`.
+	 * The callback may run on another thread before timerhub_arm() returns, and may read
+	 * `hub_`, `block_` and `handle_`. Therefore begin() sets `hub_` and `block_` before it
+	 * calls timerhub_arm(). timerhub_arm() sets `handle_` before the callback can run.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -1183,8 +1189,9 @@ class timeout_base : protected timerhub_timeout
 /*
  * A timeout of a loop and its callable, which takes no argument. The timeout can be a member of
  * another object. Only the loop's thread may call the methods and the destructor. The destructor
- * removes the timeout. On another thread the destructor calls std::terminate(). A timeout can be
- * neither copied nor moved. A timeout never allocates.
+ * removes the timeout. If a thread other than the loop's thread destroys an added timeout, the
+ * destructor calls std::terminate(). A timeout can be neither copied nor moved. A timeout never
+ * allocates.
  *
  * timeout<> has 48 bytes. It accepts any small callable (is_small_v), such as a lambda that
  * captures `this`. timeout<Callable> stores a Callable of any size in the timeout object.
@@ -1380,7 +1387,10 @@ struct timerhub {
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/* Returns the error of a C call with this result; empty if `result` is not negative. */
+	/*
+	 * Converts the result of a C call to an error. If `result` is not negative, the error is
+	 * empty.
+	 */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);

@@ -95,7 +95,7 @@ enum timerhub_journal_held_up {
  */
 enum timerhub_journal_writer {
 	TIMERHUB_JOURNAL_PLAIN = 0, /* the log is written by pwrite(2) and fdatasync(2) */
-	TIMERHUB_JOURNAL_URING = 1, /* the log is written by io_uring; no longer used */
+	TIMERHUB_JOURNAL_URING = 1, /* io_uring, which only versions before 0.2 could use */
 };
 
 /* The contents of a journal, and counters since it was opened. */
@@ -106,8 +106,8 @@ struct timerhub_journal_stats {
 	uint64_t taken;
 	uint64_t data_bytes; /* number of bytes of data and keys in memory */
 	/*
-	 * Number of bytes on disk for live tasks. A task counts with its record and with the record
-	 * that will end it.
+	 * Number of bytes on disk for live tasks. For each live task, the number includes the
+	 * task's record and the record that will end the task.
 	 */
 	uint64_t live_bytes;
 	uint64_t disk_bytes;  /* size of all segments, including zeros written ahead */
@@ -278,24 +278,26 @@ TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
                                        struct timerhub_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits only for
- * the first task. It adds further tasks that are due by then. Returns the number of tasks, or 0
- * after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max` is 0
- * or above INT_MAX.
+ * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits only
+ * until one task is due, and then takes all due tasks, up to `max`. Returns the number of tasks, or
+ * 0 after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max` is
+ * 0 or above INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
                                             struct timerhub_task *ret_tasks, unsigned max,
                                             uint64_t timeout_ns);
 
 /*
- * Acknowledge a delivery. If the task is periodic, it waits for its next period. If it is not
- * periodic, it ends. timerhub_journal_done() also succeeds after the end of the lease, until the
- * task is delivered again. On a full disk, timerhub_journal_done() still ends a task that is not
+ * Acknowledge a delivery. A periodic task then waits for its next period. A task that is not
+ * periodic ends. timerhub_journal_done() also succeeds after the end of the lease, until the task
+ * is delivered again. On a full disk, timerhub_journal_done() still ends a task that is not
  * periodic. For a periodic task on a full disk, timerhub_journal_done() returns -ENOSPC, and the
  * worker keeps the delivery.
  *
  *   -ESTALE  the task was delivered again, to another worker
- *   -ENOENT  the task was done or cancelled, or this delivery already ended by done, retry or park
+ *   -ENOENT  the task has ended or was cancelled,
+ *            or a call of timerhub_journal_done(), timerhub_journal_retry() or
+ *            timerhub_journal_park() has already ended this delivery
  *
  * Other errors are as for timerhub_journal_put().
  */
@@ -337,9 +339,10 @@ TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
                                         const struct timerhub_task *task, uint64_t lease_ns);
 
 /*
- * Give up a delivery without done, retry or park. Data and key of a released delivery are no longer
- * valid. The task is delivered again when its lease expires. -ENOENT: the delivery already ended by
- * done, retry or park. Other errors are -EINVAL and -EOWNERDEAD.
+ * Give up a delivery, and neither acknowledge, return nor park its task. Data and key of a released
+ * delivery are no longer valid. The task is delivered again when its lease expires. -ENOENT:
+ * timerhub_journal_done(), timerhub_journal_retry() or timerhub_journal_park() has already ended
+ * the delivery. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_release(struct timerhub_journal *journal,
                                           const struct timerhub_task *task);
@@ -374,7 +377,7 @@ struct timerhub_journal_change {
 	uint64_t interval_ns; /* in a put: the length of a period, or 0 if not periodic */
 	const void *data;     /* in a put: the data of the task */
 	size_t data_len;
-	const struct timerhub_task *task; /* the delivery that this done, retry or park ends */
+	const struct timerhub_task *task; /* if `op` is DONE, RETRY or PARK: the delivery to end */
 	uint32_t reason;                  /* the reason for which this change parks the task */
 	int32_t result;                   /* output: the error, if this change was refused */
 	uint64_t reserved[4];
@@ -388,11 +391,11 @@ struct timerhub_journal_change {
  *
  *   -E2BIG     `count` is above TIMERHUB_JOURNAL_CHANGES_MAX
  *   -EMSGSIZE  the changes together are larger than one write to the log may be
- *   -EINVAL    two changes name one task, an argument is NULL, a flag is unknown,
- *              or a reserved member is not 0
+ *   -EINVAL    an argument is NULL, a flag is unknown, a reserved member is not 0,
+ *              or two changes name one task
  *
- * Any other error is the error of the first change that cannot be made. The `result` of this change
- * also has the error.
+ * Any other error is the error of the first change that cannot be made. timerhub_journal_commit()
+ * also stores this error in the member `result` of this change.
  */
 TIMERHUB_API int timerhub_journal_commit(struct timerhub_journal *journal,
                                          struct timerhub_journal_change *changes, unsigned count);

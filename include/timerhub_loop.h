@@ -205,8 +205,8 @@ TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 /*
  * Returns the deadline of a timeout that is set. For any other timeout and for NULL, returns
- * UINT64_MAX. After timerhub_timeout_set(), the loop's next reading of its clock makes the deadline
- * later.
+ * UINT64_MAX. If timerhub_timeout_set() set the deadline, the loop moves the deadline to a later
+ * time when the loop next reads its clock.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
@@ -227,11 +227,11 @@ TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *t
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
 /*
- * The first member of struct timerhub_loop. The inline calls use it. The fields of
- * timerhub_loop_front belong to the library and are part of the ABI.
+ * The first member of struct timerhub_loop. The inline calls read and write the fields of struct
+ * timerhub_loop_front. These fields belong to the library and are part of the ABI.
  */
 struct timerhub_loop_front {
-	uint64_t base_ns;      /* reading of the clock from which delays count */
+	uint64_t base_ns;      /* time last read from the loop's clock; a delay begins then */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	/*
 	 * Number of entries in `fresh`. If `fresh` has 64 entries, the next call of

@@ -9,11 +9,12 @@
  * tasks into the stream of Redis that takers read. A process serves the queue if it runs
  * `timerhub-relay run`, or opens the queue with TIMERHUB_RELAY_SERVE.
  *
- * When timerhub_relay_put(), cancel, move, done or retry returns 0, Redis holds the change. Whether
- * the change survives a failure of Redis depends on the persistence of Redis, see
- * timerhub-relay(7). Delivery is at least once. If a task was taken and not acknowledged, the task
- * is delivered again after its lease. A done or cancelled task is never delivered again. No task is
- * delivered before its time on Redis's clock. Tasks are delivered in order of time.
+ * If timerhub_relay_put(), timerhub_relay_cancel(), timerhub_relay_move(), timerhub_relay_done() or
+ * timerhub_relay_retry() returns 0, Redis holds the change. Whether the change survives a failure
+ * of Redis depends on the persistence of Redis, see timerhub-relay(7). Delivery is at least once.
+ * If a task was taken and not acknowledged, the task is delivered again after its lease. A done or
+ * cancelled task is never delivered again. No task is delivered before its time on Redis's clock.
+ * Tasks are delivered in order of time.
  *
  * The calls follow the conventions of timerhub.h. A call that can fail returns 0 or a count, or a
  * negative errno. A call that fails writes no output. The library never prints. Times are uint64_t
@@ -97,10 +98,14 @@ struct timerhub_relay_config {
 	/* consumer name in Redis; NULL: a name of host, process id and a random part */
 	const char *consumer;
 	uint64_t timeout_ns; /* timeout of each call, at most the queue's past_us. 0 means 5 s. */
-	uint64_t horizon_ns; /* if serving: longest time between polls by rank 0. 0 means 10 s. */
-	/* if serving: failover delay of rank 1, doubled for each next rank; 0: 100 ms */
+	/* The serving process of rank 0 polls at least once in this time. The default is 10 s. */
+	uint64_t horizon_ns;
+	/*
+	 * Failover delay of the serving process of rank 1. The delay doubles with each rank. The
+	 * value 0 means 100 ms.
+	 */
 	uint64_t grace_ns;
-	/* if serving: the most tasks that one poll moves, up to 1000; 0: 128 */
+	/* Largest number of tasks that one poll moves, at most 1000. The value 0 means 128. */
 	uint32_t batch;
 	/* number of replicas that must hold a change before its call returns 0; at most 100 */
 	uint32_t replicas;
@@ -111,11 +116,12 @@ struct timerhub_relay_config {
  * this process.
  */
 struct timerhub_relay_stats {
-	uint64_t due;         /* number of the queue's tasks that wait for their time */
-	uint64_t ready;       /* number of the queue's tasks that are due, including taken tasks */
-	uint64_t taken;       /* number of the queue's tasks that a consumer has taken */
-	uint64_t dead;        /* number of stored tasks that have used up their attempts */
-	uint64_t past;        /* number of ids of finished tasks that a put may not use yet */
+	uint64_t due;   /* number of the queue's tasks that wait for their time */
+	uint64_t ready; /* number of the queue's tasks that are due, including taken tasks */
+	uint64_t taken; /* number of the queue's tasks that a consumer has taken */
+	uint64_t dead;  /* number of stored tasks that have used up their attempts */
+	/* Number of ids of ended tasks for which timerhub_relay_put() still returns -EEXIST. */
+	uint64_t past;
 	uint64_t relays;      /* number of processes that serve the queue */
 	uint64_t promoted;    /* number of tasks that all relays moved into the stream */
 	uint64_t leases_over; /* number of deliveries repeated because their lease expired */
@@ -129,7 +135,8 @@ struct timerhub_relay_stats {
 	uint64_t delivered; /* number of tasks that this process has taken */
 	uint64_t done;      /* number of this process's done calls that returned 0 */
 	uint64_t retried;   /* number of this process's retry calls that returned 0 */
-	uint64_t looks;     /* number of this process's polls, or 0 if it does not serve */
+	/* Number of this process's polls, or 0 if this process does not serve the queue. */
+	uint64_t looks;
 	/* Number of this process's polls that found no due task. */
 	uint64_t looks_empty;
 	/* Number of messages that asked this process to poll earlier than planned. */
@@ -202,10 +209,9 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
 
 /*
  * Stop a relay: from now on timerhub_relay_take() neither waits nor sends a request to Redis.
- * Threads blocked in timerhub_relay_take() return. Tasks that were already read from Redis are
- * still delivered. When no task that was read before the stop is left, timerhub_relay_take() always
- * returns -ESHUTDOWN. A stop cannot be undone. All other calls on a stopped relay work as before.
- * `relay` may be NULL.
+ * Threads blocked in timerhub_relay_take() return. timerhub_relay_take() still delivers the tasks
+ * that were already read from Redis, and after these tasks always returns -ESHUTDOWN. A stop cannot
+ * be undone. All other calls on a stopped relay work as before. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
@@ -258,8 +264,8 @@ TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id
 TIMERHUB_API int timerhub_relay_cancel(struct timerhub_relay *relay, const char *id);
 
 /*
- * Give a task a new time. Returns 0 if the task is delivered at the new time only. Fails with the
- * errors of timerhub_relay_cancel(), or with -ERANGE.
+ * Give a task a new time. Returns 0 if the task will be delivered at the new time, and not at the
+ * old time. Fails with the errors of timerhub_relay_cancel(), or with -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                      uint32_t flags);
