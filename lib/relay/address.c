@@ -88,8 +88,9 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 }
 
 /*
- * Split `part` at its first or last character `mark`, and drop that character. Returns false if
- * `part` has no character `mark`.
+ * Split `part` at a separator, which is the character in `mark`, and drop this separator. If `last`
+ * is true, split at the last separator, else at the first. Returns false if `part` has no
+ * separator.
  */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses and prints the address of a Redis server, in the user's notation:
- * "redis://[user[:password]@]host[:port][/db]", "unix:/path[?db=N]", or
- * "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", for a master whose
- * address Sentinels know. Commas separate the addresses of several servers. In user and password, a
- * percent sign and two hexadecimal digits stand for a byte.
+ * Parses and prints the address of a Redis server, in one of three notations:
+ *
+ *   - "redis://[user[:password]@]host[:port][/db]"
+ *   - "unix:/path[?db=N]"
+ *   - "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", where the hosts are
+ *     Sentinels that know the address of the master
+ *
+ * Commas separate the addresses of several servers. In user and password, a percent sign and two
+ * hexadecimal digits stand for a byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H

@@ -17,7 +17,7 @@ enum error_reply_kind {
 };
 
 struct error_reply {
-	int error; /* negative errno: the result of the call, at once or when its timeout ends */
+	int error; /* the call's negative errno, after new tries if `kind` is ERROR_REPLY_LATER */
 	enum error_reply_kind kind;
 };
 

@@ -56,8 +56,8 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 }
 
 /*
- * Returns the local time at which to send the next call of timerhub_look. The server then receives
- * the next call `ahead_us` later than it received the last answered call.
+ * Returns the local time at which to send the next call of timerhub_look. This call must reach the
+ * server `ahead_us` after the last answered call reached the server.
  */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
@@ -77,8 +77,8 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
 	/*
-	 * Obey a bell message that came after the call was sent. Its put may have run after the
-	 * call.
+	 * Obey a bell message that came after the call was sent, because the put that sent the bell
+	 * message may have run after the call.
 	 */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }

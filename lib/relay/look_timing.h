@@ -4,8 +4,8 @@
  * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
  * by which a put asks for an earlier look. timerhub.lua gives each relay a "rank". The relay of
  * rank 0 looks first. A relay of a higher rank looks only if the lower ranks are late. Replies and
- * bell messages come on two connections, in any order. Each of them may change the time of the next
- * look. All functions of look_timing.h are pure, and none fails.
+ * bell messages come on two connections, in any order. Each reply and each bell message may change
+ * the time of the next look. All functions of look_timing.h are pure, and none fails.
  *
  * The anchor is the last answered call of timerhub_look. The relay knows the local time at which it
  * sent this call. The reply has the time on Redis's clock at which the call ran. If the next call

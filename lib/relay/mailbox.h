@@ -14,7 +14,7 @@ struct mailbox {
 	struct shared *shared;
 	struct sleeper *sleeper;
 	struct requests queued;
-	bool holds;   /* the shard's thread holds puts back, and takes new puts without a wake-up */
+	bool holds;   /* queued puts wait for a reply, so a new put need not wake the thread */
 	bool pending; /* a caller has work for the shard's thread */
 	bool idle;    /* the shard's thread sleeps, or is about to sleep */
 };
@@ -44,8 +44,8 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
  * the time at which the put in flight was sent, or 0 if no put is in flight. While a put is in
  * flight, new puts stay in the mailbox, for hold_ns at most, and then share a command. A put in a
  * shared command takes less than half of the server time of a put in its own command. If the
- * network is slow, a wait of more than hold_ns would halve the rate of puts. Returns when to call
- * mailbox_take() again for the waiting puts.
+ * network is slow, a wait of more than hold_ns would halve the rate of puts. Returns the time at
+ * which the thread must call mailbox_take() again for the waiting puts.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);

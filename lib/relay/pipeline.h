@@ -78,8 +78,8 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
  * Finish unconfirmed requests whose timeout has ended. If a reply is overdue, returns an error, and
- * the caller must close the connection. If no reply is overdue, stores in `*ret_next_ns` when the
- * next reply or timeout is due.
+ * the caller must close the connection. If no reply is overdue, writes to `*ret_next_ns` the
+ * earliest time at which a reply or a timeout is due.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 

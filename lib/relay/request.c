@@ -255,7 +255,7 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 
 /*
  * Returns the result of a request that was sent twice. The argument `result` is from the second
- * sending. The server may have refused it because the first sending took effect.
+ * sending. If the first sending took effect, the server may have refused the second sending.
  */
 static int in_doubt(const struct request *request, int result)
 {
@@ -319,8 +319,8 @@ static void set_anchor(struct client *client, const struct request *request,
 }
 
 /*
- * Returns the code at index `at` of a reply, 0 or a negative errno. A shared reply has a code for
- * each of its puts.
+ * Returns the result code at index `at` of a reply. The code is 0 or a negative errno. A reply to
+ * several puts has a code for each put.
  */
 static int read_code(const struct reply *reply, size_t at)
 {

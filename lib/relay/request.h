@@ -27,7 +27,7 @@ enum request_kind {
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
-	REQUEST_WAIT, /* asks how many replicas have all changes that Redis has answered */
+	REQUEST_WAIT, /* asks how many replicas hold the changes to which Redis has replied */
 };
 
 struct request {
@@ -39,7 +39,7 @@ struct request {
 	const char *flags; /* flags of a put or move, for the Redis function */
 	const void *data;  /* data of the task that a put stores */
 	size_t data_len;
-	const char *delivery; /* id of the stream entry that a retry or touch names */
+	const char *delivery; /* in a retry or touch: id of the delivery's stream entry */
 	bool made_id;         /* the library made the id of this put */
 	bool joins;           /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
@@ -91,8 +91,8 @@ void request_finish(struct request *request);
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
 /*
- * Finish the requests whose deadline has passed. The result of a request is `why`, or -ETIMEDOUT if
- * the request is in doubt or `why` is 0.
+ * Finish the requests whose deadline has passed. If `why` is 0 or the finished request is in doubt,
+ * the result of this request is -ETIMEDOUT, else `why`.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

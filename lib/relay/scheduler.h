@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a relay's scheduler for one server. The scheduler calls timerhub_look, which moves due tasks
- * into the stream, at the times that look_timing.h computes. On the bells' connection, the
- * scheduler receives bells, messages that ask for an earlier call. Only the shard's thread calls
- * the functions of scheduler.h.
+ * into the stream, at the times that look_timing.h computes. A bell is a message that asks for an
+ * earlier call. The scheduler receives bells on a connection of its own, the bells' connection.
+ * Only the shard's thread calls the functions of scheduler.h.
  */
 #ifndef RELAY_SCHEDULER_H
 #define RELAY_SCHEDULER_H

@@ -81,8 +81,9 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 
 /*
  * If the command connection has moved to another server, close the takers' connection. The old
- * server gets no more tasks. Otherwise keep the takers' connection. A task may be on its way to
- * this relay, and would be lost until its lease ends.
+ * server gets no more tasks. If the server is still the same, keep the takers' connection, because
+ * a task may be on its way to this relay. If the connection were closed, this task would be lost
+ * until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {

@@ -30,8 +30,8 @@ struct shard {
 };
 
 /*
- * Initialize a shard whose client has its key names already. The argument `seed` spreads the
- * retries of different relays.
+ * Initialize a shard. The caller must have set `keys` and `shard` in the shard's `client`. The
+ * argument `seed` spreads the retries of different relays.
  */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);

@@ -2,8 +2,8 @@
 /*
  * Lets a shard's thread sleep in poll(2) until a time is reached, a reply comes, or a caller wakes
  * the thread. The thread polls its connections, its own timerhub_loop, and an eventfd by which
- * callers wake the thread. The timer of the loop wakes the thread directly. If the timer first woke
- * another thread, the other thread would delay the task on a busy machine.
+ * callers wake the thread. The timer of the loop wakes the thread directly, because on a busy
+ * machine each further thread between the timer and the delivery delays the task.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H

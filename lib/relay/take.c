@@ -64,7 +64,8 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 }
 
 /*
- * Wait once for prefetched tasks. The caller holds the relay's lock, which is free during the wait.
+ * Wait once for prefetched tasks. The caller holds the relay's lock. wait_for_prefetched() gives
+ * the lock up for the time of the wait.
  */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
@@ -84,8 +85,8 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 
 /*
  * Take a task, and wait until a task is prefetched or the timeout ends. Returns 1 with a task, 0 if
- * the timeout has ended, or -ESHUTDOWN. The caller holds the relay's lock, which is free during the
- * wait.
+ * the timeout has ended, or -ESHUTDOWN. The caller holds the relay's lock. take_waiting() gives the
+ * lock up while it waits.
  */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
@@ -109,7 +110,8 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 /*
  * Take a task without waiting: ask one shard after the other, until a shard has a task. If a shard
  * fails, ask the next shard. If no shard has a task, return the error of the first shard that
- * failed, or 0. The caller holds the relay's lock, which is free during each request.
+ * failed, or 0. The caller holds the relay's lock. take_at_once() gives the lock up while it asks a
+ * shard.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

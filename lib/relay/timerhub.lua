@@ -139,10 +139,10 @@ end
 
 -- Prepares ring() for a task due at `due`. Returns the relays to wake, in order, and the time `at`
 -- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
--- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. If
--- `due` is past, `at` is now, because a promise of a past time counts as broken. If look_by is long
--- past, the relays that promised it are dead, and `at` is now. find_seats() reads all keys of
--- ring(). Therefore ring() cannot fail.
+-- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
+-- time `at` is never earlier than now, because a promise of a past time counts as broken. If
+-- look_by is long past, the relays that promised it are dead, and `at` is now. find_seats() reads
+-- all keys of ring(). Therefore ring() cannot fail.
 local function find_seats(look_by, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -261,9 +261,9 @@ local function bury(dead, most, id, due, attempts, why, data)
         'n', text(attempts), 'why', why, 'data', data)
 end
 
--- Remove a task that has ended, and note its id in the key `past`. Until past_us after the task's
--- put, further puts of the task's id are refused. Therefore a client can repeat a put whose reply
--- was lost, and the repeated put changes nothing.
+-- Remove a task that has ended, and note its id in the key `past`. The queue refuses further puts
+-- of this id until past_us have passed since the task's put. Therefore a client can repeat a put
+-- whose reply was lost, and the repeated put changes nothing.
 local function finish(task, past, id, put, past_us, now)
     redis.call('HDEL', task, id)
     local refused_until = put + past_us
@@ -331,7 +331,7 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- Returns tasks_max, data_max, and look_by, the text of the time of the promised timerhub_look.
+-- Returns the settings tasks_max and data_max, and the promised time look_by as text.
 local function limits_of(state)
     local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
     return tonumber(told[1] or nil) or DEFAULT.tasks_max,
@@ -339,8 +339,8 @@ local function limits_of(state)
 end
 
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
--- still fit in the queue. The argument `refused_until` is nil, or a time as text. Until this time,
--- puts of the id are refused.
+-- still fit in the queue. If the argument `refused_until` is a time as text, a put of the id is
+-- refused until this time.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
     if refused_until and tonumber(refused_until) > now then
         return EEXIST
@@ -377,8 +377,8 @@ local function put(keys, args)
     return insert(keys, id, due, flags, data, now, look_by)
 end
 
--- Makes at most PUTS puts, with shared reads and writes. Replies 0, the time now, and the result
--- code and due time of each put.
+-- Puts several tasks, at most PUTS. Each read and each write of a key is made once for all these
+-- tasks. The reply is 0, the time now, and a result code and a due time for each task.
 -- Keys: `due`, `task`, `state`, `seats`, `past`.
 -- Arguments of each put: `id`, `when`, `flags`, `data`, `until`.
 local function puts(keys, args)
@@ -670,8 +670,8 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     return bytes
 end
 
--- Move due tasks into the stream, at most `batch` tasks and about LOOK_BYTES of data at most.
--- Returns whether there may be more due tasks.
+-- Move up to `batch` due tasks into the stream. Stop after the chunk with which the moved data
+-- reaches LOOK_BYTES. Returns whether there may be more due tasks.
 local function promote(q, conf, now, batch, sum)
     local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
@@ -787,8 +787,8 @@ local function sweep_consumers(q, now)
     end
 end
 
--- Sweep the stream: end leases, delete acknowledged entries, and delete idle consumers. Returns
--- when to sweep again, or nil if no sweep is needed until a task is moved into the stream.
+-- Sweep the stream: end leases, delete acknowledged entries, and delete idle consumers. Returns the
+-- time of the next sweep, or nil if no sweep is needed until a task is moved into the stream.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
         redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
@@ -810,7 +810,7 @@ end
 
 -- ---- seats: the registered relays and their ranks ----
 
--- Returns the score of a newly registered relay in the key `seats`. The score depends on the
+-- Returns the score with which a new relay is added to the key `seats`. The score depends on the
 -- queue's name, so that different queues have different first relays.
 local function own_order(q, relay)
     return tonumber(sub(redis.sha1hex(q.state .. relay), 1, 8), 16) / 4294967296
@@ -839,9 +839,10 @@ local function sit(q, now, look_by, relay, horizon, grace)
     return rank
 end
 
--- Note in the key `seen` that a relay is alive. The note expires after four times the relay's
--- longest sleep, and is renewed when half of its time has passed. If the relay has moved tasks,
--- note the relay's argument `info` too, because the call writes to Redis anyway.
+-- Record in the key `seen` that a relay is alive. The record expires after four times the relay's
+-- longest sleep, and is renewed when half of its time has passed. Each renewal also stores the
+-- relay's argument `info`. A call that moved tasks writes to Redis anyway, so this call also stores
+-- `info`.
 local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, moved)
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
@@ -995,7 +996,8 @@ local function overdue_of(due, now)
     return first and math.max(0, now - first) or 0
 end
 
--- Append the histogram of lateness to a reply: the name and the number of tasks of each bucket.
+-- Append the histogram of lateness to a reply. A bucket with tasks has two values: its name, such
+-- as late:20, and its number of tasks.
 local function say_lateness(state, say)
     local names = {}
     for bucket = 0, BUCKETS - 1 do
@@ -1009,7 +1011,7 @@ local function say_lateness(state, say)
     end
 end
 
--- Replies the queue's counters and settings.
+-- The reply is the queue's counters and settings.
 -- Keys: all keys of the queue.
 local function stat(keys)
     local q = names(keys)
@@ -1052,8 +1054,8 @@ local function stat(keys)
     return reply
 end
 
--- Replies five values for each of `count` waiting tasks: id, due time, attempts, time of the put,
--- and bytes of data. A due time of -1 means never.
+-- The reply has five values for each of `count` waiting tasks: id, due time, attempts, time of the
+-- put, and bytes of data. A due time of -1 means never.
 -- Keys: `due`, `task`.
 -- Arguments: `from`, `count`.
 local function list(keys, args)
@@ -1076,7 +1078,7 @@ local function list(keys, args)
     return reply
 end
 
--- Replies a task's stage, due time, attempts, time of the put, data and entry.
+-- The reply is a task's stage, due time, attempts, time of the put, data, and entry in the stream.
 -- Keys: `due`, `task`, `ready`.
 -- Argument: `id`.
 local function peek(keys, args)
@@ -1187,8 +1189,8 @@ local function repair_entry(q, conf, sum, found)
     sum.removed = sum.removed + 1
 end
 
--- Repairs some records and entries, beginning at the cursor. Replies 0, the stage and cursor for
--- the next call, and the numbers of tasks that were put back and removed.
+-- Repairs some records and entries, beginning at the cursor. The reply is 0, the stage and cursor
+-- for the next call, and the numbers of tasks that were put back and removed.
 -- Keys: `due`, `task`, `ready`, `dead`, `past`, `state`, `seats`.
 -- Arguments: `stage`, `cursor`.
 local function repair(keys, args)
@@ -1260,7 +1262,7 @@ local function wanted_settings(args)
 end
 
 -- Creates the queue if it does not exist, and changes the named settings. The settings `shards` and
--- `shard` never change. If an argument gives another value for one of them, replies -EEXIST.
+-- `shard` never change. If an argument would change `shards` or `shard`, the reply is -EEXIST.
 -- Keys: `ready`, `state`.
 -- Arguments: pairs of a setting's name and value.
 local function create(keys, args)

@@ -31,7 +31,7 @@ void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
 
-/* Returns the wire's buffer for commands, which the next wire_flush() sends. */
+/* Returns the buffer for new commands. The next wire_flush() sends the contents of the buffer. */
 struct bytes *wire_output(struct wire *wire);
 
 /*
