@@ -7,7 +7,8 @@
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
  * take MS | done | retry MS | touch | release | stats | check QUEUE
  *
- * The calls done, retry, touch and release concern the task that was taken last.
+ * Each of the four calls `done`, `retry`, `touch` and `release` concerns the task that the program
+ * took last.
  */
 #include <inttypes.h>
 #include <stdio.h>

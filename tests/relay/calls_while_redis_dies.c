@@ -51,8 +51,8 @@ static void expect(int condition, const char *what, unsigned number, int result)
 }
 
 /*
- * Returns whether the result says that no usable connection came within the timeout. With
- * such a result the request was never sent.
+ * Returns whether the result says that no usable connection came within the timeout, so that the
+ * request was never sent.
  */
 static int was_not_sent(int result)
 {

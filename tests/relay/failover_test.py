@@ -62,8 +62,7 @@ class Member:
     def follow(self, master):
         self.redis("REPLICAOF", "127.0.0.1", master.port)
         wait_until(lambda: self.redis("ROLE")[3] == b"connected", "replication")
-        # Wait until the master counts the replica, which is after the replica's first
-        # acknowledgement.
+        # Wait until the master has received the replica's first acknowledgement.
         wait_until(lambda: b"state=online" in master.redis("INFO", "replication"), "online")
 
     def close(self):

@@ -175,8 +175,8 @@ def check_exhausted_stream(redis):
         expect("exhausted" in str(error), error)
     expect(redis("ZCARD", QUEUE + "due") == 1, "the task has gone")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel")
-    # The stream has room for two more ids. Therefore two of twenty tasks move, and the next call
-    # of timerhub_look moves no task.
+    # The stream has room for two more ids, so a call of timerhub_look moves only two of the twenty
+    # tasks.
     bring_about(redis, "none")
     redis("ZREM", QUEUE + "seats", "other")
     for number in range(20):

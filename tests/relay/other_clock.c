@@ -22,7 +22,7 @@
 struct other {
 	int64_t ahead_us;
 	int64_t fast_ppm;
-	int64_t since_us; /* instant since which the clock drifts, on this machine's wall clock */
+	int64_t since_us; /* time on this machine's wall clock at which the drift begins */
 };
 
 static const struct other *other;

@@ -199,7 +199,7 @@ def check_replicas(master, replica):
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
     hasty.close()
-    # The master keeps a put that no replica has confirmed, and the relay still polls. A call that
+    # The master keeps a task that no replica has confirmed, and the relay still polls. A call that
     # changes nothing returns at once.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
@@ -532,7 +532,7 @@ def check_password():
             expect(opening(f"redis://{login}{at}") == wanted, "open with", login)
         client("ACL", "SETUSER", "poor", "on", ">p", "+@connection", "~*", "&*", "+fcall_ro")
         expect(opening(f"redis://poor:p@{at}") == -errno.EACCES, "open without rights")
-        # The rights in the manual page must suffice for a client that does not serve.
+        # A user with the rights that the manual page lists can open a queue without serving it.
         client("ACL", "SETUSER", "own", "on", ">p", *RIGHTS, f"~{KEY}*", f"&{KEY}*")
         driver = Driver(f"redis://own:p@{at}")
         expect(driver.open(0) == 0, "open with the rights of the manual")

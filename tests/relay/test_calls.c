@@ -276,7 +276,7 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	struct timerhub_relay *taker;
 
 	begin();
-	taker = open_relay(0); /* the relay `taker` does not serve */
+	taker = open_relay(0); /* a relay that does not serve the queue */
 	poll_fd.fd = timerhub_relay_fd(taker);
 	expect(poll_fd.fd >= 0);
 	put("far", HOUR);
@@ -861,7 +861,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	}
 	/* After the stop the fd stays readable. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
-	/* After a stop, all calls except take must still work, and the relay must still poll. */
+	/* After a stop, other calls must still work, and the relay must still move tasks. */
 	task = (struct timerhub_relay_task){ .id = "ahead" };
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	put("later", 10 * MS);
@@ -873,7 +873,7 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	relay = open_relay(0);
 	task = take();
 	expect(strcmp(task.id, "behind") == 0);
-	expect_eq(task.attempts, 1); /* the first attempt: the stopped relay sent no XREADGROUP */
+	expect_eq(task.attempts, 1); /* because the stopped relay sent no XREADGROUP */
 	end();
 }
 END_TEST

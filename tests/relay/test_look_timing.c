@@ -213,7 +213,6 @@ static void act(struct actor *actor)
 	}
 }
 
-/* Process all messages and polls up to the time until_ns. */
 static void run_until(uint64_t until_ns)
 {
 	for (;;) {
@@ -283,7 +282,7 @@ END_TEST
 START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 {
 	begin(16);
-	run_until(now_ns + 20 * SEC); /* by then each relay has a rank */
+	run_until(now_ns + 20 * SEC); /* after 20 s each relay has a rank */
 	looks = 0;
 	for (unsigned i = 0; i < 200; i++) {
 		put(there_us() + 40000);
@@ -292,7 +291,7 @@ START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 	expect_eq(task_count, 0);
 	/*
 	 * The relay of rank 0 polls once for each task. All other relays together poll at most
-	 * twice in each grace.
+	 * twice in each grace period.
 	 */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
@@ -304,13 +303,12 @@ START_TEST(idle_relays_look_about_once_a_second_however_many)
 
 	for (unsigned i = 0; i < COUNT_OF(counts); i++) {
 		begin(counts[i]);
-		run_until(now_ns + 20 * SEC); /* by then each relay has a rank */
+		run_until(now_ns + 20 * SEC); /* after 20 s each relay has a rank */
 		looks = 0;
 		run_until(now_ns + 100 * SEC);
 		/*
-		 * The relay of rank 0 polls 0.1 times a second, and each other relay once in its
-		 * failover delay.
-		 * All relays together poll at most 1.5 times a second.
+		 * The relay of rank 0 polls 0.1 times a second. A relay of a higher rank polls once
+		 * in its failover delay. All relays together poll at most 1.5 times a second.
 		 */
 		expect_cmp(looks, <=, counts[i] == 1 ? 20 : 150);
 		expect_cmp(looks, >=, 10);
