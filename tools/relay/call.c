@@ -29,7 +29,9 @@ static const struct reason failures[] = {
 	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel, "
 	  "or the URL asks for TLS" },
 	{ -EPROTO, "the answers are not those of a Redis server" },
-	{ -EROFS, "the server takes no changes: a replica, loading, or short of replicas" },
+	{ -EROFS,
+	  "the server takes no changes, because it is a replica, loads its data, or has too few "
+	  "replicas" },
 };
 
 /* Texts for the errors with which a queue's function refuses a command. */

@@ -86,8 +86,8 @@ struct served {
 
 /*
  * Returns whether the daemon prints the change of a server's state from `trouble` to `error`. All
- * errors that can end without a user's help count as one error. Therefore the daemon prints one
- * line if a server is lost, then refuses, and then loads its data.
+ * errors that can end without a user's help count as one error. If a server is lost, then refuses
+ * calls and then loads its data, the daemon therefore prints only one line.
  */
 static bool is_news(int trouble, int error)
 {

@@ -171,9 +171,9 @@ static enum status run_command(const struct options *options, const char *name, 
                                int count)
 {
 	if (options->metrics && (strcmp(name, metrics_command.name) != 0 || options->json))
-		return misused(
-			"--metrics needs the command stat, and excludes --json; the command is",
-			name);
+		return misused("--metrics works only with the command stat and without --json, "
+		               "and the given command is",
+		               name);
 	if (options->metrics)
 		return run_with(&metrics_command, options, words, count);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)

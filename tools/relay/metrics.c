@@ -66,7 +66,8 @@ static const struct number numbers[] = {
 
 /*
  * The value of a relay in the reply to timerhub_stat has four numbers: rank, time of sending, polls
- * (looks), and wake-up messages (bells). The enum has the indexes of the last two.
+ * (looks), and wake-up messages (bells). The enum has the indexes of the polls and of the wake-up
+ * messages.
  */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 
@@ -89,8 +90,8 @@ struct told {
 /* ---- one server ---- */
 
 /*
- * Read the name and the value at index `*at` of a reply to stat, and advance `*at`. The first name
- * in the reply is at index 1. Returns false at the end of the reply.
+ * Read the name and the value at index `*at` of a reply of timerhub_stat, and advance `*at`. The
+ * first name in the reply is at index 1. Returns false at the end of the reply.
  */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)

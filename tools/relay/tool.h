@@ -60,8 +60,8 @@ enum status open_call(struct call *call, const struct options *options, const ch
 int connect_call(struct call *call, uint32_t shard);
 
 /*
- * Connect to server number `shard`, and check that the needed parts exist. Returns GOOD, or prints
- * an error with the word `what` and returns another status.
+ * Connect to server number `shard`, and check that the needed parts exist. Returns GOOD. If an
+ * error occurs, prints the argument `what` and the error, and returns another status.
  */
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
@@ -128,19 +128,19 @@ enum status do_drain(struct call *call, char **words, int count);
 
 /* ---- metrics.c ---- */
 
-/* Print the replies of all servers to the command stat as OpenMetrics text. */
+/* Ask all servers for their statistics, and print the statistics as OpenMetrics text. */
 enum status do_metrics(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */
 
 void print_text(const char *text, size_t len, bool json);
 
-/* Print pairs of a name and a value, from element `from` of the reply to its end. */
+/* Print the elements of a reply, from index `from` to the end, as pairs of a name and a value. */
 void print_pairs(const struct reply *reply, size_t from, bool json);
 
 /*
- * Print rows of `columns` elements each, from element `from` of the reply to its end. `names` has a
- * name for each column.
+ * Print the elements of a reply as a table, from index `from` to the end. Each row has `columns`
+ * elements. The array `names` has a name for each column.
  */
 void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
                 bool json);

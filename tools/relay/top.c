@@ -143,8 +143,8 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 /* ---- the relays ---- */
 
 /*
- * Print a relay's value in the reply to stat. The value has four numbers: rank, time of sending,
- * polls (looks), and wake-up messages (bells).
+ * Print the state of one relay. In the reply of timerhub_stat, the relay's value has four numbers:
+ * rank, time of sending, polls (looks), and wake-up messages (bells).
  */
 static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
                         const char *value, bool json, bool first)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command drain waits until a queue has no task left on any of its servers. A user runs drain
- * before stopping the last worker. The command only asks each server for its number of tasks, four
- * times a second.
+ * Implements the command `drain`, which waits until a queue has no task left on any of its servers.
+ * A user runs this command before stopping the last worker. The command only asks each server for
+ * its number of tasks, four times a second.
  */
 #include <console.h>
 #include <inttypes.h>
