@@ -14,7 +14,7 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* A call for many timers fetches memory this many timers in advance. */
+/* timerhub_rearm_many() prefetches the pair of each timer SUBMIT_AHEAD timers in advance. */
 #define SUBMIT_AHEAD 16
 
 /* Fetch the memory that a change of the timer touches. A handle that names no slot does no harm. */
@@ -389,9 +389,10 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer had the queue's pointer, and this thread has acquired the
-		 * armer's change of the pair [armed]. If the index has a new queue, the timer was
-		 * cancelled before, and timer_change() fails.
+		 * The load may be relaxed. The armer had the queue's pointer when it changed the
+		 * pair. This thread has acquired that change [armed], and sees the pointer too.
+		 * If the index has a new queue, the timer was cancelled before, and timer_change()
+		 * fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
 		/*

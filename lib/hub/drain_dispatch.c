@@ -5,8 +5,8 @@
  *
  * A handle from the outbox is a hint. timer_deliver() decides whether its timer is delivered. The
  * slot of a delivered one-shot goes straight to a free stack. A dispatching thread has a cell that
- * tells timerhub_cancel_sync() which timer's callback runs. If an exception or the thread's end
- * unwinds the stack out of a callback, the thread also gives the cell back.
+ * tells timerhub_cancel_sync() which timer's callback runs. If an exception leaves a callback or
+ * the thread ends in a callback, dispatching_end() still gives the cell back.
  */
 #include <errno.h>
 
@@ -19,7 +19,7 @@
 /* A waiter on a stopped queue checks at this interval whether the owner's compaction is over. */
 #define STOPPED_NAP_NS 50000
 
-/* A consumer takes this many handles at once, so that their cache misses overlap. */
+/* The most handles that a consumer takes at once. The cache misses of these handles overlap. */
 #define CONSUME_BATCH 32
 
 /*
@@ -157,7 +157,10 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* Stop taking handles. If handles are left, make the fd readable; if not, clear the fd. */
+/*
+ * Stop taking handles. If a handle is left, make the fd readable. If no handle is left, call
+ * notifier_clear(), and the fd is no longer readable.
+ */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
@@ -355,8 +358,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
 		/*
-		 * The flag `stopped` was read first, so outbox_exhausted() sees all events that
-		 * were published before the stop.
+		 * Load `stopped` before the check of the outbox. If `stopped` is set, the check
+		 * then sees all events that were published before the stop.
 		 */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
@@ -387,7 +390,8 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		result = queue_wait(queue, events, max, until_ns);
 	}
 	/*
-	 * Release: a closer that loads the lower count may free the memory that this wait has used.
+	 * Release: all accesses of this wait come before the decrement. The thread that closes the
+	 * queue waits until the count is 0, and then frees the memory.
 	 */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;

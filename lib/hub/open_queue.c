@@ -24,7 +24,11 @@ static void queue_announce(struct timerhub_queue *queue)
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
-	/* Add instead of storing: events of the index's earlier queue may still be counted. */
+	/*
+	 * Against the contract, a caller may arm a timer on a queue that is being closed. The owner
+	 * may count this timer's event now, for the same index. An addition keeps the owner's
+	 * count, but a store could lose it.
+	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
@@ -62,12 +66,16 @@ static atomic_u32 graves_dug;
 
 static void queue_free(struct timerhub_queue *queue)
 {
-	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES; /* relaxed: an index */
+	/* Relaxed: the counter only chooses an element of `graves`. */
+	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* the process may reuse the fd's number for another file */
-	/* Relaxed: `closing` is 1 already, except in a forked child or after a failed open. */
+	/*
+	 * `closing` is already 1, unless the open failed or this process is a forked child. In
+	 * these two cases no thread waits on the queue, so the store may be relaxed.
+	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
@@ -180,7 +188,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	ptr_store_release(&hub->queues[queue->index], NULL); /* [index]: the counts of the index */
+	/* [index]: the next opener of this index sees the counts that are stored above. */
+	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
 

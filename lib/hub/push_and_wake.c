@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
- * Another caller may move the timer to an earlier time after the claim. Such a caller only wakes
- * the owner, and the owner may find no entry yet. The claiming thread therefore reads the deadline
- * after its push. All functions except hub_wait_pass() are lock-free and signal-safe.
+ * After one caller has claimed the push, a second caller may move the timer to an earlier time. The
+ * second caller wakes the owner but pushes nothing, and the owner may find no entry yet. The
+ * claiming thread therefore reads the deadline after its push. All functions except hub_wait_pass()
+ * are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -23,7 +24,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring(hub->bell);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* counting is cheap beside a system call */
+	                            1); /* the addition is cheap compared with the system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
 	promise_record_wake(&hub->promise, pass);
 }
@@ -77,7 +78,7 @@ void hub_wait_pass(struct timerhub *hub)
 	 * The addition of 0 makes this thread's earlier stores visible to the next hub_try_enter().
 	 */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
-	/* [advance]: the load acquires all that the ended pass has written. */
+	/* [advance]: if the pass has ended, this thread sees all that the pass has written. */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }
