@@ -21,9 +21,9 @@ void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * Returns the deadline of a delay from `now_ns`, below UINT64_MAX. fresh_move_on() calls
- * fresh_far_ns() for deadlines near UINT64_MAX. If the wall clock was set back, it does so for all
- * deadlines.
+ * Returns `now_ns` plus `delay_ns`, but at most UINT64_MAX - 1. fresh_move_on() calls
+ * fresh_far_ns() for deadlines near UINT64_MAX. If the wall clock was set back, fresh_move_on()
+ * calls fresh_far_ns() for all deadlines.
  */
 static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
 {

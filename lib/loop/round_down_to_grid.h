@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
- * rounded down to a multiple of a power of two. This power of two is at most an eighth of the
- * remaining time. In a time of length L, timeouts of length L therefore have at most 16 scheduled
- * times. The Linux kernel's timer wheel has the same grid (kernel/time/timer.c). The functions have
- * no state. tests/unit/test_round_down_to_grid.c tests every power of two.
+ * rounded down to a multiple of the grid's step. The step is a power of two, and is at most an
+ * eighth of the remaining time. In a time of length L, timeouts of length L therefore have at most
+ * 16 scheduled times. The Linux kernel's timer wheel has the same grid (kernel/time/timer.c). The
+ * functions have no state. tests/unit/test_round_down_to_grid.c tests every power of two.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -35,11 +35,12 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 
 /*
  * Returns the shift of the grid on which a timeout is scheduled again. The argument `before` is the
- * shift of its last grid, and `rest_ns` is the time left until the deadline. If the program has
- * moved the timeout, the remaining time is usually short, but the timeout's length is unchanged.
- * The timeout then keeps its grid. If the remaining time permits a coarser grid, grid_next()
- * returns the coarser grid. If the entry was exact and a step of the grid is more than a quarter of
- * the remaining time, the timeout has become shorter. grid_next() then returns a finer grid.
+ * shift of the timeout's last grid. The argument `rest_ns` is the time left until the deadline. If
+ * the program has moved the timeout, the remaining time is usually short, but the timeout's length
+ * is unchanged. The timeout then keeps its grid. If the remaining time permits a coarser grid,
+ * grid_next() returns the coarser grid. If the entry was exact and a step of the last grid is more
+ * than a quarter of the remaining time, grid_next() returns a finer grid. In this case the timeout
+ * is now probably shorter than before.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {

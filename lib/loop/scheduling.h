@@ -18,7 +18,7 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 
 /*
  * Check whether the timeout of a place is due. The place's entry at `at_ns` was taken out of the
- * schedule. If the place's timeout is due now and no other timeout is due before, returns the
+ * schedule. If the timeout is due now, and no other timeout has an earlier deadline, returns the
  * timeout. Otherwise loop_recheck() returns NULL. If the timeout is set but may not expire yet,
  * loop_recheck() schedules the timeout again.
  */
@@ -27,8 +27,9 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 /*
  * Correct the earliest schedule entries before the loop blocks. Then compute the time at which the
  * loop must wake. If the timeout of an exact entry was moved, schedule the timeout again. If the
- * timeout was stopped, remove the entry. An entry on the grid stays. The loop usually wakes at its
- * time for another timeout. loop_rest() checks at most 256 entries.
+ * timeout was stopped, remove the entry. loop_rest() does not change an entry on the grid. At the
+ * time of such an entry, the loop usually wakes for another timeout too. One call checks at most
+ * 256 entries.
  */
 void loop_rest(struct timerhub_loop *loop);
 

@@ -2,8 +2,9 @@
 /*
  * Adds, removes, sets and stops timeouts, and returns a timeout's deadline. Only the loop's thread
  * calls these functions. The inline functions of timerhub_loop.h handle the frequent cases of set,
- * set_at and stop. In the rare cases they call this file. Programs without inline calls always use
- * this file. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * set_at and stop. In the rare cases, the inline functions call the functions of this file.
+ * Programs without inline calls always use this file. Tested by tests/unit/test_loop.c and
+ * tests/service/test_loop.c.
  */
 #include <errno.h>
 

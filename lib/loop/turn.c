@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes a turn of a loop. A turn reads the clock and schedules the timeouts that were set since the
- * last turn. It then dispatches the queue and calls the callbacks of due timeouts. At last it
- * computes how long the program may block. Tested by tests/unit/test_loop.c.
+ * last turn. It then dispatches the queue and calls the callbacks of due timeouts. At its end, a
+ * turn computes how long the program may block. Tested by tests/unit/test_loop.c.
  *
  * Callbacks are called in the order of the deadlines. The schedule returns places in the order of
  * their scheduled times. The deadline of a returned place may be later than its scheduled time,
- * even if both have passed. The turn then schedules the place again at the deadline. It calls the
- * callback when the schedule returns the place again. A timeout that a callback sets is fresh or
- * listed until the turn ends. A fresh or listed timeout does not expire before the end of the turn.
+ * even if both have passed. The turn then schedules the place again at the deadline. When the
+ * schedule returns a place at the deadline, the turn calls the callback. If a callback sets a
+ * timeout, the timeout is in the array `fresh` or in the list until the turn ends. Until then, the
+ * timeout does not expire.
  */
 #include <errno.h>
 
@@ -17,7 +18,7 @@
 
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
 #define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
-/* turn_fetch() prefetches the memory of the place that comes this many places later */
+/* turn_fetch() prefetches the timeout of each place TURN_AHEAD places in advance */
 #define TURN_AHEAD 12
 
 /* One call of timerhub_loop_turn(). */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the descriptor of wake.h. Without a hub, and if the clock cannot go back, the loop
- * sets the timerfd only to an earlier time, or after the timerfd has expired. An early expiry costs
- * one wake-up, and each setting costs one system call. With a hub, the loop moves its kept timer
- * whenever the next scheduled time changes. A move to a later time costs only one compare-and-swap.
- * When the kept timer expires, timerhub_dispatch() calls wake_expired(). If timeouts are due
- * already, the loop itself writes to the eventfd. The owner would write too late, and in a manual
- * hub only at the next timerhub_advance(). The loop clears the eventfd before it dispatches the
- * queue, and therefore sees every event. Tested by tests/service/test_loop.c.
+ * Implements the descriptor of wake.h. A loop without a hub uses a timerfd. If the timerfd has not
+ * expired and the clock cannot go back, the loop does not move the timerfd to a later time. An
+ * early expiry costs one wake-up, but each such move would cost one system call. With a hub, the
+ * loop moves its kept timer whenever the next scheduled time changes. A move to a later time costs
+ * only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls wake_expired().
+ * If timeouts are due already, the loop itself writes to the eventfd. A write by the owner would
+ * come too late. In a manual hub, the owner writes only in the next timerhub_advance(). The loop
+ * clears the eventfd before it dispatches the queue, and therefore sees every event. Tested by
+ * tests/service/test_loop.c.
  */
 #include "loop/wake.h"
 
