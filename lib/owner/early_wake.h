@@ -11,9 +11,9 @@
  * EARLY_WAKE_DOWN_NS before the timer's instant. This is true for every N.
  *
  * An earlier design set the margin to the least lateness of the last hundreds of sleeps. A sleep on
- * a processor that has not halted has a very small lateness. One such sleep kept the margin too
- * small during the next hundreds of sleeps. The earlier design lowered the median lateness by 20
- * us, and the percentile lowers the median lateness by 24 us.
+ * a processor that has not halted has a very small lateness. A single small lateness kept the
+ * margin too small during the next hundreds of sleeps. The earlier design lowered the median
+ * lateness by 20 us. The present design lowers the median lateness by 24 us.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

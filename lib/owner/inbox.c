@@ -10,24 +10,22 @@
  * producers may have filled many lines in between. When the owner takes an entry, it marks the cell
  * as an empty cell of the next lap.
  *
- * The tail decides where the owner's drain ends, so a wake-up depends on the tail and the cells:
+ * The owner computes the end of its drain from the tail. Producer and owner make these accesses:
  *
  *   producer                             owner
  *   advance the tail, or find it moved   make a promise, begin a pass
  *   fill the cell                        load the tail: the drain's end
  *   load the promise, the pass           load the cells before that end
  *
- * All accesses in the table are seq_cst. Their order makes a lost wake-up impossible: the producer
- * reads an older promise or an older pass, and the drain misses the producer's entry. A producer
+ * All accesses in the table are seq_cst, so no wake-up is lost. If the producer loads the promise
+ * or the pass before the owner stores a new value, the drain finds the producer's entry. A producer
  * may find one cell filled, and fill the next cell. The producer's load of the filled cell is
  * seq_cst, so the drain finds both of these cells filled.
  *
- * An entry only tells the owner to process a slot. The order of entries does not matter, so the
- * inbox can have lanes. Model: tests/models/inbox.pml.
+ * An entry only tells the owner to process a slot. The owner may process entries in any order, so
+ * the entries of the inbox are divided among lanes. Model: tests/models/inbox.pml.
  *
  * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
- *
- * The store that empties a cell orders no other memory.
  */
 #include "owner/inbox.h"
 
@@ -54,8 +52,8 @@
 #define INBOX_MANY 8192
 #endif
 /*
- * Producers count the inbox's entries once in at least this many pushes into a lane. In a lane with
- * few cells, they count twice in each lap.
+ * Producers count the inbox's entries after every N-th push into a lane. N is at least
+ * INBOX_ASK_MIN. In a lane with few cells, N is half the number of the lane's cells.
  */
 #define INBOX_ASK_MIN 512
 /* The page size: lane_expect() touches one cell in each page of the inbox. */
@@ -138,10 +136,10 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 }
 
 /*
- * Fetch a cell that will soon be filled. The owner has written the cell, so the cell is usually in
- * the cache of the owner's CPU. If the cell begins a page that was never used, write the cell
- * instead of reading it. A read would map the kernel's page of zeros. The kernel would later have
- * to unmap this page from every CPU.
+ * Prefetch a cell that a producer will soon fill. The owner has written the cell, so the cell is
+ * usually in the cache of the owner's CPU. If the cell begins a page that was never used, write the
+ * cell instead of reading it. A read would map the kernel's page of zeros. The kernel would later
+ * have to unmap this page from every CPU.
  */
 static void lane_expect(const struct inbox *inbox, const struct inbox_lane *lane, uint64_t place)
 {
@@ -194,8 +192,8 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 
 /*
  * Returns true if about INBOX_MANY entries wait or the lane is half full. The owner must then drain
- * the inbox. To count the entries, a producer reads all lanes. It therefore counts them only after
- * a push at certain positions. Every lane has such positions.
+ * the inbox. To count the entries, a producer must read all lanes. Producers therefore count the
+ * entries only after every (ask_mask + 1)-th push into a lane.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

@@ -23,9 +23,9 @@ struct inbox_lane {
 
 struct inbox {
 	struct inbox_lane *lanes;
-	uint32_t lane_mask;   /* number of lanes, a power of two, minus one */
+	uint32_t lane_mask;   /* one less than the number of lanes, which is a power of two */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* entries are counted once in ask_mask + 1 pushes into a lane */
+	uint64_t ask_mask;    /* entries are counted after ask_mask + 1 pushes into a lane */
 	struct memory memory; /* the mapping that holds the lanes and the cells */
 };
 

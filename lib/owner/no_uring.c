@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces sleeper_uring.c if the build option is -Dio_uring=disabled. sleeper_open_uring() fails,
- * as if the kernel had no io_uring. Tested by the suites of such a build, and by the test `without
- * io_uring` of tests/packaging.
+ * as if the kernel had no io_uring. In a build with this option, all suites test this file. The
+ * test `without io_uring` of tests/packaging makes such a build.
  */
 #include <errno.h>
 

@@ -26,7 +26,7 @@
 
 /* The owner takes this many slots from the inbox at once, so that their cache misses overlap. */
 #define OWNER_BATCH 32
-/* The owner fetches the memory of a slot this many expiries in advance. */
+/* The owner prefetches a slot's memory OWNER_AHEAD expiries before it expires the slot. */
 #define OWNER_AHEAD 12
 /* A pass checks at most OWNER_REST schedule entries (12 to 24 us), then the next pass begins. */
 #ifndef OWNER_REST
@@ -185,8 +185,8 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Prefetch the slot that will be taken after `ahead` other slots. Fetch its pair, and the cache
- * line that an expiry reads in its record.
+ * Prefetch the memory of the slot that the owner will take after `ahead` other slots. Prefetch the
+ * slot's pair, and the part of the slot's record that an expiry reads.
  */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
@@ -272,7 +272,10 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass]: the last pass has ended */
-	/* Relaxed: a waiter counts itself before it signals the bell for the next pass. */
+	/*
+	 * The load may be relaxed. A waiter first adds itself to `pass_waiters` and then rings the
+	 * bell. The bell makes the owner begin another pass, which sees the waiter.
+	 */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
@@ -302,8 +305,9 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make a pass. Returns true if another pass must follow. Schedule entries may be left to check, or
- * the inbox may have an entry after the promise became later. Model: tests/models/promise.pml.
+ * Make a pass. Returns true if another pass must follow. If owner_rest() has reached its limit of
+ * checks, another pass must follow. If the promise became later and the inbox is not empty, another
+ * pass must follow too. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

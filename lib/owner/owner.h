@@ -79,7 +79,8 @@ void owner_stop(struct owner *owner, bool alive);
 
 /*
  * Make passes until owner_pass() returns false. Returns the promise, the time of the next drain.
- * Only the owner's thread may call, or in a manual hub one thread at a time.
+ * Only the owner's thread may call owner_run_passes(). In a manual hub, any thread may make this
+ * call, but only one thread at a time.
  */
 uint64_t owner_run_passes(struct owner *owner);
 

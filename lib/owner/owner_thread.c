@@ -186,7 +186,10 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: the signal of the eventfd carries the store of `stop`. */
+	/*
+	 * The load may be relaxed. owner_stop() stores `stop` and then writes to the eventfd. When
+	 * this write wakes the owner, the owner sees the new `stop`.
+	 */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
@@ -280,9 +283,10 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The closer has stored QUEUE_GONE before this addition of 0. A pass that begins after the
-	 * addition must see QUEUE_GONE, so the addition must be a read-modify-write. A load, even a
-	 * seq_cst load, may be executed before an earlier store leaves the store buffer.
+	 * The thread that closes a queue stores QUEUE_GONE before it calls owner_wait_pass(). A
+	 * pass that begins after the next access must see QUEUE_GONE, so this access must be a
+	 * read-modify-write. A load, even a seq_cst load, may be executed before an earlier store
+	 * leaves the store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

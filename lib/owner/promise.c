@@ -7,16 +7,17 @@
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All accesses in the table above are seq_cst. Their order makes one outcome impossible. In this
- * outcome the caller reads the old, earlier promise and does not wake the owner. The owner's second
- * reading of the inbox misses the entry. If the owner moves the promise to an earlier time, the
- * owner need not read the inbox again. A caller may still read the old promise, which is later than
- * the new promise. Such a caller wakes the owner, and the eventfd stays readable.
+ * All accesses in the table above are seq_cst, so no wake-up is lost. If the caller reads the old,
+ * earlier promise and does not wake the owner, the owner's second reading of the inbox finds the
+ * entry. If the owner moves the promise to an earlier time, the owner need not read the inbox
+ * again. A caller may still read the old promise, which is later than the new promise. The caller
+ * then wakes the owner, and the eventfd stays readable.
  *
  * If a caller reads PUSHED in the pair, it does not push the slot. Another thread has pushed the
  * slot, and filled the cell before it set PUSHED. The caller reads PUSHED before it makes the loads
- * of the table. The cell was therefore filled before these loads. The seq_cst order agrees, because
- * in RC11 the seq_cst order never contradicts happens-before.
+ * of the table. The cell was therefore filled before these loads. In RC11, the seq_cst order never
+ * contradicts happens-before. The filling of the cell therefore comes first in the seq_cst order
+ * too.
  *
  * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
  * the caller stored the number first and was then stopped, no caller would wake the owner. The
@@ -61,7 +62,10 @@ bool promise_woken(const struct promise *promise)
 
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass)
 {
-	/* Load the pass first. A wake recorded for this pass was then sent after the pass began. */
+	/*
+	 * Load the pass before the wake is sent. If a caller records the wake for this pass, the
+	 * wake was then sent after the pass began.
+	 */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;

@@ -13,7 +13,7 @@
 struct promise {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* the promise, written by the owner */
 	atomic_u64 pass;       /* number of the current pass, written by the owner */
-	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; callers write */
+	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; set by callers */
 };
 
 /* Set the first promise: 0 if a pass follows, UINT64_MAX if the owner waits for a wake. */
@@ -29,8 +29,9 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * Caller, after its push: returns whether the caller must wake the owner for this deadline. If the
- * result is true, the caller passes `*pass` to promise_record_wake() after the wake.
+ * A caller calls this function after its push. Returns whether the caller must wake the owner for
+ * this deadline. If the result is true, the caller passes `*pass` to promise_record_wake() after
+ * the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 
