@@ -13,11 +13,11 @@
  *
  * The consumer first clears the eventfd, and then sets `signalled` to 0. The opposite order loses a
  * signal, as the model has found. The owner signals between the two steps, and the consumer then
- * clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again. In
- * the present order, the owner may write to the eventfd between the two steps. The eventfd is then
- * readable, even if the outbox is empty. The next consumer sees in `rings` that it must clear the
- * eventfd. The owner counts the write in `rings` before it writes. The write may wake a consumer
- * that preempts the owner.
+ * clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again. If
+ * the consumer clears the eventfd first, the owner may write to the eventfd before the consumer
+ * sets `signalled` to 0. The eventfd is then readable, even if the outbox is empty. The next
+ * consumer sees in `rings` that it must clear the eventfd. The owner counts the write in `rings`
+ * before it writes. The write may wake a consumer that preempts the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -78,7 +78,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the write to the eventfd carries the value 1 of `signalled`. */
+	/* Relaxed: the seq_cst addition in notifier_ring() publishes this store. */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -99,8 +99,9 @@ void notifier_clear(struct notifier *notifier)
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
 	/*
-	 * Relaxed: `signalled` becomes 1 before a write is added to `rings`. A thread that has
-	 * loaded the new `rings` therefore sees the 1.
+	 * The load may be relaxed. A thread sets `signalled` to 1 before it counts its write in
+	 * `rings`. If this thread has loaded the new count, this thread also sees the 1 or a newer
+	 * value.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

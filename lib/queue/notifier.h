@@ -22,10 +22,10 @@ struct notifier {
 /* Owner: signal `count` published events. Returns whether the call made the fd readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
-/* Consumer, if it leaves events in the queue: make the fd readable, always with a new edge. */
+/* Make the fd readable, always with a new edge. A consumer that leaves events calls this. */
 void notifier_signal_again(struct notifier *notifier);
 
-/* Consumer, if it found no event: clear the fd. The consumer must then read the outbox again. */
+/* Clear the fd. A consumer that found no event calls this, and must read the outbox again. */
 void notifier_clear(struct notifier *notifier);
 
 /*

@@ -4,9 +4,9 @@
  *
  * A consumer copies the handles between head and tail, then moves the head by compare-and-swap. The
  * head only grows, so a successful swap proves that the copied cells had not been filled again.
- * Consumers therefore load the cells relaxed, and the tail orders the loads. If the owner finds the
- * outbox empty, it continues at the beginning of the array. A steadily used outbox therefore stays
- * in a few cache lines. Model: tests/models/notifier.pml.
+ * Consumers therefore load the cells by relaxed loads, after an acquire load of the tail. If the
+ * owner finds the outbox empty, it continues at the beginning of the array. A steadily used outbox
+ * therefore stays in a few cache lines. Model: tests/models/notifier.pml.
  *
  * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows
  * that a compaction is in progress. The owner sets the flag before it moves the head. It clears the
@@ -100,18 +100,19 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* the head is a guess until the CAS */
 
-	u64_store_release(&outbox->tail, end | TAIL_COMPACTING); /* [outbox]: carries the handles */
+	/* [outbox]: if a thread acquires this tail, it sees the handles. */
+	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * [outbox-compacting]: a thread that acquires the new head sees the flag in the tail.
-	 * [outbox-room]: consumers have copied all cells at positions below the old head.
+	 * If a thread acquires the new head, it sees the flag in the tail too [outbox-compacting].
+	 * After the CAS, consumers have copied all cells below the old head [outbox-room].
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
 	/*
-	 * The loop puts back each handle at most once. It therefore fills only cells that it has
-	 * read.
+	 * The loop reads each handle before it puts the handle back, so the loop never overwrites
+	 * a handle that it has not read.
 	 */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
@@ -151,7 +152,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	/* Relaxed: if the head is stale, the count is too high. */
+	/* Relaxed: the head only grows, so with a stale head the count is only too high. */
 	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 

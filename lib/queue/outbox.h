@@ -15,10 +15,11 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells;                          /* the handles, written by the owner */
-	uint64_t mask;                              /* number of cells, minus one */
-	struct memory memory;                       /* the mapping that holds the cells */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* position to take next; consumers write */
+	atomic_u64 *cells;    /* the handles, written by the owner */
+	uint64_t mask;        /* number of cells, minus one */
+	struct memory memory; /* the mapping that holds the cells */
+	_Alignas(CACHE_LINE_BYTES)
+		atomic_u64 head; /* next position to take; written by consumers and the owner */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u64 tail; /* end of published positions, and a flag; written by the owner */
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
@@ -40,8 +41,8 @@ void outbox_publish(struct outbox *outbox);
 
 /*
  * Owner: take out all handles. Then put back, in the same order, each handle for which `keep`
- * returns true. The arguments of `keep` are the handle, its old position, and its position if it is
- * put back. Until the next outbox_publish(), outbox_take() returns 0, and outbox_exhausted()
+ * returns true. If outbox_compact() puts a handle back, the handle moves from `old_place` to
+ * `new_place`. Until the next outbox_publish(), outbox_take() returns 0, and outbox_exhausted()
  * returns false. Returns how many handles were put back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);

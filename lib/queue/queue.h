@@ -32,12 +32,12 @@ struct timerhub_queue {
 	 * of the publisher's list.
 	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished; /* events put since the last publish, 0 outside the list */
+	unsigned unpublished; /* number of unpublished events, 0 if the queue is not listed */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */
 	atomic_u32 inside;                                /* number of threads in timerhub_wait() */
-	atomic_u32 stopped; /* 1: waiters do not block; timerhub_queue_stop() writes */
+	atomic_u32 stopped; /* 1: waiters do not block. Set by timerhub_queue_stop(). */
 	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
 };
 

@@ -116,8 +116,8 @@ void callback_end(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * The comparison ignores the top two bits of the generation. The generations of two timers may
- * differ only in the top two bits. Two such timers are never in cells at the same time.
+ * The comparison ignores the top two bits of the generation. If the generations of two timers
+ * differ only in these bits, the two timers are never in cells at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -145,7 +145,10 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* Wait until the handle was delivered or skipped; if `running`, until its callback has ended. */
+/*
+ * Wait until the handle was delivered or skipped. If `running` is true, also wait until the timer's
+ * callback has ended.
+ */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {

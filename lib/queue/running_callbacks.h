@@ -11,10 +11,10 @@
 #include "timer/timer.h"
 
 struct callback {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 now; /* handle << 2 | flags, or 0. The thread writes,
-	                                              and a canceller sets a flag. */
-	atomic_ptr thread;                         /* the thread that has the cell, or NULL */
-	atomic_u32 ended; /* futex: number of ended callbacks with a waiting canceller */
+	/* handle << 2 | flags, or 0. The cell's thread stores it. A canceller sets NOW_WAITED. */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
+	atomic_ptr thread; /* the thread that has the cell, or NULL */
+	atomic_u32 ended;  /* futex: number of ended callbacks with a waiting canceller */
 };
 
 struct callbacks {
