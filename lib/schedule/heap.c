@@ -2,8 +2,8 @@
 /*
  * Implements the heap of heap.h. Only the owner or the loop's thread calls these functions.
  * Invariant: no entry is earlier than its parent, and each slot's filing holds the index of its
- * entry. An entry contains its time, so a comparison reads no filing. A filing is written only when
- * its entry moves. tests/unit/test_heap.c compares the heap with a sorted array.
+ * entry. An entry contains its slot's time, so a comparison reads only the two entries. A filing is
+ * written only when its entry moves. tests/unit/test_heap.c compares the heap with a sorted array.
  */
 #include "schedule/heap.h"
 

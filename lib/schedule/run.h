@@ -27,7 +27,10 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Fill an empty run in any order, then sort it. Its times may differ only in the low 16 bits. */
+/*
+ * run_add() adds a slot to a run that is not sorted yet, and run_sort() sorts the run. The times of
+ * the slots may differ only in the low 16 bits.
+ */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 

@@ -2,11 +2,11 @@
 /*
  * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
  * Invariant: the run and the heap hold the entries up to the end of the base's finest bucket. The
- * wheel holds the later entries. If the run or the heap has an entry, the schedule's first entry is
- * therefore in one of them. The wheel makes insertion cheap. The run and the heap keep slots in the
- * order of their times, to the nanosecond. A slot that is alone in its bucket is taken straight
- * from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted array in virtual
- * time.
+ * wheel holds the entries after this bucket. If the run or the heap has an entry, the schedule's
+ * first entry is therefore in one of them. The wheel makes insertion cheap. The run and the heap
+ * keep slots in the order of their times, to the nanosecond. A slot that is alone in its bucket is
+ * taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
+ * array in virtual time.
  */
 #include "schedule/schedule.h"
 

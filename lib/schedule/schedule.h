@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the times at which slots are due. Returns the due slots in the order of their times. The
- * run holds the slots of the wheel's current finest bucket. The heap holds slots that were
- * scheduled later into the current finest bucket. The wheel holds all later slots. Single-threaded,
- * without atomics or clock.
+ * run holds the slots of the wheel's current finest bucket. The heap holds slots that were added
+ * after the run was filled and are due by the end of this bucket. The wheel holds all slots that
+ * are due after this bucket. Single-threaded, without atomics or clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -17,14 +17,17 @@
 struct schedule {
 	struct wheel wheel; /* slots due after the current finest bucket */
 	struct run run;     /* slots that were in the current bucket when the base entered it */
-	struct heap heap;   /* slots added in or before the current bucket after `run` was filled */
+	struct heap heap;   /* slots added since `run` was filled and due by the bucket's end */
 	struct timer_filing *filings; /* position of each slot's entry; zero: not scheduled */
 	uint64_t taken_ns;            /* scheduled time of the slot that was taken last */
 	uint64_t cascaded;            /* number of slots moved to a lower level or to the run */
 	struct memory memory;         /* the mapping of everything except the filings */
 };
 
-/* Reserve memory for as many slots as there are filings. Returns 0, or a negative errno. */
+/*
+ * Reserve memory for `slots` slots. The array `filings` has an element for each slot. Returns 0, or
+ * a negative errno.
+ */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 void schedule_close(struct schedule *schedule);
 
@@ -51,8 +54,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 /*
  * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is
  * due. Slots are taken in the order of their times. A call that must first sort a long bucket costs
- * as much as thousands of usual calls. If `cheaply` is true, such a call returns SLOT_DEAR and does
- * not sort the bucket.
+ * as much as thousands of usual calls. If `cheaply` is true, schedule_take() returns SLOT_DEAR
+ * instead of sorting a long bucket.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)

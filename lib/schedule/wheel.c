@@ -2,16 +2,16 @@
 /*
  * Implements the wheel of wheel.h. Only the owner or the loop's thread calls these functions.
  *
- * Compare a slot's time with the base, digit by digit. The highest digit that differs is the slot's
- * level. The value of this digit is the slot's bucket on the level. Every slot of a level is
- * therefore earlier than every slot of a higher level. The earliest slot is in the first occupied
- * bucket of the lowest occupied level. A move of the base keeps the order of slots, except in the
- * bucket that the base enters. The slots of that bucket are taken out and scheduled on a lower
- * level.
+ * Compare a slot's time with the base, digit by digit. The slot's level is the highest position at
+ * which the two digits differ. The digit of the slot's time at this position is the number of the
+ * slot's bucket on the level. Every slot of a level is therefore earlier than every slot of a
+ * higher level. The earliest slot is in the first occupied bucket of the lowest occupied level. A
+ * move of the base keeps the order of slots, except in the bucket that the base enters. The slots
+ * of that bucket are taken out and scheduled on a lower level.
  *
- * Each bucket stores a lower bound of its slots' times. The base therefore moves straight to the
- * first bucket's lower bound, and need not stop at the start of the bucket. A single distant timer
- * costs one wake-up, not one for each level.
+ * Each bucket stores a lower bound of its slots' times. The base moves straight to the lower bound
+ * of the first bucket. The base need not stop where the time range of this bucket begins. A single
+ * distant timer costs one wake-up, not one for each level.
  *
  * tests/unit/test_wheel.c compares the wheel with a sorted array, at each level's edges up to 2^63.
  */
@@ -206,8 +206,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from the bucket may move the last entry, so fetch the filing of
-		 * this entry's slot.
+		 * The next removal from the bucket may move the last entry, and then writes the
+		 * filing of the entry's slot. Prefetch this filing.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
@@ -402,8 +402,8 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	if (!level)
 		return CHUNK_NONE;
 	/*
-	 * The base must not pass the earliest slot, and this slot is in the first bucket. The base
-	 * can therefore enter only the first bucket.
+	 * The first bucket holds the earliest slot. The base must not pass this slot, so the base
+	 * enters the first bucket or no bucket.
 	 */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];

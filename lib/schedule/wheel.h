@@ -46,8 +46,8 @@ struct wheel_level {
 
 /*
  * A walk over all slots of a bucket. The walk goes from the first chunk to the last chunk. In each
- * chunk it goes from the last entry to the first entry. A removal fills the hole with the last
- * entry of the first chunk. The walk has passed this entry, and therefore visits every slot.
+ * chunk, the walk goes from the last entry to the first entry. A removal fills the hole with the
+ * last entry of the first chunk. The walk has already visited this entry, so it misses no slot.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket, or NULL if no sweep is in progress */
@@ -61,7 +61,7 @@ struct wheel_sweep {
 
 struct wheel {
 	struct timer_filing *filings; /* .where in the wheel: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* no slot is due in this time's finest bucket or before it */
+	uint64_t base_ns;             /* each slot is due after the finest bucket of base_ns */
 	struct wheel_level *levels;   /* WHEEL_LEVELS levels */
 	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) chunks */
 	uint32_t chunks_used;         /* chunks from this index on were never used */
@@ -113,7 +113,7 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* wheel_remove() removes a slot, and wheel_at_ns() returns its time. Both are O(1). */
+/* wheel_remove() removes a slot in O(1), and wheel_at_ns() returns a slot's time in O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
@@ -146,12 +146,12 @@ struct wheel_first wheel_first(const struct wheel *wheel);
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Store up to `max` slots whose entries may be stale and come before `before_ns`. If the first slot
- * of the wheel is known, the call stores only this slot. If the first slot is not known, the call
- * stores some slots of the first bucket. The caller removes each slot or schedules it again,
- * perhaps at its old time. Returns the number of stored slots. Returns 0 if no slot comes before
- * `before_ns`. Also returns 0 if the first bucket is long, was swept, and then lost its first slot.
- * In this case, wheel_bound_ns() may be earlier than every slot.
+ * Write to the array `slots` up to `max` slots whose schedule entries may be stale. If the first
+ * slot of the wheel is known, wheel_doubt() writes only the first slot. If the first slot is not
+ * known, wheel_doubt() writes some slots of the first bucket. The caller removes each slot or
+ * schedules it again, perhaps at its old time. Returns the number of written slots. Returns 0 if no
+ * slot comes before `before_ns`. Also returns 0 if the first bucket is long, was swept, and then
+ * lost its first slot. In this case, wheel_bound_ns() may be earlier than every slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
