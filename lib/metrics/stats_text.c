@@ -77,7 +77,10 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 	text_add_char(text, '\n');
 }
 
-/* Returns a lateness. At least `rank` expiries are at most this late. Returns 0 if `rank` is 0. */
+/*
+ * Returns an upper bound of the lateness of the `rank` most punctual expiries, in ns. Returns 0 if
+ * `rank` is 0.
+ */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
 	unsigned i = 0;
