@@ -1,8 +1,10 @@
 #!/bin/bash
-# SPDX-License-Identifier: MIT Usage: test_abi.sh SOURCE-ROOT LIBRARY JOURNAL-LIBRARY Checks that
-# the libraries have the ABI of lib/abi, and that tools/abi notices a change. The test changes a
-# copy of the description, and runs tools/abi with the copy. The test also makes releases with
-# changed descriptions, as tags of a git repository.
+# SPDX-License-Identifier: MIT
+# Usage: test_abi.sh SOURCE-ROOT LIBRARY JOURNAL-LIBRARY
+#
+# Checks that the libraries have the ABI of lib/abi, and that tools/abi notices a change. The test
+# changes a copy of the description, and runs tools/abi with the copy. The test also makes releases
+# with changed descriptions, as tags of a git repository.
 set -euo pipefail
 
 root=$1

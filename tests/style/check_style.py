@@ -472,7 +472,7 @@ def check_licence(sources):
         first = source.lines[0] if source.lines else ""
         if first.startswith("#!"):
             first = source.lines[1] if len(source.lines) > 1 else ""
-        if "SPDX-License-Identifier: MIT" not in first:
+        if not re.search(r"SPDX-License-Identifier: MIT( \*/| -->)?$", first.strip()):
             complaints.append(source.at(0, "does not begin with an SPDX line"))
     return complaints
 

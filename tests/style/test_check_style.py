@@ -352,6 +352,10 @@ class Planted(unittest.TestCase):
                     "tests/a.c": SPDX + "int  f( void ) ;\n"},
                    "code should be clang-formatted", format_program=check_style.clang_format())
 
+    def test_an_spdx_line_has_only_the_license(self):
+        self.fault({"tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT Runs the tests.\n"},
+                   "does not begin with an SPDX line")
+
 
 class Program(unittest.TestCase):
     """The program itself: its output and exit status."""
