@@ -15,12 +15,12 @@
  * timer is due at exactly its first deadline + k x interval. A re-arm of a periodic timer sets a
  * new first deadline.
  *
- * Threads. "Any thread may call" means that any number of threads may make the call at once,
- * without a lock. Calls marked lock-free take no lock, allocate nothing and are async-signal-safe.
- * A thread that is stopped inside a lock-free call never delays another thread. No call of the
- * library is a cancellation point of pthread_cancel(3). A thread that is cancelled between two
- * calls holds no lock or memory of the library. Asynchronous cancelability
- * (PTHREAD_CANCEL_ASYNCHRONOUS) is not supported inside a call of the library.
+ * Threads. Any number of threads may make a call marked thread-safe at once, without a lock. Calls
+ * marked lock-free take no lock, allocate nothing and are async-signal-safe. A thread that is
+ * stopped inside a lock-free call never delays another thread. No call of the library is a
+ * cancellation point of pthread_cancel(3). A thread that is cancelled between two calls holds no
+ * lock or memory of the library. Asynchronous cancelability (PTHREAD_CANCEL_ASYNCHRONOUS) is not
+ * supported inside a call of the library.
  *
  * Who may free when. The data of a timer often points at memory that the program frees. An event
  * counts as delivered when a call returns the event or calls the event's fn. An event in the
@@ -287,8 +287,8 @@ struct timerhub_stats {
 /*
  * Open a hub: reserve memory for timers_max timers, and start the owner thread. The kernel commits
  * a page of the memory when the page is first touched. With TIMERHUB_MANUAL no owner thread is
- * started. Any thread may call. `config` may be NULL. With TIMERHUB_OBSERVABLE the hub's counters
- * are in a memfd, so the hub has one more fd.
+ * started. Thread-safe. `config` may be NULL. With TIMERHUB_OBSERVABLE the hub's counters are in a
+ * memfd, so the hub has one more fd.
  *
  *   -EINVAL                      ret_hub is NULL, a flag or an enum value is unknown,
  *                                the CPU of cpu_plus_one does not exist,
@@ -314,21 +314,21 @@ TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_
 TIMERHUB_API void timerhub_close(struct timerhub *hub);
 
 /*
- * Returns the time on the hub's clock, in ns. If `hub` is NULL, the result is 0. Any thread may
- * call; lock-free. For a manual hub the result is the last time given to timerhub_advance(), even
- * while timerhub_advance() still runs.
+ * Returns the time on the hub's clock, in ns. If `hub` is NULL, the result is 0. Thread-safe and
+ * lock-free. For a manual hub the result is the last time given to timerhub_advance(), even while
+ * timerhub_advance() still runs.
  */
 TIMERHUB_API uint64_t timerhub_now(const struct timerhub *hub);
 
 /*
- * Returns the thread id of the owner, for sched_setscheduler(2) and similar calls. Any thread may
- * call; lock-free. -EINVAL: `hub` is NULL, or the hub is manual and has no owner thread.
+ * Returns the thread id of the owner, for sched_setscheduler(2) and similar calls. Thread-safe
+ * and lock-free. -EINVAL: `hub` is NULL, or the hub is manual and has no owner thread.
  * -EOWNERDEAD: the caller is a forked child.
  */
 TIMERHUB_API int timerhub_owner_tid(const struct timerhub *hub);
 
 /*
- * Open a queue. Any thread may call. `config` may be NULL. -EINVAL and -E2BIG mean the same as for
+ * Open a queue. Thread-safe. `config` may be NULL. -EINVAL and -E2BIG mean the same as for
  * timerhub_open(). -ENOMEM and -EMFILE come from the kernel. -ENOSPC means that 65,535 queues of
  * the hub are open.
  */
@@ -337,7 +337,7 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
 
 /*
  * Close a queue: cancel its timers, make threads inside timerhub_wait() return -ESHUTDOWN, and wait
- * until these threads have returned. Any thread may call, except in a callback of this queue. No
+ * until these threads have returned. Thread-safe, but not allowed in a callback of this queue. No
  * other call on the queue may run or begin during timerhub_queue_close(), except that threads may
  * be blocked in timerhub_wait(). To end worker threads, stop the queue, join the threads, and close
  * the queue. timerhub_queue_close() visits every slot that the hub ever used. If the hub ever had
@@ -349,26 +349,25 @@ TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
  * Stop a queue: from now on timerhub_wait() never blocks on the queue. Threads blocked in
  * timerhub_wait() return, and later calls of timerhub_wait() return at once. Events of expired
  * timers are still delivered. When no event is left, timerhub_wait() returns -ESHUTDOWN. A stop
- * cannot be undone. All other calls on the queue work as before. Any thread may call; lock-free.
- * `queue` may be NULL.
+ * cannot be undone. All other calls on the queue work as before. Thread-safe and lock-free. `queue`
+ * may be NULL.
  */
 TIMERHUB_API void timerhub_queue_stop(struct timerhub_queue *queue);
 
 /*
  * Returns the queue's eventfd, which is readable when the queue has events. The program may poll
- * the eventfd, and must not close the eventfd. Any thread may call; lock-free. -EINVAL: `queue` is
- * NULL.
+ * the eventfd, and must not close the eventfd. Thread-safe and lock-free. -EINVAL: `queue` is NULL.
  */
 TIMERHUB_API int timerhub_queue_fd(const struct timerhub_queue *queue);
 
 /*
- * Returns the hub of the queue. If `queue` is NULL, returns NULL. Any thread may call; lock-free.
+ * Returns the hub of the queue. If `queue` is NULL, returns NULL. Thread-safe and lock-free.
  */
 TIMERHUB_API struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue);
 
 /*
- * Arm a timer. Any thread may call; lock-free. timerhub_arm() writes the handle to `*ret_timer`
- * before the timer can expire. `ret_timer` may be NULL.
+ * Arm a timer. Thread-safe and lock-free. timerhub_arm() writes the handle to `*ret_timer` before
+ * the timer can expire. `ret_timer` may be NULL.
  *
  *   -EAGAIN  timers_max timers are live,
  *            or a concurrent timerhub_arm_many() has taken the free slots
@@ -381,15 +380,15 @@ TIMERHUB_API int timerhub_arm(struct timerhub_queue *queue, const struct timerhu
                               timerhub_timer *ret_timer);
 
 /*
- * Arm a one-shot that is due `delay_ns` from now. Any thread may call; lock-free. The errors are
- * those of timerhub_arm().
+ * Arm a one-shot that is due `delay_ns` from now. Thread-safe and lock-free. The errors are those
+ * of timerhub_arm().
  */
 TIMERHUB_API int timerhub_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                                 timerhub_timer *ret_timer);
 
 /*
  * Arm a one-shot that is due `delay_ns` from now, with the callback `fn`. The timer's event returns
- * `ptr`. The errors are those of timerhub_arm(), and -EINVAL if `fn` is NULL. Any thread may call;
+ * `ptr`. The errors are those of timerhub_arm(), and -EINVAL if `fn` is NULL. Thread-safe and
  * lock-free.
  */
 TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, timerhub_fn *fn,
@@ -399,8 +398,8 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
  * Give a timer a new deadline. `expires_ns` is a delay from now. With TIMERHUB_ABSOLUTE
  * `expires_ns` is a point in time. The value UINT64_MAX means never. If the timer has an expiry
  * that is not yet delivered, the expiry is withdrawn. The periods of a periodic timer start again
- * at the new deadline. Any thread may call; lock-free. A move of an armed timer to a later deadline
- * is one compare-and-swap.
+ * at the new deadline. Thread-safe and lock-free. A move of an armed timer to a later deadline is
+ * one compare-and-swap.
  *
  *   0        the old deadline will not be delivered
  *   1        the timer was an idle kept timer: its last expiry had been delivered
@@ -414,14 +413,14 @@ TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint
 /*
  * Give `count` timers the same deadline. timerhub_rearm_many() reads the clock at most once, and
  * skips timers that are not live. Returns how many of the timers were live, including idle kept
- * timers. Any thread may call; lock-free. -ERANGE: the deadline is above 2^63 - 128 ns. -EINVAL: an
+ * timers. Thread-safe and lock-free. -ERANGE: the deadline is above 2^63 - 128 ns. -EINVAL: an
  * argument is NULL, a flag is unknown, or `count` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers,
                                      unsigned count, uint64_t expires_ns, uint32_t flags);
 
 /*
- * Cancel a timer. Any thread may call; lock-free. The table at the top of this header says when the
+ * Cancel a timer. Thread-safe and lock-free. The table at the top of this header says when the
  * program may free the memory at the timer's `ptr`.
  *
  *   0        No further event of this timer will be delivered, even if its expiry was in the queue.
@@ -436,9 +435,9 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 /*
  * Cancel a timer, and wait until no other thread runs the timer's callback inside
  * timerhub_dispatch(). After timerhub_cancel_sync() the caller sees everything that the timer's
- * callbacks wrote to memory. Any thread may call, but no signal handler. timerhub_cancel_sync()
- * waits on a futex. If no callback of the timer runs or is about to begin, timerhub_cancel_sync()
- * is lock-free.
+ * callbacks wrote to memory. Thread-safe, but no signal handler may make this call.
+ * timerhub_cancel_sync() waits on a futex. If no callback of the timer runs or is about to begin,
+ * timerhub_cancel_sync() is lock-free.
  *
  * If the caller is outside this timer's callbacks, the results 0 and -ENOENT mean the same as for
  * timerhub_cancel(). After timerhub_cancel_sync() has returned 0 or -ENOENT to such a caller, no
@@ -461,15 +460,15 @@ TIMERHUB_API int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer
 
 /*
  * Arm `count` timers. Returns `count`. All specs must have the same `size`. The `size` of the specs
- * is the stride of the array and must be a multiple of 8. `ret_timers` may be NULL. Any thread may
- * call; lock-free. The errors are those of timerhub_arm(). If timerhub_arm_many() returns an error,
- * no timer is armed.
+ * is the stride of the array and must be a multiple of 8. `ret_timers` may be NULL. Thread-safe and
+ * lock-free. The errors are those of timerhub_arm(). If timerhub_arm_many() returns an error, no
+ * timer is armed.
  */
 TIMERHUB_API int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *specs,
                                    unsigned count, timerhub_timer *ret_timers);
 
 /*
- * Cancel `count` timers. Returns how many of the timers were live. Any thread may call; lock-free.
+ * Cancel `count` timers. Returns how many of the timers were live. Thread-safe and lock-free.
  * -EINVAL: an argument is NULL, or `count` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer *timers,
@@ -477,8 +476,8 @@ TIMERHUB_API int timerhub_cancel_many(struct timerhub *hub, const timerhub_timer
 
 /*
  * Store the time until the timer's deadline in `*ret_ns`. If the deadline has passed, store 0. If
- * the timer has no deadline or is an idle kept timer, store UINT64_MAX. Any thread may call;
- * lock-free. -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument is NULL.
+ * the timer has no deadline or is an idle kept timer, store UINT64_MAX. Thread-safe and lock-free.
+ * -ENOENT means the same as for timerhub_cancel(). -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret_ns);
 
@@ -497,19 +496,19 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
  * thread may arm, move or deliver a timer. timerhub_each() may then miss the timer or show its
  * earlier state. While `fn` runs, another thread may cancel the timer and free the memory at the
  * timer's `ptr`. `fn` may use this memory only if the program keeps it valid. `fn` may make any
- * call that a callback of timerhub_dispatch() may make. Any thread may call; lock-free if `fn` is
+ * call that a callback of timerhub_dispatch() may make. Thread-safe and lock-free if `fn` is
  * lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 
 /*
  * Take up to `max` events, in the order in which their timers expired. Timers with slack may expire
- * in another order than their deadlines. timerhub_drain() never blocks. Any thread may call;
- * lock-free. Returns the number of events. If a drain leaves no event, the queue's eventfd is no
- * longer readable. If a drain stops at `max`, the eventfd stays readable, and an edge-triggered
- * poller gets a new edge. Every event in the array counts as delivered. The table at the top of
- * this header says when the program may free the memory at an event's `ptr`. -EINVAL: an argument
- * is NULL, or `max` is above INT_MAX.
+ * in another order than their deadlines. timerhub_drain() never blocks. Thread-safe and lock-free.
+ * Returns the number of events. If a drain leaves no event, the queue's eventfd is no longer
+ * readable. If a drain stops at `max`, the eventfd stays readable, and an edge-triggered poller
+ * gets a new edge. Every event in the array counts as delivered. The table at the top of this
+ * header says when the program may free the memory at an event's `ptr`. -EINVAL: an argument is
+ * NULL, or `max` is above INT_MAX.
  */
 TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events,
                                 unsigned max);
@@ -517,7 +516,7 @@ TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_ev
 /*
  * Take events like timerhub_drain(), but block until the queue has an event, or at most for
  * `timeout_ns`. If `timeout_ns` is UINT64_MAX, the wait has no limit. The timeout is in real time,
- * even on a manual hub. A signal does not end the wait. Any thread may call.
+ * even on a manual hub. A signal does not end the wait. Thread-safe.
  *
  *   0           the timeout has passed, and the queue has no event
  *   -ECANCELED  timerhub_interrupt() was called
@@ -530,10 +529,10 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
 /*
  * Take up to `max` events one by one, and call each event's fn on this thread before taking the
  * next event. If an event's fn is NULL, the event is taken and nothing is called. A callback may
- * arm, re-arm and cancel any timer, even if the timer's event is next in the queue. Any thread may
- * call. timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most
- * 16,384 dispatch calls of one hub run callbacks at once, and a further dispatch call blocks.
- * Returns the number of events. -EINVAL means the same as for timerhub_drain().
+ * arm, re-arm and cancel any timer, even if the timer's event is next in the queue. Thread-safe.
+ * timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most 16,384
+ * dispatch calls of one hub run callbacks at once, and a further dispatch call blocks. Returns the
+ * number of events. -EINVAL means the same as for timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 
@@ -541,7 +540,7 @@ TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
  * Interrupt every thread that is blocked in timerhub_wait() on this queue. The interrupted
  * timerhub_wait() returns -ECANCELED. A thread that is between two calls of timerhub_wait() is not
  * interrupted. Therefore a program that ends its worker threads must call timerhub_queue_stop(),
- * not timerhub_interrupt(). Any thread may call; lock-free.
+ * not timerhub_interrupt(). Thread-safe and lock-free.
  */
 TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
@@ -560,7 +559,7 @@ TIMERHUB_API int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_
  * Returns an eventfd of a manual hub. If a timer gets a new deadline that is earlier than the last
  * `*ret_next_ns` of timerhub_advance(), the eventfd becomes readable. If thousands of submissions
  * wait for timerhub_advance(), the eventfd also becomes readable. The next timerhub_advance()
- * clears the eventfd. Any thread may call; lock-free. -EINVAL: the hub is not manual.
+ * clears the eventfd. Thread-safe and lock-free. -EINVAL: the hub is not manual.
  */
 TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 
@@ -570,7 +569,7 @@ TIMERHUB_API int timerhub_wake_fd(const struct timerhub *hub);
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* Read the counters of the hub. Any thread may call; lock-free. -EINVAL: an argument is NULL. */
+/* Read the counters of the hub. Thread-safe and lock-free. -EINVAL: an argument is NULL. */
 TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats);
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -581,8 +580,8 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
  * Write statistics as text for a log. The text has a line "name value" for each counter, and a line
  * with the sleeper's name. The last three lines have upper bounds of the lateness: p50, p99 and
  * maximum. As with snprintf(), the result is the length of the whole text. A text that does not fit
- * into `bytes` bytes is cut, and still ends with a NUL. `buffer` may be NULL if `bytes` is 0. Any
- * thread may call; async-signal-safe. -EINVAL: an argument is NULL.
+ * into `bytes` bytes is cut, and still ends with a NUL. `buffer` may be NULL if `bytes` is 0.
+ * Thread-safe and async-signal-safe. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);
@@ -590,13 +589,13 @@ TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *b
 /*
  * Write statistics in the OpenMetrics format 1.0, which Prometheus reads. The text has a family for
  * each counter and gauge, the sleeper's name, and the lateness as a histogram in seconds. `buffer`,
- * `bytes` and the result have the same meaning as for timerhub_stats_text(). Any thread may call;
+ * `bytes` and the result have the same meaning as for timerhub_stats_text(). Thread-safe and
  * async-signal-safe. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
                                         size_t bytes);
 
-/* Returns the version of the library as "MAJOR.MINOR.PATCH". Any thread may call; lock-free. */
+/* Returns the version of the library as "MAJOR.MINOR.PATCH". Thread-safe and lock-free. */
 TIMERHUB_API const char *timerhub_version(void);
 
 #ifdef __cplusplus

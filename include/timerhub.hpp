@@ -786,7 +786,7 @@ class timer
 
 	/*
 	 * Calls timerhub_rearm(), which moves the timer to `after` from now. An expiry that is not
-	 * yet delivered is withdrawn. Any thread and the timer's own callback may call; lock-free.
+	 * yet delivered is withdrawn. Thread-safe and lock-free, also in the timer's own callback.
 	 * `*ret_idled` (may be NULL) says whether the timer's last expiry had been delivered.
 	 * Errors: ENOENT if the timer is not armed or the queue is closed, or ERANGE.
 	 */

@@ -62,7 +62,7 @@ class Timeouts:
         self._library.timerhub_close(self._hub)
 
     def now_ns(self):
-        """Returns the hub's time. Any thread may call."""
+        """Returns the hub's time. Thread-safe."""
         return self._library.timerhub_now(self._hub)
 
     def fd(self):

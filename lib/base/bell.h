@@ -10,7 +10,7 @@
 int bell_open(void);
 void bell_close(int fd);
 
-/* Make the bell readable. Any thread and any signal handler may call. */
+/* Make the bell readable. Thread-safe and async-signal-safe. */
 void bell_ring(int fd);
 
 /* Make the bell unreadable. */

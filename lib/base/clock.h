@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the clock of a hub: a clock of the kernel or a manual clock. Any thread may call. */
+/* Reads the clock of a hub: a clock of the kernel or a manual clock. Thread-safe. */
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
 

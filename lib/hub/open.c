@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens, closes and advances hubs, and returns their statistics. Any thread may call, unless
+ * Opens, closes and advances hubs, and returns their statistics. Every call is thread-safe, unless
  * timerhub.h says otherwise. tests/service/ tests every call against its documentation.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;

@@ -34,7 +34,7 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Add an entry for the slot. Any thread and any signal handler may call. Returns true if the owner
+ * Add an entry for the slot. Thread-safe and async-signal-safe. Returns true if the owner
  * must drain the inbox soon. inbox_push() checks this only in some calls.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);

@@ -71,7 +71,7 @@ void owner_close(struct owner *owner);
  */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
-/* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Any thread may call. */
+/* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Thread-safe. */
 int owner_tid(const struct owner *owner);
 
 /* End the owner's thread. `alive` is false in a forked child, which does not have the thread. */
