@@ -288,8 +288,8 @@ int main(int argc, char **argv)
 		file_open(&files[i], paths[i], by_thread);
 	loop_run();
 	/*
-	 * At the end of a file, the thread of the file arms a timer to tell the loop. The thread
-	 * may still be inside timerhub_arm().
+	 * A thread that has read its whole file arms a last timer. The loop may get this timer's
+	 * event while the thread is still inside timerhub_arm().
 	 */
 	for (int i = 0; by_thread && i < count; i++)
 		pthread_join(files[i].thread, NULL);

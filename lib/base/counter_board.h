@@ -57,8 +57,8 @@ struct board_owner {
 	atomic_u64 wakeups;   /* number of times that the owner slept and woke */
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
-	atomic_u64 sleeper; /* the enum timerhub_sleeper in use, or AUTO without a sleeper */
-	/* Events by lateness: bucket 0 is below 2 ns, bucket i from 2^i ns and below 2^(i+1) ns. */
+	atomic_u64 sleeper; /* enum timerhub_sleeper of the owner thread; AUTO in a manual hub */
+	/* Bucket i counts events that were 2^i to 2^(i+1) - 1 ns late. Bucket 0 includes 0 ns. */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
 };

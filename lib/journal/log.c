@@ -16,7 +16,8 @@
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
  * Size of the steps in which the spare shrinks. The spare has room for all records that will end
- * tasks, plus one step, because a file system allocates whole blocks.
+ * tasks. The spare is one step larger than these records, because a file system allocates whole
+ * blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 

@@ -2,10 +2,10 @@
 /*
  * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
  *
- * Before the CAS that delivers a handle, the dispatching thread stores the handle in its cell. The
- * CAS is a release and publishes this store. Later changes of the pair are read-modify-writes, and
- * keep the store visible. A canceller that reads the pair after the CAS therefore finds the handle
- * in the cell. Tested by tests/service/test_cancel_sync.c.
+ * A dispatching thread stores a handle in the thread's cell, and then delivers the handle by a CAS.
+ * The CAS is a release and publishes this store. Later changes of the pair are read-modify-writes,
+ * and keep the store visible. A canceller that reads the pair after the CAS therefore finds the
+ * handle in the cell. Tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
@@ -61,8 +61,8 @@ static bool callback_claim(struct callback *callback)
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * Begin at a low index, because a canceller searches all cells below `end`. Each CPU begins
-	 * at another index.
+	 * Begin at a low index, because a canceller searches all cells below `end`. Threads on
+	 * different CPUs begin at different indexes.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];

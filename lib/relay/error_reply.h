@@ -17,7 +17,8 @@ enum error_reply_kind {
 };
 
 struct error_reply {
-	int error; /* the call's negative errno, after new tries if `kind` is ERROR_REPLY_LATER */
+	/* Negative errno of the call. With ERROR_REPLY_LATER the client first repeats the call. */
+	int error;
 	enum error_reply_kind kind;
 };
 

@@ -61,8 +61,9 @@ uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply)
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns a slot of the run. The run has at most `ahead` slots before this slot. If the run is
- * empty, returns the first slot of the wheel. SLOT_NONE means that no slot is known.
+ * Returns a slot of the run, which holds the sorted slots that are due next. The run has at most
+ * `ahead` slots before the returned slot. If the run holds no slots, schedule_peek() returns the
+ * earliest slot of the wheel. SLOT_NONE means that no slot is known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {

@@ -206,8 +206,8 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
 		/*
-		 * The next removal from the bucket may move the last entry, and then writes the
-		 * filing of the entry's slot. Prefetch this filing.
+		 * The next wheel_remove() in this bucket may move the last entry, and then writes
+		 * the new position of the entry to `filings`. Prefetch this element of `filings`.
 		 */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {

@@ -187,7 +187,7 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
@@ -214,7 +214,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
 
 	for (;;) {
 		uint32_t below = top_slot(top), first = below;
@@ -333,7 +333,7 @@ static uint32_t shard_used_end(const struct arena_shard *shard)
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the last use has ended */
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
 
 	do {
 		*ret_depth = stack_depth(arena, top);

@@ -136,8 +136,8 @@ struct shared {
 };
 
 /*
- * Destroys a timer while `inside` threads run its callback. The destructor must wait until all
- * these calls have ended.
+ * Destroys a timer while at least `inside` calls of the timer's callback are running. The
+ * destructor must wait until all these calls have ended.
  */
 template <class Callable>
 void destructor_waits(crew &crew, shared &shared, unsigned inside, Callable callable)

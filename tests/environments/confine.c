@@ -252,7 +252,7 @@ static scmp_filter_ctx filter_begin(void)
 
 /*
  * Installs the filter. Without CAP_SYS_ADMIN, the kernel requires "no new privileges". With
- * CAP_SYS_ADMIN, set-user-ID programs keep their effect, as in a container.
+ * CAP_SYS_ADMIN, set-user-ID programs still change the user ID, as they do in a container.
  */
 static void filter_end(scmp_filter_ctx filter)
 {

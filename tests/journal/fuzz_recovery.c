@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the recovery of a journal, with any bytes as one or two segments. The first segment may
- * have zeros at its end, as the journal writes zeros ahead. Recovery must end and leak no memory. A
- * second recovery must accept the files that the first recovery has left. With clang's
- * -fsanitize=fuzzer, libFuzzer makes the input. Without libFuzzer, main() below damages good
- * segments at random.
+ * Fuzzes the recovery of a journal. The journal has one or two segments of arbitrary bytes. The
+ * first segment may have zeros at its end, as the journal writes zeros ahead. Recovery must end and
+ * leak no memory. A second recovery must accept the files that the first recovery has left. With
+ * clang's -fsanitize=fuzzer, libFuzzer makes the input. Without libFuzzer, main() below damages
+ * good segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <timerhub_uring.h>
 
-/* Arms a timer, and waits for a completion of the ring that announces the timer's event. */
+/* Arms a timer, and waits in io_uring until the queue has the timer's event. */
 static bool timer_comes(struct io_uring *ring, struct timerhub_queue *queue)
 {
 	struct timerhub_event event;

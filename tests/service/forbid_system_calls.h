@@ -9,9 +9,9 @@
 
 /*
  * After forbid_system_calls() the kernel kills the process at the next system call. The kernel
- * still allows exit_group() and clock_gettime(). The argument `but` is the number of a third
- * permitted system call. A sanitizer's runtime makes system calls of its own. In a sanitized build,
- * the kernel kills the process only at the calls in `forbidden`.
+ * still allows exit_group(), clock_gettime(), and the system call `but`, such as SCMP_SYS(getcpu).
+ * A sanitizer's runtime makes system calls of its own. In a sanitized build, the kernel kills the
+ * process only at the calls in `forbidden`.
  */
 static inline void forbid_system_calls(int but)
 {

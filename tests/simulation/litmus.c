@@ -609,9 +609,8 @@ static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
 	/*
-	 * When the program has this number of events left, the run calls make_forget(). In three
-	 * runs of four this number is larger than the number of events, so the run does not call
-	 * make_forget().
+	 * The run calls make_forget() when `left` is equal to `forgets`. In three runs of four,
+	 * `forgets` is 0 or larger than the number of events. These runs do not call make_forget().
 	 */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;

@@ -190,7 +190,7 @@ static void mover_run(void *unused)
 			scheduler_yield();
 			continue;
 		}
-		/* -EINVAL is right if a worker has advanced the hub to a later time first. */
+		/* -EINVAL is correct if a worker has already advanced the hub beyond now_ns. */
 		if (result == -EINVAL && oracle_now_ns() > now_ns)
 			continue;
 		if (result < 0)

@@ -266,10 +266,10 @@ START_TEST(trap_3_timer_delivered_under_a_stopped_claimant)
 END_TEST
 
 /*
- * Thread A is stopped after its push. The owner looks at the slot, and this look ends A's claim of
- * the push. Thread B claims a push of the slot, for A's timer or for another timer, and is stopped
- * before its push. When A continues, A must not confirm a push for B's claim. Otherwise the slot's
- * next timer would not be pushed, and would wait until B continues.
+ * Thread A is stopped after it has pushed a slot. The owner takes the slot from the inbox and
+ * clears A's claim. Thread B claims a push of the slot, for A's timer or for another timer, and is
+ * stopped before its push. When A continues, A must not confirm a push for B's claim. Otherwise the
+ * slot's next timer would not be pushed, and would wait until B continues.
  */
 static void check_confirmed(bool reused)
 {

@@ -25,7 +25,7 @@
 struct entry {
 	struct timerhub_timeout timeout;
 	bool is_added;
-	/* true if the loop has not read the clock after the program set the timeout by a delay */
+	/* true if timerhub_timeout_set() has set the timeout since the loop last read the clock */
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the functions of timer.c that decide about a timer. The test calls each function for every
- * state of a slot, in plain memory. The test builds and reads the pair (deadline and state of a
- * slot) by multiplication and division. A function must change only the fields that its decision
- * concerns, and must change no other slot. One test interrupts each decision between any two atomic
- * steps, and makes another thread's decision at this point. The memory and the return values must
- * be as if the two decisions had been made one after the other.
+ * state of a slot, in plain memory. To build and read a pair (deadline and state of a slot), the
+ * test uses pair_fields.h instead of the library's functions. A function must change only the
+ * fields that its decision concerns, and must change no other slot. One test interrupts each
+ * decision between any two atomic steps, and makes another thread's decision at this point. The
+ * memory and the return values must be as if the two decisions had been made one after the other.
  */
 #include "harness.h"
 
@@ -816,8 +816,8 @@ static const struct act {
 	{ "rest", do_rest, 2, true },
 	{ "drop", do_drop, 0, true },
 	/*
-	 * Each act "reuse" makes two decisions. The test makes no other decision between the two
-	 * decisions of one act.
+	 * Each of the two acts named "reuse" makes two decisions, a cancel and an arm. The test
+	 * does not interrupt these two acts.
 	 */
 	{ "reuse earlier", do_reuse, 500, false },
 	{ "reuse later", do_reuse, 90000, false },

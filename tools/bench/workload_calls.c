@@ -3,10 +3,10 @@
  * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload
  * defines one turn of its callers (callers.h).
  *
- * In the workload "refresh", a caller re-arms a random timer of its own by a minute. In the
- * workload "neighbours", one thread has armed all timers, and neighbouring timers belong to
- * different callers. In the workload "loop-refresh", the timers are in the records of connections,
- * and each re-arm touches the record.
+ * In the workload "refresh", a caller chooses one of its timers at random, and re-arms the timer to
+ * a minute from now. In the workload "neighbours", one thread has armed all timers, and
+ * neighbouring timers belong to different callers. In the workload "loop-refresh", the timers are
+ * in the records of connections, and each re-arm touches the record.
  *
  * In the workload "churn", a caller cancels a random timer, and arms a timer one to two minutes
  * away. The workloads "batch-rearm" and "batch-churn" re-arm, or cancel and arm, 32 timers at once.

@@ -34,7 +34,7 @@ const char console_help[] =
 	"  cancel, move, revive: change a task; no other process may use the journal\n"
 	"  backup  write a copy of the journal to the empty directory TO; other processes\n"
 	"          may use the journal during the copy\n"
-	"TASK is the id of a task, or =KEY as the command \"list\" prints the key.\n"
+	"TASK is the id of a task, or =KEY in the form that the command \"list\" prints.\n"
 	"WHEN is +SECONDS from now, or a time of CLOCK_REALTIME in nanoseconds.\n"
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";

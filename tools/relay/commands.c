@@ -348,7 +348,7 @@ enum status do_check(struct call *call, char **words, int count)
 		             report.tasks, report.overdue_ns / 1000000);
 		(void)printf("relays: %" PRIu64 "\n", report.relays);
 		(void)printf("round trip: %" PRIu64
-		             " us; the grace should be 4 times this or more\n",
+		             " us; --grace should be at least 4 round trips\n",
 		             report.round_trip_ns / 1000);
 		(void)printf("fault: %s%s%s\n",
 		             console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),

@@ -14,7 +14,8 @@
 
 #define LABELS_BYTES 128
 /*
- * size of a relay's labels in bytes; a program chooses the name of its relay, with any characters
+ * Size in bytes of the buffer for the labels of a relay. One label is the name that a program has
+ * chosen for the relay. If the labels do not fit, the relay is left out.
  */
 #define RELAY_LABELS_BYTES 512
 

@@ -25,7 +25,7 @@ void print_text(const char *text, size_t len, bool json)
 }
 
 /*
- * Print an integer as a number. The Redis functions return some numbers as texts of digits. In JSON
+ * Print a value from a reply. The Redis functions return some numbers as texts of digits. In JSON
  * output, print_value() prints these texts without quotes, as numbers.
  */
 static void print_value(const struct reply *reply, bool json)
