@@ -502,7 +502,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* Change both words of a pair in one step. The new stores of both words carry the same view. */
+/* Change both words of a pair in one step. A release stores the thread's view with both words. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {
