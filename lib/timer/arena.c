@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the arena of arena.h. Any thread may call these functions.
- *
- * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top of a stack counts how often a slot was taken. The count makes a CAS
- * fail if the top slot was taken and put back after the load (the ABA problem). The count is also
- * part of the hub's statistics. The link of a free slot also holds the number of slots below it.
- *
- * arena_put() puts a slot on the stack of the caller's CPU. If that stack is deep, arena_put() uses
- * the stack of the slot's shard. arena_take() tries in this order:
- *
- *   1. Take a slot from the stack of the caller's CPU.
- *   2. Take a slot from the stack of another CPU, if that stack holds many slots.
- *   3. Take a slot of this CPU's shard that was never used.
- *   4. Search all other stacks and all slots that were never used.
- *
- * A thread takes one slot at a time, so a stopped thread holds at most one slot. Only
- * arena_take_list() takes many slots at once. Before arena_take() returns SLOT_NONE, it searches
- * every stack, and then checks that no stack has changed.
+ * Implements the arena of arena.h. Each shard has a stack of free slots (R. K. Treiber, "Systems
+ * programming: coping with parallelism", 1986). The top of a stack counts how often a slot was
+ * taken. The count makes a CAS fail if the top slot was taken and put back after the load (the ABA
+ * problem). The link of a free slot also holds the number of slots below it. A thread takes one
+ * slot at a time, so a stopped thread holds at most one slot. Only arena_take_list() takes many
+ * slots at once.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -27,10 +15,8 @@
 #include "base/test_point.h"
 
 /*
- * If another CPU's stack holds this many slots, take from it before taking a slot that was never
- * used. If the other CPU's stack holds fewer than ARENA_STEAL_MIN slots, a new slot costs less than
- * a slot of this stack. If the shard has used fewer than ARENA_FEW slots, one slot on the other
- * stack is enough.
+ * A fresh slot costs less than a slot of another CPU's stack with fewer than ARENA_STEAL_MIN slots.
+ * If the shard has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
  */
 #ifndef ARENA_STEAL_MIN
 #define ARENA_STEAL_MIN 32
@@ -41,8 +27,8 @@
 /* Read at most this many stacks of other CPUs before taking a slot that was never used. */
 #define ARENA_STEAL_LOOKS 15
 /*
- * If a stack holds ARENA_KEEP slots, arena_put() uses another stack. Without the limit ARENA_KEEP,
- * a thread that cancels many timers would collect the free slots of all CPUs on one stack.
+ * If a stack holds ARENA_KEEP slots, arena_put() uses the stack of the slot's shard. Without this
+ * limit, a thread that cancels many timers would collect the free slots of all CPUs on one stack.
  */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
@@ -85,9 +71,8 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * A hub must reject the handles of other hubs, so each hub starts with a different generation. The
- * first generation of a process's k-th hub is the number k with its 38 bits in reverse order. The
- * first generations of any two hubs are therefore far apart.
+ * Returns the hub's serial number with its 38 bits in reverse order. The first generations of any
+ * two hubs are therefore far apart, and a hub rejects the handles of other hubs.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -156,16 +141,11 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
-/*
- * Copy the numbers of a changed stack to the board. The stack itself must not be in shared memory.
- */
+/* Copy the numbers of a changed stack to the board. The stack itself is in private memory. */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/*
-		 * Relaxed: only readers of the board use the copy. The next thread that changes the
-		 * stack overwrites a wrong copy.
-		 */
+		/* Relaxed: only readers of the board use the copy. */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
@@ -179,10 +159,9 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. While this thread reads the
- * link, another thread may take the slot and overwrite the link. If the slot was taken, the top has
- * changed, and the CAS fails. The CAS only acquires, because a thread that takes a slot publishes
- * nothing. The CAS continues the release sequences of the puts.
+ * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. If another thread takes the
+ * slot and overwrites its link, the top changes and the CAS fails. The CAS only acquires, because a
+ * thread that takes a slot publishes nothing. The CAS continues the release sequences of the puts.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -191,10 +170,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/*
-		 * Relaxed: the top was loaded with acquire, so this load comes after the load of
-		 * the top. The CAS confirms the link.
-		 */
+		/* Relaxed: the top was loaded with acquire, and the CAS confirms the link. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -221,10 +197,9 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/* If another thread overwrote a link, the top has changed, and the CAS fails. */
+		/* Relaxed as in shard_pop(): if another thread overwrote a link, the CAS fails. */
 		while (taken < count && below < arena->capacity) {
-			link = u64_load_relaxed(
-				&arena->timers.cold[below].data); /* relaxed as in shard_pop() */
+			link = u64_load_relaxed(&arena->timers.cold[below].data);
 			__builtin_prefetch(&arena->timers.pairs[below], 1);
 			below = link_below(link);
 			taken++;
@@ -265,10 +240,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/*
-		 * A stale `depth` may be any number. If `depth_max` is UINT32_MAX, no `depth`
-		 * exceeds it.
-		 */
+		/* A stale `depth` may be any number. Any number is at most UINT32_MAX. */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -277,10 +249,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/*
-		 * [free]: the thread that takes a slot also sees that the slot's last use has
-		 * ended.
-		 */
+		/* [free]: the thread that takes a slot sees the end of the slot's last use. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -292,10 +261,9 @@ static uint64_t fresh_left(uint64_t fresh)
 }
 
 /*
- * Take a slot that was never used from the range of the shard. Relaxed: the memory is zeroed, and
- * no other thread has written to it. The first access of the slot is a write. If a thread read the
- * slot first, the kernel would map a page of zeros. At the first write, the kernel would have to
- * remove this mapping on every CPU.
+ * Take a slot of the shard that was never used. Relaxed: the memory is zeroed, and no other thread
+ * has written to it. The first access of the slot is a write. A read would map the kernel's page of
+ * zeros, and the first write would have to remove this mapping on every CPU.
  */
 static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
 {
@@ -322,10 +290,7 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 /* Returns the index after the last slot of the shard that was ever used. */
 static uint32_t shard_used_end(const struct arena_shard *shard)
 {
-	/*
-	 * Relaxed: an armer takes the slot before it gives the handle to other threads. A thread
-	 * that has the handle therefore loads an index above the handle's slot.
-	 */
+	/* Relaxed: an armer advances `fresh` before it gives the handle to other threads. */
 	return (uint32_t)u64_load_relaxed(&shard->fresh);
 }
 
@@ -338,9 +303,8 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	do {
 		*ret_depth = stack_depth(arena, top);
 		/*
-		 * Another thread may have taken the top slot and overwritten its link. In this case
-		 * the top has changed, and the CAS fails. The CAS releases, so that the load of the
-		 * link comes before the CAS.
+		 * If another thread has overwritten the link, the top has changed and the CAS
+		 * fails. The CAS releases, so that the load of the link comes before the CAS.
 		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
@@ -361,14 +325,12 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 }
 
 /*
- * Search all shards, because the usual places have no slot. Return SLOT_NONE only if no stack has
- * changed during the search. Every take changes the count in the stack's top, and every put changes
- * the slot in the top.
- *
- * The second loop reads each top by a CAS that changes nothing. A CAS that succeeds has read the
- * newest top, but a load could read an older top. For example, one thread puts slot A back, then
- * another thread takes slot B, the last slot that was never used. The CAS in shard_take_fresh() is
- * relaxed. A thread that sees slot B as taken could therefore load a top without slot A.
+ * Search all shards. Return SLOT_NONE only if no stack has changed during the search. Every take
+ * changes the count in the stack's top, and every put changes the slot in the top. The second loop
+ * reads each top by a CAS that changes nothing. A CAS that succeeds has read the newest top, but a
+ * load could read an older top. For example, one thread puts slot A back, then another thread takes
+ * slot B, the last slot that was never used. The CAS in shard_take_fresh() is relaxed. A thread
+ * that sees slot B as taken could therefore load a top without slot A.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -398,10 +360,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/*
- * Take a slot when this CPU's stack is empty. If this function were inline, arena_take() would have
- * to save registers.
- */
+/* This function is not inline, so that arena_take() saves no registers. */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
 	uint32_t slot = arena_steal(arena, home);
@@ -454,10 +413,7 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/*
- * This function is not inline, because its division is slow and would make arena_put() save
- * registers.
- */
+/* This function is not inline, because its division would make arena_put() save registers. */
 static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
 {
 	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
@@ -495,10 +451,6 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 
 struct arena_counts arena_count(const struct arena *arena)
 {
-	/*
-	 * shard_look() reads the number of takes and the depth of one stack at one moment. The sums
-	 * over all stacks are only hints, because the stacks are read one after the other.
-	 */
 	uint64_t used = 0;
 	uint64_t free_again = 0;
 	uint64_t taken = 0;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Allocates the slots of timers. arena_open() reserves the memory of the arrays. The kernel commits
- * a page of this memory at the first access. Each stack of free slots serves some of the CPUs. All
- * functions are lock-free, and any thread may call them.
- */
+/* Allocates the slots of timers. All functions are lock-free, and any thread may call them. */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
@@ -11,13 +7,9 @@
 #include "base/memory.h"
 #include "timer/timer.h"
 
-/*
- * A part of the slots, for the threads on some of the CPUs. A shard has a stack of free slots, and
- * a range of slots that were never used.
- */
+/* Free slots and slots that were never used, for the threads on some of the CPUs. */
 struct arena_shard {
-	/* [free] number of slots taken so far << 26 | first slot + 1 */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 top;
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
 	atomic_u64 fresh;          /* range of slots that were never used: end << 32 | next */
 	uint32_t begin;            /* first slot of this shard; fixed at open */
 	struct board_shard *notes; /* notes on the board, or NULL if the hub is not observable */
@@ -52,10 +44,7 @@ uint32_t arena_take(struct arena *arena, unsigned cpu);
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/*
- * Returns the slot after `slot` in a list. Call arena_next() before timer_arm(), because
- * timer_arm() overwrites the slot's link.
- */
+/* Returns the slot after `slot` in a list. Call before timer_arm() overwrites the slot's link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
 /* Put back a slot that no other thread uses. */

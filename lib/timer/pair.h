@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Defines the pair (the 16 bytes that hold a timer's deadline and state) and the handle of a timer.
- * All functions are pure: they compute numbers, and timer.c makes the changes.
- * tests/unit/test_pair.c walks every transition.
+ * All functions are pure. tests/unit/test_pair.c walks every transition.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25     8    7       6        5        4        3     2   0
@@ -10,9 +9,7 @@
  *   handle     63        26 25                                                       0
  *             | generation |                          slot                            |
  *
- * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18. One
- * compare-and-swap changes the two words of a pair. The compare-and-swap compares the generation
- * too, so it never changes a later timer of the slot.
+ * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -24,9 +21,8 @@
 #include "schedule/entry.h"
 
 /*
- * The latest deadline of any timer, 292 years after the clock's zero. One-shot timers of version
- * 0.2 had the same latest deadline. The limit excludes INT64_MAX, which std::chrono uses for "no
- * limit".
+ * The latest deadline, 292 years after the clock's zero, as for one-shot timers of version 0.2. The
+ * limit excludes INT64_MAX, which std::chrono uses for "no limit".
  */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
@@ -53,17 +49,10 @@ enum timer_phase {
 	 * deadline. A free slot with the deadline TIMER_NEVER_NS need not be scheduled.
 	 */
 	TIMER_FREE = 0,
-	/* The timer waits for its deadline. */
-	TIMER_ARMED = 1,
-	/*
-	 * The timer has expired, but is not delivered. If the timer is periodic, the slot is
-	 * scheduled for the next period.
-	 */
+	TIMER_ARMED = 1, /* the timer waits for its deadline */
+	/* The timer has expired, but is undelivered. If periodic, its next period is scheduled. */
 	TIMER_PENDING = 2,
-	/*
-	 * The timer is periodic and not delivered, and its next period is due too. The slot is not
-	 * scheduled.
-	 */
+	/* The next period of a pending timer is due too. The timer is not scheduled. */
 	TIMER_OVERDUE = 3,
 	/* The kept timer was delivered. Its deadline is TIMER_NEVER_NS, so it is not scheduled. */
 	TIMER_IDLE = 4,
@@ -116,10 +105,7 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/*
- * Returns whether the two states have the same count of looks. If the counts are the same, the
- * owner has not processed the slot in between (modulo 2^18).
- */
+/* Returns whether the owner did not process the slot between the two states (modulo 2^18). */
 static inline bool states_share_look(uint64_t state, uint64_t other)
 {
 	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
@@ -186,21 +172,17 @@ static inline struct pair pair_unscheduled(struct pair pair)
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/*
- * Returns whether a timer with this deadline may be armed in a free slot without a push. No push
- * may be claimed, and the slot must be scheduled no later than the deadline.
- */
+/* Returns whether a timer with this deadline may be armed in the free slot without a push. */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return (free.state & STATE_INBOX_FLAGS) == 0 && free.deadline_ns <= deadline_ns;
 }
 
 /*
- * FREE → ARMED: arm a new timer of this generation, with these flags. If pair_covers() is true, the
- * new timer uses the schedule entry that the slot already has. If pair_covers() is false, the slot
- * must be in the inbox. PUSHED is kept, because it says that the slot is in the inbox. If the pair
- * has a claim without PUSHED, the claiming thread may never run again. The armer then claims and
- * makes the push itself.
+ * FREE → ARMED. If pair_covers() is true, the new timer takes over the slot's schedule entry. If
+ * pair_covers() is false, the slot must be in the inbox. PUSHED is kept, because it says that the
+ * slot is in the inbox. If the pair has a claim without PUSHED, the claiming thread may never run
+ * again. The armer then makes the push itself.
  */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
@@ -248,19 +230,15 @@ static inline struct pair pair_delivered(struct pair pair)
 	return pair_with_phase(pair, state_kept(pair.state) ? TIMER_IDLE : TIMER_FREE);
 }
 
-/*
- * Returns the number of periods due at `now_ns`. The first undelivered period is at `deadline_ns`,
- * and is due. The count saturates at 2^64 - 1.
- */
+/* Returns the number of periods from `deadline_ns` to `now_ns`, at least 1 and at most 2^64 - 1. */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
 }
 
 /*
- * Returns deadline + k x interval, the first period that is not due at `now_ns`. The period at
- * `deadline_ns` is already due, so k is at least 1. If the result is beyond the latest deadline,
- * returns never.
+ * Returns the first period that is not due at `now_ns`, or never if this period is beyond the
+ * latest deadline. The period at `deadline_ns` must be due.
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -289,9 +267,9 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
  * Returns the instant at which a timer expires. The instant is the time in [deadline, deadline +
  * slack] with the most trailing zero bits. If the windows of two timers overlap, the timers often
  * get the same instant, but not always. For example, a window from 3 to 5 gives the instant 4, and
- * a window from 4 to 8 gives the instant 8. Exactly one time in a window has the most zero bits.
- * Between two times with equally many zero bits there is always a time with more zero bits. With
- * equal slacks, a later deadline therefore never gives an earlier instant.
+ * a window from 4 to 8 gives the instant 8. Exactly one time in a window has the most zero bits,
+ * because between two times with equally many zero bits there is a time with more. With equal
+ * slacks, a later deadline therefore never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -302,10 +280,7 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/*
-	 * Find the highest bit in which `last` and deadline - 1 differ. Clear all lower bits of
-	 * `last`. The result is still later than deadline - 1.
-	 */
+	/* Keep `last` down to its highest bit that differs from deadline - 1, so it stays later. */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

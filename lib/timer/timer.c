@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the decisions of timer.h. Each function loads the pair, checks its phase and
- * generation, and changes the pair by one compare-and-swap. The function returns the work that its
- * caller must do. The swap compares the generation too, so it cannot change another timer, and no
- * decision has to be undone.
+ * Implements the decisions of timer.h. Every compare-and-swap compares the generation too, so it
+ * cannot change another timer, and no decision has to be undone. Every change is acq_rel, although
+ * some changes need only acquire or only release.
  *
  * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
  * and loads the pair again. If the consumer's compare-and-swap fails, the consumer finds the slot
  * FREE or reused, and returns no event. If the canceller's compare-and-swap fails, the canceller
- * tries again, or returns -ENOENT if the timer has ended. If a cancel comes before the owner's
- * expiry, no handle enters the outbox. Consumers skip stale handles. A periodic or kept timer
- * survives its delivery, so a cancel can succeed while the delivering call still returns the event.
- *
- * No timer is lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md). The
- * owner reads the pair at the scheduled time, or before it sleeps until that time.
- *
- * Every change is acq_rel, although some changes need only acquire or only release.
+ * tries again, or returns -ENOENT if the timer has ended. A periodic or kept timer survives its
+ * delivery, so a cancel can succeed while the delivering call still returns the event. No timer is
+ * lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md).
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's previous timer, and which thread delivered
  *         the previous timer.
- *
- * Models: tests/models/timer.pml, tests/models/inbox.pml; for a queue that closes,
- * tests/models/queue_close.pml.
+ * Models: tests/models/timer.pml, tests/models/inbox.pml, tests/models/queue_close.pml.
  */
 #include "timer/timer.h"
 
@@ -47,10 +39,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/*
-	 * Relaxed: arena_take() acquired the slot for the caller, see [free]. The CAS below checks
-	 * the pair.
-	 */
+	/* Relaxed: arena_take() acquired the slot by [free], and the CAS checks the pair. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -62,16 +51,10 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/*
-	 * handle_make() costs nothing here, because the handle is already in a register. If
-	 * `ret_handle` is NULL, handle_make() costs one instruction.
-	 */
+	/* The probe's handle is in a register already, unless `ret_handle` is NULL. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	/*
-	 * The pair may change before the CAS. The owner may process the free slot or drop its
-	 * schedule entry. A thread that pushed the slot for an earlier timer may set PUSHED.
-	 */
+	/* The pair may change: the owner may process the slot, and a late push may set PUSHED. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
@@ -93,10 +76,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/*
-		 * A later deadline needs no push, because the owner reads the pair at the old
-		 * instant or earlier.
-		 */
+		/* Without a push, the owner reads the pair at the old instant or earlier. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
 		if (submit)
 			rearmed = pair_claimed(rearmed);
@@ -110,8 +90,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 
 /*
  * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
- * timer's instant. The deadline of the free slot becomes this instant. The owner reads the pair at
- * the scheduled time or earlier, and finds the slot free.
+ * timer's instant. The deadline of the free slot becomes this instant.
  */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
@@ -140,10 +119,9 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Cancel a timer. The first compare-and-swap is for the most frequent case, an armed timer without
- * slack. The deadline of such a timer stays, so the compare-and-swap covers only the state word.
- * The generation in the state shows that the slot still has this timer. A swap of one word costs
- * less than a swap of the pair.
+ * The most frequent cancel ends an armed timer without slack, whose deadline stays. A swap of only
+ * the state word is then enough, and costs less than a swap of the pair. The generation in the
+ * state shows that the slot still has this timer.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
@@ -168,17 +146,14 @@ bool timer_confirm_push(struct timer *timer, struct pair *pair)
 
 	/*
 	 * The claim is newer than the owner's last look at the slot. While the count of looks is
-	 * unchanged, the slot is in the inbox, or the owner has taken it but not processed it. The
-	 * owner clears PUSHED when it processes the slot. If PUSHED were set without an entry, no
-	 * armer would push the slot again. The push serves any claim that the pair has now.
+	 * unchanged, the slot is in the inbox, or the owner has taken it but not processed it. If
+	 * PUSHED were set without an entry, no armer would push the slot again. The push serves any
+	 * claim that the pair has now.
 	 *
-	 * The count of looks has 18 bits. The count misleads a thread only in this case:
-	 *
-	 *   - The owner processes the slot a multiple of 262,144 times, each time for a push of
-	 *     another thread.
-	 *   - Another thread then claims the push, and has not pushed yet.
-	 *
-	 * If the count misleads a thread, the slot's timer may wait until the claimed push is made.
+	 * The count has 18 bits. It misleads a thread only if the owner has processed the slot a
+	 * multiple of 262,144 times, for pushes of other threads, and another thread has then
+	 * claimed the push but not pushed yet. The slot's timer may then wait until the claimed
+	 * push is made.
 	 */
 	while (!state_pushed(claimed.state)) {
 		pushed = claimed;
@@ -231,17 +206,13 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/*
-	 * If the phase is neither FREE nor ARMED, the timer has expired. The schedule entry of an
-	 * expired timer is right.
-	 */
+	/* In any other phase the timer has expired, and its schedule entry is right. */
 	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
 }
 
 /*
- * Set the deadline of a free slot to never. The caller is the owner, which removes the slot's
- * schedule entry. If a push is claimed, the deadline stays until timer_look() sets it. Returns
- * false if the pair has changed.
+ * Set a free slot's deadline to never, because the owner removes the slot's schedule entry. If a
+ * push is claimed, timer_look() sets the deadline later. Returns false if the pair has changed.
  */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
@@ -298,11 +269,10 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * A new timer may have been armed in the slot between the loads of the pair and the
-		 * slack. The loaded slack may then belong to the new timer. If the new timer took
+		 * The loaded slack may belong to a new timer of the slot. If the new timer took
 		 * over the schedule entry, the new deadline is not before the loaded deadline. The
-		 * instant of the new timer is then not before the result of this function. If the
-		 * new timer took over no entry, the slot is in the inbox.
+		 * new instant is then not before the result. If the timer took over no entry, the
+		 * slot is in the inbox.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -334,10 +304,9 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
 
 	/*
-	 * The guess may be torn: its deadline may be newer than its state. If the deadline is not
-	 * due, read the pair again. If the deadline is due, the swap is safe. If the owner has
-	 * processed the slot since the guess, the swap fails. If the owner has not processed the
-	 * slot, the push is still claimed, so the owner will process the slot.
+	 * The guess may be torn: its deadline may be newer than its state. If the deadline is due,
+	 * the swap is safe. If the owner has processed the slot since the guess, the swap fails.
+	 * Otherwise the push is still claimed, so the owner will process the slot.
 	 */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);

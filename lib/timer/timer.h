@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a timer (the pair and the record of a slot) and every decision about it. The functions
- * use no hub, no inbox and no clock.
- *
- * Each decision is one compare-and-swap of the pair, in this file or in timer.c. (To cancel an
- * armed timer without slack, timer_cancel() swaps only the state word.) A decision returns the work
- * that its caller must do. Any thread may call the functions. All functions are lock-free and
- * signal-safe. tests/unit/test_timer.c walks every decision from every state.
+ * Declares a timer (the pair and the record of a slot) and every decision about it. Each decision
+ * is one compare-and-swap, and returns the work that its caller must do. The functions use no hub,
+ * no inbox and no clock. All functions are lock-free and signal-safe, and any thread may call them.
+ * tests/unit/test_timer.c walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -16,11 +13,7 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/*
- * The pair of one slot. A move of a timer to a later deadline touches only the pair. Four pairs
- * share a cache line. With a million timers, a random access costs more if the pairs take more
- * memory.
- */
+/* The pair of one slot. A pair has no padding, because random accesses cost less in less memory. */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
 	atomic_u64 state;                    /* any thread writes, by timer_change() */
@@ -28,10 +21,9 @@ struct timer {
 
 /*
  * The record of a slot: the arguments of the arming call. The armer writes the record while no
- * other thread uses the slot. The owner and consumers read the record between loading the pair and
- * changing the pair. If the compare-and-swap succeeds, the record belongs to the changed timer. If
- * the compare-and-swap fails, a new armer may have written the record while it was read. The
- * members of the record are therefore relaxed atomics.
+ * other thread uses the slot. The owner and consumers read the record between loading and changing
+ * the pair. If the change succeeds, the record belongs to the changed timer. If the change fails, a
+ * new armer may have written the record while it was read, so the members are relaxed atomics.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
@@ -39,10 +31,7 @@ struct timer_cold {
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
 };
 
-/*
- * The pairs and records of all slots. The intervals of periodic timers are in an array of their
- * own, which one-shots do not touch.
- */
+/* The pairs and records of all slots. One-shots do not touch the array of intervals. */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
@@ -60,11 +49,7 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 /* The work that a decision leaves to the thread that made the decision. */
 enum timer_left {
 	TIMER_NOTHING,
-	/*
-	 * Another thread pushes the slot. If the owner's promise is too late for the timer, wake
-	 * the owner.
-	 */
-	TIMER_WAKE,
+	TIMER_WAKE, /* another thread pushes the slot; wake the owner if its promise is later */
 	TIMER_PUSH, /* push the slot into the inbox, then do the work of TIMER_WAKE */
 };
 
@@ -90,11 +75,7 @@ static inline struct timer_outcome timer_submit(int result, bool is_claimed)
 
 /* ---- the pair ---- */
 
-/*
- * Returns a guess of the pair. The two words are loaded one after the other, so another thread may
- * change the pair between the two loads. The load of the state acquires the record by [armed]. A
- * record that is read afterwards is at least as new as the state.
- */
+/* Returns a guess of the pair. A record that is read afterwards is at least as new as the state. */
 static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
@@ -106,9 +87,8 @@ static inline struct pair timer_guess(const struct timer *timer)
 }
 
 /*
- * Returns the slot's pair, for a reader that will not change the pair. The loop ends when the state
- * is the same before and after the load of the deadline. At that time the timer had the loaded
- * deadline and the loaded state.
+ * Returns the slot's pair, for a reader that will not change the pair. If the state is the same
+ * before and after the load of the deadline, the timer had both loaded words at that time.
  */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
@@ -136,9 +116,8 @@ static inline void timer_check_change(struct pair before, struct pair after)
 #endif
 
 /*
- * If the timer's pair equals `*pair`, change the pair to `after`. If the two pairs differ, store a
- * new guess in `*pair` and return false. Two functions make a compare-and-swap themselves:
- * timer_move(), and timer_cancel() if the timer is armed without slack.
+ * If the timer's pair equals `*pair`, change the pair to `after`. If not, store a new guess in
+ * `*pair` and return false. timer_move() and timer_cancel() also change pairs by themselves.
  */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
@@ -172,10 +151,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
-/*
- * ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. The result is 0, 1 (the timer was
- * idle) or -ENOENT.
- */
+/* Any live phase → ARMED with another deadline. The result is 0, 1 (was idle) or -ENOENT. */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
@@ -187,30 +163,24 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Confirm a push. The caller has pushed the slot, for the claim in `*pair`. Set PUSHED, unless the
- * owner has processed the slot since the claim. Returns false if the owner has processed the slot;
- * else `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * Confirm the caller's push for the claim in `*pair`: set PUSHED. Returns false if the owner has
+ * processed the slot since the claim. If the result is true, `*pair` was read after the push.
+ * Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
 /*
- * Move an armed timer to the same or a later deadline, which is the most frequent re-arm. In every
- * other case, or if another thread has changed the pair, timer_move() does nothing and returns
- * false. The function has few outputs, because outputs take registers, and overlapping cache misses
- * need registers too.
+ * Move an armed timer to the same or a later deadline, the most frequent re-arm. In every other
+ * case, return false. The function has few outputs, because outputs take registers, and overlapping
+ * cache misses need registers too.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/*
-	 * Relaxed: the two loaded words are only a guess. The CAS confirms the guess, and acquires.
-	 */
+	/* Relaxed: the two words are only a guess. The CAS confirms the guess, and acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/*
-	 * Swap the pair even if the deadline is unchanged. A consumer of the timer then sees the
-	 * caller's earlier stores.
-	 */
+	/* Swap an equal deadline too, so that a consumer sees the caller's earlier stores. */
 	return state_is_armed(state, handle) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -246,17 +216,15 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Read the timer that has the slot now, and its queue. Returns false if the slot is free. Then the
- * caller replaces the view's pair by an equal pair with timer_change(). If timer_change() succeeds,
- * all values belong to one timer.
+ * Read the slot's timer and its queue. Returns false if the slot is free. If timer_change() then
+ * replaces the view's pair by an equal pair, all values belong to one timer.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
 /*
- * Returns the handle of the slot's last timer, which may have ended. The armer of this timer has
- * seen the end of the slot's previous timer. The caller therefore sees the end of the previous
- * timer too.
+ * Returns the handle of the slot's last timer, which may have ended. The caller then also sees the
+ * end of the slot's previous timer, because the armer has seen this end.
  */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
@@ -287,9 +255,8 @@ static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Process the slot, which was taken out of the inbox. Later changes of the pair push the slot
- * again. Returns true if the slot must be scheduled at `*ret_at_ns` (UINT64_MAX: remove the entry).
- * Returns false if the slot's schedule entry is right.
+ * Process the slot, which was taken out of the inbox. Returns whether the slot must be scheduled at
+ * `*ret_at_ns` (UINT64_MAX: remove the entry). If not, the slot's schedule entry is right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
@@ -316,9 +283,8 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
                              struct timer_expiry *ret_expiry);
 
 /*
- * Returns the instant for which the owner schedules a periodic timer that has just become pending.
- * The instant belongs to the timer's first period that is not due yet. If another thread ends the
- * periodic timer before the owner schedules it, the slot's next timer comes through the inbox.
+ * Returns the instant of the first period that is not due, for a periodic timer that is now
+ * pending. If another thread ends the timer first, the slot's next timer comes through the inbox.
  */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
@@ -328,11 +294,9 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the time at which the slot must be scheduled now. `filed_ns` is the time of its present
- * schedule entry. The result is never earlier than `filed_ns`, even if a thread has moved the timer
- * to an earlier time. This thread pushes the slot, so the owner finds the earlier time through the
- * inbox. If the result is UINT64_MAX, the slot needs no entry, and its next timer comes through the
- * inbox.
+ * Returns the time at which the slot must be scheduled instead of `filed_ns`. UINT64_MAX means that
+ * the slot needs no entry, and its next timer comes through the inbox. If a thread has moved the
+ * timer before `filed_ns`, the result is `filed_ns`, because this thread pushes the slot.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -348,10 +312,7 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
-/*
- * PENDING → FREE, for a timer that the owner has just made pending. Returns false if the timer has
- * ended or was re-armed. A re-armed timer is dropped when it expires again.
- */
+/* PENDING → FREE. Returns false if the timer has ended, or was re-armed and will expire again. */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: drain_dispatch.c ---- */
@@ -362,10 +323,7 @@ enum timer_delivery {
 	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
 };
 
-/*
- * PENDING, OVERDUE → ARMED. The new deadline is the first period that is not due. `*ret_count` is
- * the number of due periods.
- */
+/* PENDING, OVERDUE → ARMED for the first period that is not due. `*ret_count` periods were due. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, bool clock_goes_back,
                                             uint64_t *ret_count);
