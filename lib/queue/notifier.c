@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the notifier of notifier.h. The owner signals events. Consumers wait for a signal and
- * clear it.
+ * Implements the notifier of notifier.h. Model: tests/models/notifier.pml.
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0
@@ -12,12 +11,11 @@
  * and does not write. The consumer's second reading misses the published event.
  *
  * The consumer first clears the eventfd, and then sets `signalled` to 0. The opposite order loses a
- * signal, as the model has found. The owner signals between the two steps, and the consumer then
- * clears the eventfd while `signalled` is 1. The owner would never write to the eventfd again. If
- * the consumer clears the eventfd first, the owner may write to the eventfd before the consumer
- * sets `signalled` to 0. The eventfd is then readable, even if the outbox is empty. The next
- * consumer sees in `rings` that it must clear the eventfd. The owner counts the write in `rings`
- * before it writes. The write may wake a consumer that preempts the owner.
+ * signal, as the model has found. If the owner signals between the two steps, the consumer then
+ * clears the eventfd while `signalled` is 1, and the owner never writes again. In the right order,
+ * the owner may write before `signalled` is 0. The eventfd is then readable, even if the outbox is
+ * empty. The next consumer sees in `rings` that it must clear the eventfd. The owner counts the
+ * write in `rings` before it writes, because the write may wake a consumer that preempts the owner.
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
@@ -28,8 +26,6 @@
  * sees the event, because the owner published the event before it advanced the ticket.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
- *
- * Model: tests/models/notifier.pml.
  */
 #include "queue/notifier.h"
 
@@ -46,10 +42,7 @@ static void notifier_ring(struct notifier *notifier)
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
 	bell_ring(notifier->fd);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/*
-	 * Relaxed: a consumer may read `rings` without this addition. It then counts the write as
-	 * in progress, and clears the eventfd once more.
-	 */
+	/* Relaxed: a consumer that misses this addition clears the eventfd once more. */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -62,9 +55,8 @@ void notifier_wake(struct notifier *notifier, unsigned count)
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
 	/*
-	 * The exchange may be relaxed. If a consumer clears the flag after the load, this consumer
-	 * sees the published events. If a consumer sets the flag after the load, this consumer
-	 * writes to the eventfd.
+	 * Relaxed: a consumer that clears the flag after the load sees the published events, and a
+	 * consumer that sets the flag after the load writes to the eventfd.
 	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
@@ -91,17 +83,15 @@ void notifier_clear(struct notifier *notifier)
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
 		bell_clear(notifier->fd);
 		/*
-		 * Store `rings_cleared` after the clearing. If this thread stops before the store,
-		 * another consumer clears the eventfd. A write in progress may come after the
-		 * clearing, so a later consumer must clear the eventfd again.
+		 * Store after the clearing: if this thread stops in between, another consumer
+		 * clears. A write in progress may come later, so it does not count as cleared.
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
 	test_point(TEST_POINT_CONSUME_IN_CLEAR);
 	/*
-	 * The load may be relaxed. A thread sets `signalled` to 1 before it counts its write in
-	 * `rings`. If this thread has loaded the new count, this thread also sees the 1 or a newer
-	 * value.
+	 * Relaxed: a thread sets `signalled` to 1 before it counts its write in `rings`. A thread
+	 * that has loaded the new count therefore sees the 1 or a newer value.
 	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);

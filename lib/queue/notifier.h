@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Informs consumers that a queue has events. An eventfd wakes consumers that poll. A futex wakes
- * consumers that block.
- */
+/* Informs consumers of events. An eventfd wakes pollers, and a futex wakes blocked threads. */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
 
@@ -29,9 +26,8 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Begin a wait, and return the ticket. The consumer then reads the outbox, calls futex_wait() with
- * this ticket, and calls notifier_wait_leave(). An event published after notifier_wait_enter() ends
- * the wait.
+ * Begin a wait, and return the ticket. The consumer then reads the outbox, and calls futex_wait()
+ * with this ticket. An event published after notifier_wait_enter() ends the wait.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the outbox of outbox.h. The owner puts handles, and any thread takes handles.
+ * Implements the outbox of outbox.h. A consumer copies the handles between head and tail, then
+ * moves the head by compare-and-swap. The head only grows, so a successful swap proves that the
+ * copied cells had not been filled again. Consumers therefore load the cells relaxed, after an
+ * acquire load of the tail. If the owner finds the outbox empty, it continues at the beginning of
+ * the array. A steadily used outbox therefore stays in a few cache lines. Model:
+ * tests/models/notifier.pml.
  *
- * A consumer copies the handles between head and tail, then moves the head by compare-and-swap. The
- * head only grows, so a successful swap proves that the copied cells had not been filled again.
- * Consumers therefore load the cells by relaxed loads, after an acquire load of the tail. If the
- * owner finds the outbox empty, it continues at the beginning of the array. A steadily used outbox
- * therefore stays in a few cache lines. Model: tests/models/notifier.pml.
- *
- * During compaction the outbox looks empty, but handles may come back. A flag in the tail shows
- * that a compaction is in progress. The owner sets the flag before it moves the head. It clears the
- * flag when it publishes the handles that it has put back.
+ * During compaction the outbox looks empty, but handles may come back. The owner sets a flag in the
+ * tail before it moves the head. It clears the flag when it publishes the handles put back.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
  *         timers' state before.
@@ -55,9 +53,8 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * A consumer may see the new head beyond the old tail, and then finds the outbox empty.
-	 * Relaxed: the owner has loaded the head with acquire, so consumers have finished copying
-	 * the cells.
+	 * A consumer that sees the new head beyond the old tail finds the outbox empty. Relaxed: by
+	 * the acquire load of the head, the owner knows that the cells have been copied.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -110,10 +107,7 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/*
-	 * The loop reads each handle before it puts the handle back, so the loop never overwrites
-	 * a handle that it has not read.
-	 */
+	/* The loop reads each handle before it fills the cell, so no unread handle is lost. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -128,10 +122,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/*
-		 * [outbox] Acquire is enough, although the load may miss a new event. A caller that
-		 * must not miss an event calls outbox_count().
-		 */
+		/* [outbox] Acquire may miss a new event. outbox_count() misses no event. */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		unsigned count;
 
@@ -141,10 +132,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 		for (unsigned i = 0; i < count; i++)
 			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
-		/*
-		 * [outbox-room]: an owner that acquires the new head knows that the cells have been
-		 * copied.
-		 */
+		/* [outbox-room]: tells the owner that the cells have been copied. */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
@@ -161,10 +149,6 @@ uint64_t outbox_count(const struct outbox *outbox)
 
 bool outbox_exhausted(const struct outbox *outbox)
 {
-	/*
-	 * If a compaction moved the head, the next load returns the tail that the compaction
-	 * stored, or a newer tail.
-	 */
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting]: carries the tail */
 
 	/*

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carries the handles of expired timers from the owner to consumers, in the order of expiry. The
- * outbox has one producer and many consumers, and is lock-free.
- *
- * A handle in the outbox is only a hint: the timer's pair decides. A withdrawn expiry leaves a
- * stale handle. When the outbox is full, the owner removes stale handles. The outbox has twice the
- * cells that live handles can need.
+ * outbox has one producer and many consumers, and is lock-free. A handle in the outbox is only a
+ * hint: the timer's pair decides. A withdrawn expiry leaves a stale handle. When the outbox is
+ * full, the owner removes stale handles. The outbox has twice the cells that live handles can need.
  */
 #ifndef TIMERHUB_OUTBOX_H
 #define TIMERHUB_OUTBOX_H
@@ -40,10 +38,10 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 void outbox_publish(struct outbox *outbox);
 
 /*
- * Owner: take out all handles. Then put back, in the same order, each handle for which `keep`
- * returns true. If outbox_compact() puts a handle back, the handle moves from `old_place` to
- * `new_place`. Until the next outbox_publish(), outbox_take() returns 0, and outbox_exhausted()
- * returns false. Returns how many handles were put back.
+ * Owner: take out all handles, then put back in order each handle for which `keep` returns true.
+ * Such a handle moves from `old_place` to `new_place`. Until the next outbox_publish(),
+ * outbox_take() returns 0, and outbox_exhausted() returns false. Returns the number of handles put
+ * back.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);

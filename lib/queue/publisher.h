@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts how late events are, publishes them soon (law 13 of tests/README.md), and signals their
- * consumers. Publishes queues in the order of their first events. Only the owner uses the
- * publisher.
+ * consumers. Only the owner uses the publisher.
  */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
@@ -19,10 +18,7 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/*
-	 * List of the queues with unpublished events, in the order of their first events. The field
-	 * `unpublished_end` is the end of the list.
-	 */
+	/* queues with unpublished events, in the order of their first events; the list's end */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* number of slots taken since the first unpublished event */
 	uint64_t told;         /* number of events published so far */

@@ -27,10 +27,7 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/*
-	 * Only the owner uses the next three fields. The field `next_unpublished` links the queues
-	 * of the publisher's list.
-	 */
+	/* Only the owner uses these three fields. `next_unpublished` links the publisher's list. */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* number of unpublished events, 0 if the queue is not listed */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */

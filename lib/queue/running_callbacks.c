@@ -68,10 +68,7 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callback)) {
-			/*
-			 * The CAS that delivers a handle makes the new `end` visible to the
-			 * canceller.
-			 */
+			/* The CAS of a delivery makes the new `end` visible to a canceller. */
 			u64_raise(&callbacks->end, i + 1);
 			return callback;
 		}
@@ -90,10 +87,7 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/*
-	 * Release: a canceller that sees the new handle knows that this thread's last callback has
-	 * ended.
-	 */
+	/* Release: a canceller that sees the handle knows that the last callback has ended. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -104,9 +98,7 @@ void callback_begin(struct callback *callback, uint64_t handle)
 
 void callback_end(struct callback *callback)
 {
-	/*
-	 * [callback-end]: a canceller that sees the new `now` also sees all writes of the callback.
-	 */
+	/* [callback-end]: a canceller that sees the new `now` sees all writes of the callback. */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
 	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended]: carries `now` */
@@ -145,10 +137,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/*
- * Wait until the handle was delivered or skipped. If `running` is true, also wait until the timer's
- * callback has ended.
- */
+/* Wait until the handle was delivered or skipped and, if `running`, its callback has ended. */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
