@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arms, re-arms, cancels and reads timers. Any thread may call these functions. All calls except
- * timerhub_cancel_sync(), which waits, are lock-free and signal-safe.
- *
- * Each call checks its arguments, lets timer.c decide, and then does the work that is left
- * (hub_submit()). A cancelled timer's slot goes straight to a free stack. The slot may be reused
- * while it is scheduled or in the inbox. The owner treats a reused slot as a moved timer.
+ * timerhub_cancel_sync(), which waits, are lock-free and signal-safe. Each call checks its
+ * arguments, lets timer.c decide, and then does the work that is left (hub_submit()). A cancelled
+ * timer's slot goes straight to a free stack, and may be reused while it is scheduled or in the
+ * inbox. The owner treats a reused slot as a moved timer.
  */
 #include <errno.h>
 
@@ -234,9 +233,8 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm moves an armed timer to a later time. This path calls no function, because a
- * call would store registers on the stack. The locked instruction of the re-arm would wait for
- * these stores. All other re-arms branch to hub_rearm().
+ * The frequent re-arm calls no function, because a call would store registers on the stack. The
+ * locked instruction of the re-arm would wait for these stores.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
@@ -341,10 +339,7 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/*
-	 * If the timer was delivered, this thread sees the delivering thread's cell after
-	 * hub_cancel().
-	 */
+	/* After hub_cancel(), this thread sees the cell of a thread that delivered the timer. */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
 	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
@@ -389,16 +384,12 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * The load may be relaxed. The armer had the queue's pointer when it changed the
-		 * pair. This thread has acquired that change [armed], and sees the pointer too.
-		 * If the index has a new queue, the timer was cancelled before, and timer_change()
-		 * fails.
+		 * Relaxed: the armer had the queue's pointer when it changed the pair, and this
+		 * thread has acquired that change [armed]. If the index has a new queue, the timer
+		 * was cancelled before, and timer_change() fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/*
-		 * Compare the pair by a CAS. A load could be executed before the loads of
-		 * timer_read().
-		 */
+		/* A CAS, because a load could be executed before the loads of timer_read(). */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

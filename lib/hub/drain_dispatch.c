@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Delivers expiries to consumers: implements drain, wait and dispatch. Any thread may call these
- * functions.
- *
- * A handle from the outbox is a hint. timer_deliver() decides whether its timer is delivered. The
- * slot of a delivered one-shot goes straight to a free stack. A dispatching thread has a cell that
- * tells timerhub_cancel_sync() which timer's callback runs. If an exception leaves a callback or
- * the thread ends in a callback, dispatching_end() still gives the cell back.
+ * functions. timer_deliver() decides whether a handle's timer is delivered. The slot of a delivered
+ * one-shot goes straight to a free stack. A dispatching thread has a cell that tells
+ * timerhub_cancel_sync() which timer's callback runs.
  */
 #include <errno.h>
 
@@ -23,9 +20,8 @@
 #define CONSUME_BATCH 32
 
 /*
- * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending.
- * Inlining saves 12 instructions an event. If `*ret_ended`, the timer has ended, and the caller
- * must free its slot.
+ * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending. If
+ * `*ret_ended`, the caller must free the timer's slot. Inlining saves 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -93,10 +89,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
-/*
- * Deliver one batch of the outbox. Appends the events to `events`. Returns false if the outbox was
- * empty.
- */
+/* Append one batch of events to `events`. Returns false if the outbox was empty. */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count)
 {
@@ -124,10 +117,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/*
- * Deliver one event. The calling function then calls the event's callback. Returns false if the
- * outbox was empty.
- */
+/* Deliver one event, without calling its callback. Returns false if the outbox was empty. */
 static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
                            struct callback *callback)
 {
@@ -157,10 +147,7 @@ static bool queue_clear(struct timerhub_queue *queue)
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/*
- * Stop taking handles. If a handle is left, make the fd readable. If no handle is left, call
- * notifier_clear(), and the fd is no longer readable.
- */
+/* Stop taking handles. Make the fd readable if a handle is left, and unreadable if none is left. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
@@ -289,9 +276,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the waiter has loaded the ticket, and sees all values that were set before the
-	 * ticket changed. If a value is set later, the ticket changes again and futex_wait() does
-	 * not block.
+	 * Relaxed: the loaded ticket carries all values that were set before the ticket changed. If
+	 * a value is set later, the ticket changes again and futex_wait() does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
@@ -345,9 +331,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		bool stopped;
 
 		if (result < 0) {
-			/*
-			 * An event may have woken this waiter. Another waiter must take the event.
-			 */
+			/* An event may have woken this waiter. Another waiter must take it. */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);
 			return result;
@@ -357,10 +341,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return (int)count;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/*
-		 * Load `stopped` before the check of the outbox. If `stopped` is set, the check
-		 * then sees all events that were published before the stop.
-		 */
+		/* After the load of `stopped`, this check sees all events from before the stop. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -389,10 +370,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
 		result = queue_wait(queue, events, max, until_ns);
 	}
-	/*
-	 * Release: all accesses of this wait come before the decrement. The thread that closes the
-	 * queue waits until the count is 0, and then frees the memory.
-	 */
+	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }

@@ -48,9 +48,8 @@ static inline bool hub_alive(const struct timerhub *hub)
 }
 
 /*
- * Do the work that a decision of timer.c requires. Push the slot, and wake the owner if the timer's
- * deadline, read after the push, is earlier than the owner's promise. `pair` is the pair after the
- * decision.
+ * Do the work that a decision leaves. Push the slot, and wake the owner if the timer's deadline,
+ * read after the push, is earlier than the promise. `pair` is the pair after the decision.
  */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
@@ -60,10 +59,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/*
- * Wait for the end of the owner's present pass. After the wait the owner uses no pointer that it
- * loaded in this pass.
- */
+/* Wait until the owner's present pass has ended. The owner then uses no pointer of this pass. */
 void hub_wait_pass(struct timerhub *hub);
 
 /* A closer that waits for other threads checks at this interval. */

@@ -279,10 +279,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	/*
-	 * Count the arena first: a timer that is delivered in between is then not counted as
-	 * cancelled.
-	 */
+	/* Count the arena first: a timer delivered in between is then not counted as cancelled. */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Opens and closes queues. Any thread may call these functions, unless timerhub.h says otherwise.
- *
  * The thread that closes a queue makes the waiters return -ESHUTDOWN, then cancels the queue's
- * timers one by one, like timerhub_cancel(). When the owner has finished its pass, nothing refers
- * to the queue.
+ * timers one by one. When the owner has finished its pass, nothing refers to the queue.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
@@ -179,10 +177,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/*
-		 * Relaxed: hub_wait_pass() begins with an atomic addition of 0, which makes
-		 * QUEUE_GONE visible to the owner.
-		 */
+		/* Relaxed: the addition in hub_wait_pass() shows QUEUE_GONE to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);

@@ -30,9 +30,8 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 }
 
 /*
- * Push the slot, whose pair `*pair` has the flag STATE_CLAIMED. Returns false if the owner has
- * processed the slot since the claim. The owner has then seen the claimed change. If the result is
- * true, `*pair` was read after the push. Model: tests/models/inbox.pml.
+ * Push the slot for the claim in `*pair`. Returns the result of timer_confirm_push(), which updates
+ * `*pair`. Model: tests/models/inbox.pml.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -74,9 +73,7 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/*
-	 * The addition of 0 makes this thread's earlier stores visible to the next hub_try_enter().
-	 */
+	/* The addition of 0 shows this thread's earlier stores to the next hub_try_enter(). */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
 	/* [advance]: if the pass has ended, this thread sees all that the pass has written. */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
