@@ -58,10 +58,7 @@
 #define INBOX_ASK_MIN 512
 /* The page size: lane_expect() touches one cell in each page of the inbox. */
 #define INBOX_TOUCH_BYTES 4096
-/*
- * The inbox has room for this many threads that have claimed a push and stopped before the push
- * (see timer.c).
- */
+/* Spare cells for threads that have claimed a push and stopped before it (see pair_armed()). */
 #ifndef INBOX_SPARE_CELLS
 #define INBOX_SPARE_CELLS 1024
 #endif
@@ -103,10 +100,7 @@ static atomic_u64 *lane_cell(const struct inbox *inbox, const struct inbox_lane 
 	return &lane->cells[place & (((uint64_t)1 << inbox->lane_shift) - 1)];
 }
 
-/*
- * Returns the value of the empty cell at position `place`. The positions of a lane are counted over
- * all laps.
- */
+/* Returns the value of the empty cell at `place`. A lane counts its positions over all laps. */
 static uint64_t cell_empty_at(const struct inbox *inbox, uint64_t place)
 {
 	return place >> inbox->lane_shift << INBOX_LAP_SHIFT;
@@ -121,10 +115,7 @@ static bool cell_is_behind(uint64_t seen, uint64_t empty)
 	return (int64_t)(seen - empty) < 0;
 }
 
-/*
- * Advance the tail to `place`, because all earlier cells are filled. Returns the present tail,
- * which may be later than `place`.
- */
+/* Advance the tail to at least `place`, because all earlier cells are filled. Returns the tail. */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
 	uint64_t tail = u64_load_seq_cst(&lane->tail);
@@ -191,9 +182,8 @@ static uint64_t lane_count(const struct inbox_lane *lane)
 }
 
 /*
- * Returns true if about INBOX_MANY entries wait or the lane is half full. The owner must then drain
- * the inbox. To count the entries, a producer must read all lanes. Producers therefore count the
- * entries only after every (ask_mask + 1)-th push into a lane.
+ * Returns true if about INBOX_MANY entries wait or the lane is half full. To count the entries, a
+ * producer must read all lanes, so it counts only after every (ask_mask + 1)-th push into a lane.
  */
 static bool inbox_holds_many(const struct inbox *inbox, const struct inbox_lane *lane,
                              uint64_t place)

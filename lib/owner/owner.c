@@ -92,9 +92,8 @@ static void owner_empty_inbox(struct owner *owner)
 /* ---- expiring ---- */
 
 /*
- * Returns whether the handle stays in the outbox that the owner compacts. A handle stays if its
- * timer has an undelivered expiry and `old_place` is the handle's latest position. The latest
- * position then becomes `new_place`.
+ * Returns whether the handle stays in the compacted outbox. A handle stays if its timer has an
+ * undelivered expiry and its last position is `old_place`. This position becomes `new_place`.
  */
 static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
 {
@@ -184,10 +183,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/*
- * Prefetch the memory of the slot that the owner will take after `ahead` other slots. Prefetch the
- * slot's pair, and the part of the slot's record that an expiry reads.
- */
+/* Prefetch the pair and the record of the slot that the owner takes after `ahead` other slots. */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -239,11 +235,10 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Read the pair of the slot with the earliest schedule entry, and correct the entry. Repeat these
- * two steps until the earliest entry is already checked. Between two sleeps the owner therefore
- * checks each slot at most once, however quickly callers move timers. Returns false after
- * OWNER_REST checks. The owner then makes another pass, and drains the inbox before it checks more
- * entries.
+ * Correct the earliest schedule entry by its pair, until the earliest entry is already checked.
+ * Between two sleeps the owner therefore checks each slot at most once, however quickly callers
+ * move timers. Returns false after OWNER_REST checks. The owner then makes another pass, and drains
+ * the inbox before it checks more entries.
  */
 static bool owner_rest(struct owner *owner)
 {

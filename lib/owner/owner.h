@@ -66,9 +66,7 @@ struct owner {
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/*
- * Start the owner's thread, and wait for the start of its sleeper. Returns 0 or a negative errno.
- */
+/* Start the owner's thread, and wait until its sleeper starts. Returns 0 or a negative errno. */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
 /* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Thread-safe. */
@@ -79,8 +77,7 @@ void owner_stop(struct owner *owner, bool alive);
 
 /*
  * Make passes until owner_pass() returns false. Returns the promise, the time of the next drain.
- * Only the owner's thread may call owner_run_passes(). In a manual hub, any thread may make this
- * call, but only one thread at a time.
+ * Only the owner's thread makes this call, or in a manual hub one thread at a time.
  */
 uint64_t owner_run_passes(struct owner *owner);
 

@@ -123,10 +123,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 }
 
 /*
- * Model: tests/models/promise.pml.
- *
- * Ask the kernel to wake the owner before `until_ns`. The distance is spin_ns or the early-wake
- * margin, whichever is longer. The owner then spins until `until_ns`.
+ * Ask the kernel to wake the owner before `until_ns`, by the longer of spin_ns and the early-wake
+ * margin. The owner then spins until `until_ns`. Model: tests/models/promise.pml.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -186,10 +184,7 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/*
-	 * The load may be relaxed. owner_stop() stores `stop` and then writes to the eventfd. When
-	 * this write wakes the owner, the owner sees the new `stop`.
-	 */
+	/* Relaxed: owner_stop() stores `stop` before it wakes the owner by the eventfd. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the promise of promise.h. The owner stores the promise, and callers read it.
+ * Implements the promise of promise.h. Model: tests/models/promise.pml.
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later
@@ -26,8 +26,6 @@
  * numbered. After this wake the owner makes another pass and drains the inbox. The load of
  * `woken_pass` may be relaxed. A caller that reads an older `woken_pass` wakes the owner once in
  * vain.
- *
- * Model: tests/models/promise.pml.
  */
 #include "owner/promise.h"
 
@@ -62,10 +60,7 @@ bool promise_woken(const struct promise *promise)
 
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass)
 {
-	/*
-	 * Load the pass before the wake is sent. If a caller records the wake for this pass, the
-	 * wake was then sent after the pass began.
-	 */
+	/* Load the pass first: a wake that is recorded for this pass was sent after it began. */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;

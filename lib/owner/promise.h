@@ -29,9 +29,8 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 bool promise_woken(const struct promise *promise);
 
 /*
- * A caller calls this function after its push. Returns whether the caller must wake the owner for
- * this deadline. If the result is true, the caller passes `*pass` to promise_record_wake() after
- * the wake.
+ * Returns whether the caller, after its push, must wake the owner for this deadline. If the result
+ * is true, the caller passes `*pass` to promise_record_wake() after the wake.
  */
 bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
 

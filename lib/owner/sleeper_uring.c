@@ -7,8 +7,7 @@
  * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
  * with a timeout argument, so there is no timeout request to cancel. The timeout is relative.
  * Absolute timeouts are wrong inside time namespaces. sleeper_open_uring() creates the ring, and
- * returns its errors. The ring stays disabled until the owner's thread enables the ring. Only the
- * owner's thread uses the ring.
+ * returns its errors. The ring stays disabled until the owner's thread enables the ring.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,10 +25,7 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/*
- * A submission that ends with EINTR is tried this many times. Some sandboxes return EINTR for every
- * submission.
- */
+/* Try a submission this many times. Some sandboxes return EINTR for every submission. */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
