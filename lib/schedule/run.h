@@ -34,10 +34,7 @@ static inline bool run_empty(const struct run *run)
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 
-/*
- * run_remove() removes a slot, and run_at_ns() returns its time. The run must be sorted and must
- * hold the slot.
- */
+/* run_remove() removes a slot of a sorted run, and run_at_ns() returns the time of such a slot. */
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
- * Invariant: the run and the heap hold the entries up to the end of the base's finest bucket. The
- * wheel holds the entries after this bucket. If the run or the heap has an entry, the schedule's
- * first entry is therefore in one of them. The wheel makes insertion cheap. The run and the heap
- * keep slots in the order of their times, to the nanosecond. A slot that is alone in its bucket is
- * taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
- * array in virtual time.
+ * Invariant: if the run or the heap has an entry, the schedule's first entry is in one of them. The
+ * wheel makes insertion cheap. The run and the heap keep slots in the order of their times, to the
+ * nanosecond. A slot that is alone in its bucket is taken straight from the wheel.
+ * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -181,10 +179,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/*
-			 * The slot is alone in its bucket, or its bucket is long. A later call
-			 * sorts a long bucket.
-			 */
+			/* Take one slot of a long bucket now. A later call sorts the bucket. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;

@@ -51,10 +51,7 @@ struct wheel_level {
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket, or NULL if no sweep is in progress */
-	/*
-	 * The field `first` is the chunk at which the walk is. The fields `bound_ns` and
-	 * `bound_slot` are the bound of the entries that were written since the walk began.
-	 */
+	/* `first` is the walk's chunk; the bound covers entries written since the walk began */
 	struct wheel_bucket rest;
 	unsigned entry; /* the walk has visited the chunk's entries at this index and above */
 };
@@ -139,10 +136,7 @@ struct wheel_first {
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/*
- * Prefetch the memory that the removal of the first slot uses. Returns the first slot; SLOT_NONE:
- * unknown.
- */
+/* Prefetch the memory that the removal of the first slot uses. Returns this slot, or SLOT_NONE. */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
