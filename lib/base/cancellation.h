@@ -23,9 +23,7 @@ static inline void cancellation_release(const int *before)
 	(void)pthread_setcancelstate(*before, NULL);
 }
 
-/*
- * A function that must not be a cancellation point declares this macro before its other variables.
- */
+/* A function that must not be a cancellation point declares this macro before its variables. */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \
 		cancellation_hold()

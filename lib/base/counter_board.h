@@ -83,15 +83,10 @@ struct board_shard {
 	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
 };
 
-/*
- * Copies of the numbers of one inbox lane. The copies may be old. The number of waiting entries is
- * tail - head.
- */
+/* Copies, perhaps old, of the numbers of one inbox lane. `tail` - `head` entries wait in it. */
 struct board_lane {
-	/* position after the last filled cell, written by callers */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
-	/* position of the next cell that the owner empties */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells, written by callers */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next cell that the owner empties */
 };
 
 /*

@@ -22,10 +22,7 @@
 /* Ask the kernel for the CPU. Returns 0 if the call fails. */
 unsigned cpu_ask(void);
 
-/*
- * Returns the CPU of the calling thread now. Any thread and any signal handler may call
- * cpu_current().
- */
+/* Returns the CPU of the calling thread. Thread-safe and async-signal-safe. */
 static inline unsigned cpu_current(void)
 {
 #if CPU_HAS_RSEQ

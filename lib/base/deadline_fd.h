@@ -35,9 +35,8 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Wait until the fd is readable. The kernel makes the fd readable when it has handled the timer
- * interrupt. Call deadline_fd_settle() after a call of deadline_fd_set() whose argument `at_ns` has
- * passed.
+ * Wait until the fd is readable, after deadline_fd_set() with a time that has passed. The kernel
+ * makes the fd readable when it has handled the timer interrupt.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 
