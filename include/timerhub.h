@@ -300,8 +300,8 @@ struct timerhub_stats {
  *   -ENOSYS                      the config demands TIMERHUB_SLEEPER_URING, but the library was
  *                                built without io_uring
  *   -ENOMEM, -EMFILE, -EAGAIN …  The kernel returned this error. If the config demands
- *                                TIMERHUB_SLEEPER_URING, the kernel may have returned this error
- *                                when it refused io_uring.
+ *                                TIMERHUB_SLEEPER_URING and the kernel refuses io_uring, the
+ *                                result is the kernel's errno, such as -EPERM or -ENOSYS.
  */
 TIMERHUB_API int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config);
 
@@ -403,7 +403,8 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
  *
  *   0        the old deadline will not be delivered
  *   1        the timer was an idle kept timer: its last expiry had been delivered
- *   -ENOENT  the timer was delivered and is not kept, or was cancelled, or is not of this hub
+ *   -ENOENT  the timer was delivered and is neither periodic nor kept,
+ *            or was cancelled, or is not of this hub
  *   -ERANGE  the deadline is above 2^63 - 128 ns
  *   -EINVAL  `hub` is NULL, or a flag is unknown
  */
@@ -426,9 +427,9 @@ TIMERHUB_API int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer 
  *   0        No further event of this timer will be delivered, even if its expiry was in the queue.
  *            If the timer is a one-shot, no event of it was delivered. If the timer is periodic or
  *            kept, a call on another thread may be returning an event of it now.
- *   -ENOENT  The timer was delivered and is not kept, or was cancelled, or is not of this hub.
- *            timerhub_cancel() also returns -ENOENT if a call on another thread is returning the
- *            timer's event now.
+ *   -ENOENT  The timer was delivered and is neither periodic nor kept, or was cancelled, or is not
+ *            of this hub. timerhub_cancel() also returns -ENOENT if a call on another thread is
+ *            returning the event of a one-shot now.
  */
 TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
 
@@ -496,8 +497,9 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
  * thread may arm, move or deliver a timer. timerhub_each() may then miss the timer or show its
  * earlier state. While `fn` runs, another thread may cancel the timer and free the memory at the
  * timer's `ptr`. `fn` may use this memory only if the program keeps it valid. `fn` may make any
- * call that a callback of timerhub_dispatch() may make. Thread-safe and lock-free if `fn` is
- * lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL: an argument is NULL.
+ * call that a callback of timerhub_dispatch() may make. Thread-safe. If `fn` is lock-free,
+ * timerhub_each() is also lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL:
+ * an argument is NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 

@@ -271,7 +271,7 @@ struct expiry {
 /*
  * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
  * Each call of a small callable runs a new copy of the callable. Therefore a callable that changes
- * its own state is not small (a mutable lambda).
+ * its own state, such as a mutable lambda, is not small, and is stored in a block of the heap.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -802,8 +802,8 @@ class timer
 	}
 
 	/*
-	 * Remove the timer's deadline. The timer stays armed. The argument and the errors are the
-	 * same as for expires_after(). expires_never() does not wait for a callback that runs now.
+	 * Like expires_after(), but removes the timer's deadline. The timer stays armed.
+	 * expires_never() does not wait for a callback that runs now.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{

@@ -143,9 +143,9 @@ struct timerhub_journal_stats {
 	uint64_t reserved[10];
 	/*
 	 * `lateness` is a histogram of the time from a task's due_ns to its delivery. `sync_ns` is
-	 * a histogram of the duration of a write and its sync. It counts only writes that callers
-	 * waited for. Bucket 0 counts times below 2 ns. Bucket i counts times of at least 2^i ns
-	 * and below 2^(i+1) ns.
+	 * a histogram of the duration of a write and its sync. `sync_ns` counts only writes that
+	 * callers waited for. Bucket 0 counts times below 2 ns. Bucket i counts times of at least
+	 * 2^i ns and below 2^(i+1) ns.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];
@@ -342,7 +342,7 @@ TIMERHUB_API int timerhub_journal_touch(struct timerhub_journal *journal,
  * Give up a delivery, and neither acknowledge, return nor park its task. Data and key of a released
  * delivery are no longer valid. The task is delivered again when its lease expires. -ENOENT:
  * timerhub_journal_done(), timerhub_journal_retry() or timerhub_journal_park() has already ended
- * the delivery. Other errors are -EINVAL and -EOWNERDEAD.
+ * the delivery, or the delivery was released before. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_release(struct timerhub_journal *journal,
                                           const struct timerhub_task *task);
@@ -378,7 +378,7 @@ struct timerhub_journal_change {
 	const void *data;     /* in a put: the data of the task */
 	size_t data_len;
 	const struct timerhub_task *task; /* if `op` is DONE, RETRY or PARK: the delivery to end */
-	uint32_t reason;                  /* the reason for which this change parks the task */
+	uint32_t reason;                  /* if `op` is PARK: why this change parks the task */
 	int32_t result;                   /* output: the error, if this change was refused */
 	uint64_t reserved[4];
 };

@@ -63,7 +63,7 @@ struct timerhub_loop;
  */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* the deadline on the loop's clock, or UINT64_MAX if not set */
-	uint64_t filed_ns;    /* time at which the loop reads the deadline, or UINT64_MAX */
+	uint64_t filed_ns;    /* time at which the loop reads the deadline, UINT64_MAX for never */
 	uint64_t owner;       /* the loop's address XOR its thread's number, or 0 if not added */
 	uint32_t place;       /* index of the timeout's place in the loop's table */
 	uint8_t fresh;        /* index in the loop's array `fresh` plus 1, or 0 if not in `fresh` */
@@ -205,8 +205,8 @@ TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 /*
  * Returns the deadline of a timeout that is set. For any other timeout and for NULL, returns
- * UINT64_MAX. If timerhub_timeout_set() set the deadline, the loop moves the deadline to a later
- * time when the loop next reads its clock.
+ * UINT64_MAX. If timerhub_timeout_set() has set the deadline since the loop last read its clock,
+ * the next reading moves the deadline to a later time.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 

@@ -312,8 +312,8 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
 /*
  * Give up a delivery, and neither acknowledge its task nor return it. The data of a released
  * delivery is no longer valid. The task is delivered again when its lease expires. -ENOENT:
- * timerhub_relay_done() or timerhub_relay_retry() has already ended the delivery. Other errors are
- * -EINVAL and -EOWNERDEAD.
+ * timerhub_relay_done() or timerhub_relay_retry() has already ended the delivery, or the delivery
+ * was released before. Other errors are -EINVAL and -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
