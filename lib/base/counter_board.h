@@ -78,7 +78,7 @@ struct board_callers {
  * thread that changes the stack writes a right copy.
  */
 struct board_shard {
-	/* number of slots taken so far << BOARD_DEPTH_BITS | number of free slots */
+	/* number of slots taken off the stack so far << BOARD_DEPTH_BITS | slots on the stack */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
 };
@@ -99,7 +99,7 @@ struct board_queue {
 	atomic_u64 retired;     /* number of delivered events that ended their timer */
 	atomic_u64 overruns;    /* number of periods counted in an earlier period's event */
 	atomic_u64 passed_over; /* number of skipped handles of withdrawn expiries */
-	/* The queue's opener initializes `put` and `fd_plus_one`, then the owner writes both. */
+	/* The queue's opener and the owner write `put`. Opener and closer write `fd_plus_one`. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* number of published handles */
 	atomic_u64 fd_plus_one; /* the queue's eventfd plus 1, or 0 without a queue */
 };

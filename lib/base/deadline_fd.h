@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declares a timerfd that ends a sleep at an absolute time, or when the wall clock is set. A
- * relative sleep would end at a wrong time after a suspend, or after a thread has set the wall
- * clock. If the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event loop
- * without a hub creates its timerfd when its descriptor is asked for.
+ * relative sleep would end at a wrong time after a suspend, or after a change of the wall clock. If
+ * the owner uses CLOCK_BOOTTIME or CLOCK_REALTIME, it has a timerfd. An event loop without a hub
+ * creates its timerfd when its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H

@@ -29,7 +29,7 @@ struct timerhub {
 	struct clock clock;
 	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
 	struct hub_living *living;  /* a struct that the kernel zeroes in a forked child */
-	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers to queues, or NULL */
+	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
 	struct board *board;        /* the page with the hub's counters */
 	struct memory living_memory;
 	struct memory queues_memory; /* the mapping that holds `queues` */

@@ -34,7 +34,7 @@ struct timerhub_loop {
 	/* the place that is scheduled at next_ns; SLOT_NONE: no place, or not known */
 	uint32_t first;
 	bool is_stirred; /* true: schedule entries have changed since next_ns was computed */
-	/* A dummy timeout without a deadline. It replaces removed timeouts in the array `fresh`. */
+	/* A dummy timeout without a deadline. It replaces timeouts that leave the array `fresh`. */
 	struct timerhub_timeout gone;
 	/* True: a callback has closed the loop, so the end of the turn frees the loop. */
 	bool is_closed;

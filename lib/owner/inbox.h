@@ -25,7 +25,7 @@ struct inbox {
 	struct inbox_lane *lanes;
 	uint32_t lane_mask;   /* one less than the number of lanes, which is a power of two */
 	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* entries are counted after ask_mask + 1 pushes into a lane */
+	uint64_t ask_mask;    /* entries are counted after every ask_mask + 1 pushes into a lane */
 	struct memory memory; /* the mapping that holds the lanes and the cells */
 };
 
@@ -34,8 +34,8 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 void inbox_close(struct inbox *inbox);
 
 /*
- * Add an entry for the slot. Thread-safe and async-signal-safe. Returns true if the owner
- * must drain the inbox soon. inbox_push() checks this only in some calls.
+ * Add an entry for the slot. Thread-safe and async-signal-safe. Returns true if the owner must
+ * drain the inbox soon. inbox_push() checks this only in some calls.
  */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 

@@ -2,7 +2,7 @@
 /*
  * Replaces sleeper_uring.c if the build option is -Dio_uring=disabled. sleeper_open_uring() fails,
  * as if the kernel had no io_uring. In a build with this option, all suites test this file. The
- * test `without io_uring` of tests/packaging makes such a build.
+ * test `no-io-uring` of tests/packaging makes such a build.
  */
 #include <errno.h>
 

@@ -276,12 +276,12 @@ static void owner_begin_pass(struct owner *owner)
 }
 
 /*
- * Returns the time of the next pass. If many timers fall due within microseconds, most of the cost
- * is to wake the owner and a consumer for each timer. The owner therefore coalesces the events of
- * such timers, as network drivers do with packets (J. Mogul and K. Ramakrishnan, "Eliminating
- * receive livelock in an interrupt-driven kernel", 1997). Coalescing delays a timer by at most a
- * quarter of a millisecond. The owner does not coalesce after a single burst, however large. If
- * spin_ns is set, the owner never coalesces.
+ * Returns the time of the next pass. If many timers fall due within microseconds of each other,
+ * most of the cost is to wake the owner and a consumer for each timer. The owner therefore
+ * coalesces the events of such timers, as network drivers do with packets (J. Mogul and K.
+ * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
+ * delays a timer by at most a quarter of a millisecond. The owner does not coalesce after a single
+ * burst, however large. If spin_ns is set, the owner never coalesces.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {

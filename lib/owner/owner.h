@@ -27,7 +27,7 @@ struct owner_world {
 	struct inbox *inbox;
 	struct promise *promise;
 	struct clock *clock;
-	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, or NULL */
+	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, by index; NULL: no queue */
 	int bell;           /* the eventfd that wakes the owner */
 	struct board_owner *counts;
 };

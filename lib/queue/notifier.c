@@ -8,7 +8,7 @@
  *   write to the eventfd
  *
  * seq_cst accesses make one outcome impossible. In this outcome the owner finds `signalled` still 1
- * and does not write. The consumer's second reading misses the published event.
+ * and does not write, and the consumer's second reading misses the published event.
  *
  * The consumer first clears the eventfd, and then sets `signalled` to 0. The opposite order loses a
  * signal, as the model has found. If the owner signals between the two steps, the consumer then

@@ -26,8 +26,9 @@ void notifier_signal_again(struct notifier *notifier);
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Begin a wait, and return the ticket. The consumer then reads the outbox, and calls futex_wait()
- * with this ticket. An event published after notifier_wait_enter() ends the wait.
+ * Begin a wait, and return the ticket. The consumer then reads the outbox, calls futex_wait() with
+ * this ticket, and ends the wait by notifier_wait_leave(). If an event is published after
+ * notifier_wait_enter(), futex_wait() does not block, or the owner wakes a waiter for the event.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);

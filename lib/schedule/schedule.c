@@ -179,7 +179,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/* Take one slot of a long bucket now. A later call sorts the bucket. */
+			/* A slot that is alone needs no sort. A later call sorts a long bucket. */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;

@@ -7,7 +7,7 @@
  * slot's bucket on the level. Every slot of a level is therefore earlier than every slot of a
  * higher level. The earliest slot is in the first occupied bucket of the lowest occupied level. A
  * move of the base keeps the order of slots, except in the bucket that the base enters. The slots
- * of that bucket are taken out and scheduled on a lower level.
+ * of that bucket are taken out, and go to a lower level or to the run.
  *
  * Each bucket stores a lower bound of its slots' times. The base moves straight to the lower bound
  * of the first bucket. The base need not stop where the time range of this bucket begins. A single

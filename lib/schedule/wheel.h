@@ -35,7 +35,7 @@ struct wheel_chunk {
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
 	uint32_t first;      /* the bucket's first chunk */
-	uint32_t bound_slot; /* slot at bound_ns, or SLOT_NONE if this slot has left the bucket */
+	uint32_t bound_slot; /* slot at bound_ns, or SLOT_NONE if this slot was moved or removed */
 };
 
 struct wheel_level {

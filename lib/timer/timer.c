@@ -54,7 +54,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* The probe's handle is in a register already, unless `ret_handle` is NULL. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	/* The pair may change: the owner may process the slot, and a late push may set PUSHED. */
+	/* The owner may process or unschedule the slot, and a late push may set PUSHED. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));

@@ -296,7 +296,7 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 /*
  * Returns the time at which the slot must be scheduled instead of `filed_ns`. UINT64_MAX means that
  * the slot needs no entry, and its next timer comes through the inbox. If a thread has moved the
- * timer before `filed_ns`, the result is `filed_ns`, because this thread pushes the slot.
+ * timer to a time before `filed_ns`, the result is `filed_ns`, because that thread pushes the slot.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
