@@ -16,8 +16,8 @@ struct delivery {
 	/* Number of periods that the delivery covers, or 1 if the task is not periodic. */
 	uint64_t periods;
 	/*
-	 * Upper half of the delivery's number. Two deliveries at the same index of the table have
-	 * different upper halves.
+	 * Upper half of the delivery's number, from a counter of deliveries. Until the counter
+	 * wraps, two deliveries at the same index of the table have different upper halves.
 	 */
 	uint32_t round;
 	uint32_t next; /* in a free element: index of the next free element plus 1, or 0 */

@@ -2,8 +2,8 @@
 /*
  * Keeps the spare, a file of zeros that reserves room on the disk for records that end tasks. With
  * the spare, a worker can acknowledge a task although the disk is full. The spare grows before a
- * put, and shrinks when the disk refuses a record. The spare is not synced, because a file system
- * allocates room when it accepts a write.
+ * put. The spare shrinks when the disk refuses a record, and before compaction. The spare is not
+ * synced, because a file system allocates room when it accepts a write.
  */
 #ifndef JOURNAL_DISK_RESERVE_H
 #define JOURNAL_DISK_RESERVE_H

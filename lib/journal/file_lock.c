@@ -3,9 +3,10 @@
  * Implements the lock of file_lock.h by flock(2). The lock belongs to the open file, so a second
  * open in the same process finds the file locked. A forked child inherits the lock, and the lock
  * lasts as long as any process has the file open. Therefore a child closes the file before fork()
- * returns in the child. file_lock_give() unlocks the file before the close. A child of vfork or
- * posix_spawn ends in exec, which closes the file. A child of a bare clone() system call keeps the
- * file open and locked. The module uses no mutex, because a signal handler may call fork().
+ * returns in the child. For the same reason, file_lock_give() unlocks the file before the close. A
+ * child of vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone()
+ * system call keeps the file open and locked. The module uses no mutex, because a signal handler
+ * may call fork().
  *
  * Invariant: `file_lock_places` lists every locked file, except a file that a file_lock_take() in
  * progress will unlock again. The lock is tested by tests/journal/test_lock_after_fork.c.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks a file or directory for this process. The lock is free after file_lock_give(), or when the
- * process dies. A child in which fork() has not yet returned keeps the lock until fork() returns.
- * Any thread may call the functions, but only one thread at a time may use a lock.
+ * Locks a file or directory for this process. The lock is free after file_lock_give(). If the
+ * process dies, the lock is free when fork() has returned in each child of the process. Any thread
+ * may call the functions, but only one thread at a time may use a lock.
  */
 #ifndef JOURNAL_FILE_LOCK_H
 #define JOURNAL_FILE_LOCK_H

@@ -77,8 +77,9 @@ int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
 /*
  * Seal encoded records in place, and append them to the log. The records must fit in a segment. The
- * argument `how` has bits of enum log_how. Returns 0, or -EIO if the log has failed. If room or
- * descriptors are lacking, returns an error and leaves the log unchanged.
+ * argument `how` has bits of enum log_how. Returns 0, or -EIO if the log has failed. If room,
+ * memory or descriptors are lacking, or the file system is read-only, returns an error and adds no
+ * record.
  */
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
                struct log_position *ret_position);

@@ -4,7 +4,7 @@
  * thread may take tasks. In timerhub_journal_take(), one waiting thread sleeps on the timer, until
  * a task is due or the first lease ends. All other waiting threads sleep on an eventcount. If no
  * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one of the
- * waiting threads. After its wake-up, this thread sleeps on the timer.
+ * waiting threads. If no task is due, the woken thread then sleeps on the timer.
  */
 #include <errno.h>
 #include <limits.h>

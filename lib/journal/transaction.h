@@ -13,8 +13,9 @@
 size_t transaction_bytes(const struct transaction *transaction);
 
 /*
- * Returns 0 if the transaction may begin now, or 1 if it must wait for the batch `*ret_batch`.
- * Returns an error if the change at `*ret_index` is refused.
+ * Returns 0 if the transaction may begin now, or 1 if it must wait for the batch `*ret_batch`. If
+ * the transaction is refused, returns an error and stores the index of the refused change in
+ * `*ret_index`.
  */
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index);

@@ -6,9 +6,9 @@
  * even if the process dies. The leader syncs the watermark only at the end of a segment and of the
  * journal. If a log ends before the watermark, acknowledged records are lost.
  *
- * The watermark's file exists if the journal has ever had a segment. Therefore a directory with a
- * watermark's file and no segment has lost all segments. In version 1 of the file format, the
- * watermark's file is always empty.
+ * The watermark's file is created only after the name of the first segment is stable. Therefore a
+ * directory with a watermark's file and no segment has lost all segments. In version 1 of the file
+ * format, the watermark's file is always empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H
@@ -26,7 +26,7 @@ int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence
 
 /*
  * Open the watermark's file. If `is_there` is false, create the file. Write the value `sequence` as
- * the watermark, and sync the file. Returns the file's descriptor, or an error.
+ * the watermark, and sync the file and the directory. Returns the file's descriptor, or an error.
  */
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 

@@ -32,7 +32,8 @@ bool writer_remind(struct timerhub_journal *journal);
 
 /*
  * Ask the keeper to write at once. Returns whether the caller must wake the keeper. If there is a
- * leader, the keeper is not woken, because the leader finds the work before it stops.
+ * leader, the keeper is not woken, because the leader finds the work before it stops. The caller
+ * holds the journal's lock.
  */
 bool writer_kick(struct timerhub_journal *journal);
 

@@ -42,7 +42,8 @@ struct deliveries {
  * Add the entries of the XREADGROUP reply `reply` to the prefetched deliveries. Entries that are
  * already prefetched or held are skipped. Returns the number of added entries, or -ENOMEM. After
  * -ENOMEM, Redis delivers the missing entries again when their leases end. deliveries_read()
- * ignores entries of other programs. The sweep in timerhub.lua removes these entries.
+ * ignores entries that another program has added to the stream. The sweep in timerhub.lua removes
+ * these entries.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     uint64_t now_ns);

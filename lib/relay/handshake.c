@@ -151,8 +151,9 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 
 /*
  * Ask one Sentinel after the other for the master, and connect to the server that the Sentinel
- * names. Stop if this server is a master. A Sentinel that was cut off from the other Sentinels may
- * name an old master. If no server is a master, returns the error of the last attempt.
+ * names. Stop if this server is a master, or at the error -EACCES or -EOPNOTSUPP. A Sentinel that
+ * was cut off from the other Sentinels may name an old master. If no server is a master, returns
+ * the error of the last attempt.
  */
 static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

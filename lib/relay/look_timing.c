@@ -91,10 +91,10 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A put first sends bell messages to the relays with the 8 lowest ranks (SEATS_RUNG in
-	 * timerhub.lua). If none of these relays is subscribed, the put sends a bell message on the
-	 * common channel. Therefore a relay that gets a common bell message does not wait for its
-	 * failover delay.
+	 * A put tries the relays of the 8 lowest ranks (SEATS_RUNG in timerhub.lua) in order, and
+	 * stops when two of them have received a bell message. If none of the 8 relays is
+	 * subscribed, the put sends a bell message on the common channel. Therefore a relay that
+	 * gets a common bell message does not wait for its failover delay.
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -820,9 +820,9 @@ local function ladder(rank, grace)
     return math.min(grace * 2 ^ math.min(rank - 1, 40), PUT_OFF_US + rank * grace)
 end
 
--- If the calling relay is not registered, register it in the key `seats`. If the promised time was
--- missed, move all relays of lower ranks behind the calling relay. Returns the rank of the calling
--- relay.
+-- If the calling relay is not registered, register it in the key `seats`. A promise is broken if it
+-- is absent, one grace past, or further ahead than the horizon. If the promise is broken, add 1 to
+-- the score of each relay of a lower rank. Returns the rank of the calling relay.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis.call('ZRANK', q.seats, relay)
     if not rank then
@@ -1054,8 +1054,8 @@ local function stat(keys)
     return reply
 end
 
--- The reply has five values for each of `count` waiting tasks: id, due time, attempts, time of the
--- put, and bytes of data. A due time of -1 means never.
+-- The reply has five values for each of up to `count` waiting tasks: id, due time, attempts, time
+-- of the put, and bytes of data. A due time of -1 means never.
 -- Keys: `due`, `task`.
 -- Arguments: `from`, `count`.
 local function list(keys, args)

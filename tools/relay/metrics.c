@@ -57,7 +57,7 @@ static const struct number numbers[] = {
 	  "buried",
 	  0 },
 	{ { "timerhub_relay_orphans", "counter", NULL,
-	    "Ids, records and entries that other programs wrote into the queue." },
+	    "Ids, records and entries of other programs that relays have found." },
 	  "orphans",
 	  0 },
 	{ { "timerhub_relay_swept", "counter", NULL, "Entries removed after a plain XACK." },
