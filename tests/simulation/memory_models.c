@@ -56,7 +56,7 @@ struct location {
 };
 
 struct memory memory;
-struct source_line simulation_line;
+struct source_location simulation_line;
 bool simulation_direct;
 
 struct memory_view memory_views[MEMORY_THREADS];
@@ -404,7 +404,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 
 void memory_tell(uint32_t *word, uint32_t value)
 {
-	simulation_line = (struct source_line){ __FILE__, __LINE__ };
+	simulation_line = (struct source_location){ __FILE__, __LINE__ };
 	simulation_store(word, sizeof(*word), value, memory_order_release);
 	buffer_drain(scheduler_self());
 }

@@ -10,7 +10,7 @@
 #include "report.h"
 #include "scheduler.h"
 
-void accesses_check(const struct accesses *accesses, const char *what, struct source_line place)
+void accesses_check(const struct accesses *accesses, const char *what, struct source_location place)
 {
 	if (view_has(memory_known(), accesses->epochs))
 		return;
@@ -22,7 +22,7 @@ void accesses_check(const struct accesses *accesses, const char *what, struct so
 				accesses->places[i].line, scheduler_self(), i);
 }
 
-void accesses_note(struct accesses *accesses, struct source_line place)
+void accesses_note(struct accesses *accesses, struct source_location place)
 {
 	unsigned self = scheduler_self();
 
@@ -36,7 +36,7 @@ void accesses_note(struct accesses *accesses, struct source_line place)
  * In the files listed here two atomic stores may come in either order. The loss of the first store
  * is harmless. The comments in the listed files give the reason.
  */
-bool races_allowed(struct source_line place)
+bool races_allowed(struct source_location place)
 {
 	static const char *const files[] = { "notifier.c", "simulation/memory_models.c" };
 
@@ -48,7 +48,7 @@ bool races_allowed(struct source_line place)
 
 /* ---- data that is not atomic ---- */
 
-void plain_read_at(struct plain *plain, struct source_line place)
+void plain_read_at(struct plain *plain, struct source_location place)
 {
 	if (memory.mode != MEMORY_C11)
 		return;
@@ -56,7 +56,7 @@ void plain_read_at(struct plain *plain, struct source_line place)
 	accesses_note(&plain->reads, place);
 }
 
-void plain_write_at(struct plain *plain, struct source_line place)
+void plain_write_at(struct plain *plain, struct source_location place)
 {
 	if (memory.mode != MEMORY_C11)
 		return;

@@ -16,18 +16,19 @@
  */
 struct accesses {
 	int32_t epochs[MEMORY_THREADS];
-	struct source_line places[MEMORY_THREADS];
+	struct source_location places[MEMORY_THREADS];
 };
 
 /*
  * Fail if one of the recorded accesses does not happen before the current actor's access. The
  * message names the places of both accesses.
  */
-void accesses_check(const struct accesses *accesses, const char *what, struct source_line place);
-void accesses_note(struct accesses *accesses, struct source_line place);
+void accesses_check(const struct accesses *accesses, const char *what,
+                    struct source_location place);
+void accesses_note(struct accesses *accesses, struct source_location place);
 
 /* Returns whether the atomic stores at this line of the source may come in either order. */
-bool races_allowed(struct source_line place);
+bool races_allowed(struct source_location place);
 
 /* Stands for one piece of plain data, and records the accesses to it. */
 struct plain {
@@ -37,9 +38,9 @@ struct plain {
 /*
  * Record a read or a write of plain data. Fails if the read or write races with an earlier access.
  */
-void plain_read_at(struct plain *plain, struct source_line place);
-void plain_write_at(struct plain *plain, struct source_line place);
-#define plain_read(plain) plain_read_at(plain, (struct source_line){ __FILE__, __LINE__ })
-#define plain_write(plain) plain_write_at(plain, (struct source_line){ __FILE__, __LINE__ })
+void plain_read_at(struct plain *plain, struct source_location place);
+void plain_write_at(struct plain *plain, struct source_location place);
+#define plain_read(plain) plain_read_at(plain, (struct source_location){ __FILE__, __LINE__ })
+#define plain_write(plain) plain_write_at(plain, (struct source_location){ __FILE__, __LINE__ })
 
 #endif

@@ -24,7 +24,7 @@
 #include "source_location.h"
 
 /* The source line of the atomic access that the current actor makes next. */
-extern struct source_line simulation_line;
+extern struct source_location simulation_line;
 
 /*
  * Number of steps that the current actor may take before another actor runs. scheduler.c defines

@@ -175,7 +175,7 @@ static void scheduler_stall(void)
 void simulation_switch(void)
 {
 	struct actor *self = scheduler.current;
-	struct source_line place = simulation_line;
+	struct source_location place = simulation_line;
 	uint32_t roll;
 
 	if (scheduler.held > 0) {

@@ -3,7 +3,7 @@
 #ifndef SIMULATION_SOURCE_LOCATION_H
 #define SIMULATION_SOURCE_LOCATION_H
 
-struct source_line {
+struct source_location {
 	const char *file;
 	int line;
 };
