@@ -2,7 +2,7 @@
 /*
  * Shows a TCP server that closes silent connections. One epoll loop watches all sockets, and each
  * connection's idle timeout is a member of struct connection. Every message moves the connection's
- * timeout. A call that moves a timeout only stores a number. The server reads all sockets of a
+ * timeout. A call that moves a timeout stores a number in it. The server reads all sockets of a
  * batch before it calls timerhub_loop_turn(). A message that waits in a socket therefore prevents
  * the timeout of its connection. heartbeat_process.c has the parts that any server needs.
  *

@@ -27,7 +27,7 @@ static void echo(struct timerhub_loop *loop, struct connection *one)
 	char bytes[4096];
 	const ssize_t count = recv(one->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	/* The timeout is due in 2 s. The call only stores a number. */
+	/* The timeout is due in 2 s. The call stores a number in it. */
 	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (count <= 0 || send(one->fd, bytes, (size_t)count, MSG_DONTWAIT | MSG_NOSIGNAL) < count)
 		hang_up(loop, &one->idle);

@@ -15,7 +15,7 @@ struct shown {
 	uint64_t intervals_ns[SHOWN_MAX];
 	unsigned times[SHOWN_MAX];
 	unsigned count;
-	unsigned stop_after; /* number of calls before the callback ends the walk, or 0 */
+	unsigned stop_after; /* the call of this number ends the walk; with 0, no call ends it */
 };
 
 static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *context)

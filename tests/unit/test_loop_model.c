@@ -355,7 +355,7 @@ static void bench_turn(void)
 	if (bench->called < CALLBACKS_MAX)
 		expect_eq(model_next_ns(), NEVER); /* the loop has called all due timeouts */
 	if (bench->called > 0) {
-		/* If a turn has called a callback, the loop reads the clock after the turn. */
+		/* If a turn has called a callback, it reads the clock at its end. */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;

@@ -103,8 +103,8 @@ static void print_lateness(struct crowd_tally *tally)
 }
 
 /*
- * Print the figures of the server's loop. The server sets a timeout with one store. The time of one
- * store cannot be measured separately.
+ * Print the figures of the server's loop. The server sets a timeout with a few
+ * stores. The time of these stores cannot be measured separately.
  */
 static void print_loop(const struct server_figures *server)
 {
