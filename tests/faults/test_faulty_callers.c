@@ -388,7 +388,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	faults_begin("faults of callers", argc, argv);
+	faults_begin("faults of faulty_callers", argc, argv);
 	tests_add(a_strangers_eventfd_writes_harm_no_waiter, 60);
 	tests_add(a_full_eventfd_still_wakes_a_level_triggered_poller, 60);
 	tests_add(a_full_eventfd_still_gives_an_edge, 60);

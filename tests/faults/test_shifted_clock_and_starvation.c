@@ -228,7 +228,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	faults_begin("faults of clock_and_cpu", argc, argv);
+	faults_begin("faults of shifted_clock_and_starvation", argc, argv);
 	tests_add_loop(a_shifted_clock_makes_nothing_early_or_lost, 60, 2);
 	tests_add(an_owner_that_rarely_runs_loses_nothing, 60);
 	tests_add(a_cpu_quota_makes_nothing_early_or_lost, 60);

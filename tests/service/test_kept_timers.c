@@ -296,7 +296,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("keep", argc, argv);
+	rigs_begin("kept_timers", argc, argv);
 	tests_add(keep_the_handle_outlives_the_expiry, 30);
 	tests_add(keep_a_rearm_says_whether_the_timer_idled, 30);
 	tests_add(keep_deadlines_are_those_asked_for, 30);

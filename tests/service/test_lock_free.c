@@ -282,7 +282,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("submission", argc, argv);
+	rigs_begin("lock_free", argc, argv);
 	tests_add(submission_from_a_signal_handler, 60);
 	tests_add(submission_from_a_callback, 60);
 	tests_add(submission_with_threads_stopped_for_ever, 60);

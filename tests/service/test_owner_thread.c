@@ -205,7 +205,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("owner", argc, argv);
+	rigs_begin("owner_thread", argc, argv);
 	tests_add(owner_is_named, 60);
 	tests_add(owner_is_not_there_on_a_manual_hub, 30);
 	tests_add(owner_blocks_all_signals, 30);

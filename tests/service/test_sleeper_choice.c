@@ -123,7 +123,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("open_options", argc, argv);
+	rigs_begin("sleeper_choice", argc, argv);
 	/*
 	 * The first call decides whether io_uring is refused in this program. AUTO then chooses the
 	 * same sleeper in all tests.

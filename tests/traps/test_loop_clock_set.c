@@ -124,7 +124,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("loop_clock", argc, argv);
+	tests_begin("loop_clock_set", argc, argv);
 	tests_add(wall_clock_set_forward_over_a_deadline_calls_it, 60);
 	tests_add(wall_clock_set_back_keeps_a_deadline, 60);
 	tests_add_loop(wall_clock_set_inside_a_turn_moves_its_delays, 60, 2);
