@@ -439,10 +439,10 @@ TIMERHUB_API int timerhub_journal_completions(struct timerhub_journal *journal,
                                               unsigned max);
 
 /*
- * Returns a descriptor that is readable when completions of timerhub_journal_submit() wait. The
- * program may poll the descriptor, and must not read or close it. The descriptor may be readable
- * although no completion waits. If no completion waits, timerhub_journal_completions() returns 0
- * and makes the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
+ * Returns a descriptor that is readable when timerhub_journal_completions() can return completions.
+ * The program may poll the descriptor, and must not read or close it. The descriptor may be
+ * readable although there is no completion. timerhub_journal_completions() then returns 0 and makes
+ * the descriptor unreadable. Errors: -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE, -ENOMEM.
  */
 TIMERHUB_API int timerhub_journal_completion_fd(struct timerhub_journal *journal);
 

@@ -18,8 +18,8 @@
  * Time. All times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that
  * sets the timeout, although the call does not read the clock. Until the loop reads its clock
  * again, the delay counts from the last reading. When the loop reads its clock again, it adds the
- * time since the last reading to the deadline. The loop reads its clock in each turn. If 64
- * timeouts were set by delay since the last reading, the loop reads its clock before the 65th. A
+ * time since the last reading to the deadline. The loop reads its clock in each turn. If a delay
+ * was given to 64 timeouts since the last reading, the loop reads its clock before the 65th. A
  * timeout therefore never expires before its delay has passed. A timeout is late by at most the
  * length of the turn in which it was set.
  *

@@ -37,7 +37,7 @@ enum record_type {
 	RECORD_TAKE = 6,   /* record of a delivery, with the task's number of attempts */
 	/* Record of a task that compaction copied, with id, due time, attempts, key and data. */
 	RECORD_COPY = 7,
-	/* Record of a closed journal; a bad record before a CLOSE record is damage. */
+	/* The last record of a closed journal. A bad record before a CLOSE record is damage. */
 	RECORD_CLOSE = 8,
 	RECORD_DROP = 9,  /* record that drops all segments with numbers below the record's `id` */
 	RECORD_PARK = 10, /* record of a parked task, with due time, attempts and reason */

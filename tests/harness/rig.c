@@ -185,8 +185,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Waits until the owners sleep, and until they have not woken during a window of time. It is not
- * enough to count the wake-ups, because a woken owner may still wait for a processor.
+ * Waits until the owners have slept for a whole window of time. It is not enough to count the
+ * wake-ups, because a woken owner may still wait for a processor.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

@@ -371,7 +371,7 @@ static void crowd_take_list(unsigned me, struct dice *dice, uint32_t *held, uint
 
 	take_list(&crowd.arena, (unsigned)dice_below(dice, 4), held, count,
 	          (unsigned)(1 + dice_below(dice, crowd.share - before)));
-	/* calls of other threads do not make the arena refuse the list */
+	/* The arena gives at least one slot, although other threads take slots at the same time. */
 	expect_lt(before, *count);
 	for (uint32_t i = before; i < *count; i++) {
 		unsigned none = 0;
