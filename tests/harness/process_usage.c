@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,28 @@ bool fd_readable_within(int fd, uint64_t timeout_ns)
 	while (ready < 0 && errno == EINTR);
 	expect(ready >= 0);
 	return ready == 1;
+}
+
+int edge_open(int fd)
+{
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+	expect(epoll_fd >= 0);
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
+	return epoll_fd;
+}
+
+bool edge_seen(int epoll_fd, uint64_t timeout_ns)
+{
+	struct epoll_event event;
+	int count;
+
+	do
+		count = epoll_wait(epoll_fd, &event, 1, (int)(timeout_ns / MS));
+	while (count < 0 && errno == EINTR);
+	expect(count >= 0);
+	return count == 1;
 }
 
 static unsigned dir_count(const char *path)

@@ -9,6 +9,10 @@
 
 bool fd_readable(int fd);
 bool fd_readable_within(int fd, uint64_t timeout_ns);
+/* Returns an epoll descriptor that reports an edge whenever the fd becomes readable. */
+int edge_open(int fd);
+/* Returns whether an edge comes within timeout_ns, which is a multiple of 1 ms. */
+bool edge_seen(int epoll_fd, uint64_t timeout_ns);
 
 unsigned process_fd_count(void);
 /*

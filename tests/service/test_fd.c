@@ -6,7 +6,6 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 static uint64_t now_ns; /* time of the manual hub of the running test */
@@ -73,28 +72,6 @@ START_TEST(fd_is_cleared_by_wait_and_by_dispatch)
 	rig_close(&rig);
 }
 END_TEST
-
-static int edge_open(int fd)
-{
-	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-
-	expect(epoll_fd >= 0);
-	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), 0);
-	return epoll_fd;
-}
-
-static bool edge_seen(int epoll_fd, int timeout_ms)
-{
-	struct epoll_event event;
-	int count;
-
-	do
-		count = epoll_wait(epoll_fd, &event, 1, timeout_ms);
-	while (count < 0 && errno == EINTR);
-	expect(count >= 0);
-	return count == 1;
-}
 
 START_TEST(fd_gives_an_edge_for_what_comes_after_empty)
 {
@@ -281,7 +258,7 @@ static void *poll_and_drain(void *arg)
 	while (atomic_load(&crowd_taken) < crowd_wanted) {
 		int count;
 
-		if (me->edge ? !edge_seen(epoll_fd, 20) : !fd_readable_within(fd, 20 * MS))
+		if (me->edge ? !edge_seen(epoll_fd, 20 * MS) : !fd_readable_within(fd, 20 * MS))
 			continue;
 		if (me->reads) {
 			uint64_t value;
@@ -378,7 +355,7 @@ static void run_single(bool edge, bool reads, unsigned max)
 		int count;
 
 		if (edge)
-			expect(edge_seen(epoll_fd, (int)(ARRIVES / MS)));
+			expect(edge_seen(epoll_fd, ARRIVES));
 		else
 			expect(fd_readable_within(fd, ARRIVES));
 		if (reads)

@@ -8,24 +8,12 @@
 #include "rig.h"
 
 #include <stdatomic.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 static struct rig rig;
 static atomic_bool over;
 
 enum way { BY_WAIT, BY_POLL, BY_EDGE, WAYS };
-
-static void await_edge(int edge_fd)
-{
-	struct epoll_event ready;
-	int count;
-
-	do
-		count = epoll_wait(edge_fd, &ready, 1, (int)(ARRIVES / MS));
-	while (count < 0 && errno == EINTR);
-	expect_eq(count, 1);
-}
 
 static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_fd, uint64_t data)
 {
@@ -40,7 +28,7 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 		if (way == BY_POLL)
 			expect(fd_readable_within(timerhub_queue_fd(queue), ARRIVES));
 		else
-			await_edge(edge_fd);
+			expect(edge_seen(edge_fd, ARRIVES));
 		count = timerhub_drain(queue, &event, 1);
 	} while (count == 0);
 	expect_eq(count, 1);
@@ -50,21 +38,12 @@ static void take_blocking(struct timerhub_queue *queue, enum way way, int edge_f
 		expect_empty(queue);
 }
 
-static int edge_open(struct timerhub_queue *queue)
-{
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-
-	expect_eq(epoll_ctl(fd, EPOLL_CTL_ADD, timerhub_queue_fd(queue), &event), 0);
-	return fd;
-}
-
 static void *ping(void *arg)
 {
 	enum way way = (enum way)(uintptr_t)arg;
 	struct timerhub_queue *queue = queue_open(rig.hub);
 	struct dice dice = dice_new(way);
-	int edge_fd = edge_open(queue);
+	int edge_fd = edge_open(timerhub_queue_fd(queue));
 
 	for (unsigned i = 0; i < scaled(20000); i++) {
 		if (dice_below(&dice, 2)) {
