@@ -11,7 +11,8 @@ state.
 
 import sys
 
-from functions_test import KEYS, QUEUE, QUEUE_KEY
+from functions_test import QUEUE, QUEUE_KEY
+from queue_client import KEYS
 from redis_server import RedisError, Server, library
 
 ARGUMENTS = {

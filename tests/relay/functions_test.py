@@ -19,20 +19,11 @@ import sys
 import time
 
 from model import SMALL, Model, NEVER
+from queue_client import KEYS
 from redis_server import Server, library
 
 QUEUE_KEY = "{model}"
 QUEUE = f"timerhub:{QUEUE_KEY}:"
-KEYS = {
-    "put": "due task state seats past", "puts": "due task state seats past",
-    "cancel": "due task ready state past",
-    "move": "due task ready state past seats", "done": "due task ready state past",
-    "retry": "due task ready state past seats dead",
-    "look": "due task ready dead past state seats seen", "leave": "seats seen state",
-    "stat": "due task ready dead past state seats seen", "list": "due task",
-    "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
-    "repair": "due task ready dead past state seats",
-}
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
 HORIZON, GRACE = 10_000_000, 100_000

@@ -10,8 +10,9 @@ KEYS = {
     "move": "due task ready state past seats", "done": "due task ready state past",
     "retry": "due task ready state past seats dead",
     "look": "due task ready dead past state seats seen", "leave": "seats seen state",
-    "stat": "due task ready dead past state seats seen", "peek": "due task ready",
-    "create": "ready state",
+    "stat": "due task ready dead past state seats seen", "list": "due task",
+    "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
+    "repair": "due task ready dead past state seats",
 }
 
 
