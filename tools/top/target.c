@@ -139,12 +139,11 @@ int target_open(struct target *target, pid_t pid)
 	target->proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (target->proc < 0 && errno != ENOENT && errno != ESRCH)
 		return refuse(target, "%s: %s", path, strerror(errno));
-	if (target->proc < 0 && !is_of_another_user(pid))
-		return refuse(target, "there is no process %d", (int)pid);
-	if (target->proc < 0 ||
-	    (!proc_read(target, "comm", target->command, sizeof(target->command)) &&
-	     is_of_another_user(pid)))
+	if (!proc_read(target, "comm", target->command, sizeof(target->command)) &&
+	    is_of_another_user(pid))
 		return refuse(target, "process %d may not be looked at: /proc hides it", (int)pid);
+	if (target->proc < 0)
+		return refuse(target, "there is no process %d", (int)pid);
 	target->command[strcspn(target->command, "\n")] = 0;
 	make_printable(target->command, sizeof(target->command));
 	return target_find_hubs(target);
