@@ -16,10 +16,10 @@ struct outbox {
 	atomic_u64 *cells;    /* the handles, written by the owner */
 	uint64_t mask;        /* number of cells, minus one */
 	struct memory memory; /* the mapping that holds the cells */
-	_Alignas(CACHE_LINE_BYTES)
-		atomic_u64 head; /* next position to take; written by consumers and the owner */
-	_Alignas(CACHE_LINE_BYTES)
-		atomic_u64 tail; /* end of published positions, and a flag; written by the owner */
+	/* next position to take; written by consumers and the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
+	/* end of published positions, and a flag; written by the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
 	uint64_t head_seen; /* the head when the owner last read it; only the owner uses it */
 };

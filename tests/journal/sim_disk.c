@@ -137,7 +137,6 @@ static void clear_file(struct sim_file *file)
 	memset(file->stable, 0, file->extent);
 	memset(file->dirty, 0, sizeof(file->dirty));
 	file->size = file->stable_size = file->extent = 0;
-	file->used = true;
 }
 
 static int new_file(struct sim_disk *sim)
@@ -145,6 +144,7 @@ static int new_file(struct sim_disk *sim)
 	for (int i = 0; i < SIM_FILES; i++)
 		if (!sim->files[i].used || !is_named(sim, i)) {
 			clear_file(&sim->files[i]);
+			sim->files[i].used = true;
 			return i;
 		}
 	expect_context("no room for another file", SIM_FILES, 0);
