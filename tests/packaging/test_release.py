@@ -54,6 +54,14 @@ class Copy:
         self.stand_in("exit 0")
         run("git", "init", "--quiet", "--initial-branch=main", folder)
         self.commit()
+        run("git", "-C", folder, "branch", "ready")
+
+    def make_ready(self):
+        """Undoes the changes, commits and tags of a test."""
+        run("git", "-C", self.folder, "reset", "--quiet", "--hard", "ready")
+        run("git", "-C", self.folder, "clean", "-dffqx")
+        for tag in self.tags():
+            run("git", "-C", self.folder, "tag", "--delete", tag)
 
     def edit(self, path, pattern, text):
         before = (self.folder / path).read_text(encoding="utf-8")
@@ -77,11 +85,19 @@ class Copy:
 
 
 class Release(unittest.TestCase):
+    # One copy serves all tests, because hundreds of new files for each test would take longer than
+    # the test.
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.copy = Copy(pathlib.Path(scratch.name) / "copy")
+
     def setUp(self):
+        self.copy.make_ready()
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.scratch = pathlib.Path(scratch.name)
-        self.copy = Copy(self.scratch / "copy")
         self.output = self.scratch / "output"
 
     def refused(self, reason, *options):
