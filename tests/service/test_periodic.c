@@ -147,7 +147,8 @@ END_TEST
  */
 START_TEST(periods_are_exact_to_the_millionth)
 {
-	const uint64_t interval_ns = 333333334, rearm_at = 777777;
+	const uint64_t interval_ns = 333333334, periods = scaled(1000000);
+	const uint64_t rearm_at = periods / 9 * 7;
 	struct rig rig = rig_manual(1);
 	struct timerhub_event event;
 	uint64_t first_ns = 1;
@@ -155,7 +156,7 @@ START_TEST(periods_are_exact_to_the_millionth)
 		arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = first_ns,
 	                            .interval_ns = interval_ns));
 
-	for (uint64_t k = 0; k < 1000000; k++) {
+	for (uint64_t k = 0; k < periods; k++) {
 		if (k == rearm_at) {
 			first_ns += k * interval_ns + 12345;
 			expect_eq(timerhub_rearm(rig.hub, timer, first_ns, TIMERHUB_ABSOLUTE), 0);
@@ -165,7 +166,7 @@ START_TEST(periods_are_exact_to_the_millionth)
 		expect_eq(event.count, 1);
 		expect_eq(event.expires_ns, timerhub_now(rig.hub));
 	}
-	expect_eq(event.expires_ns, 1 + 12345 + UINT64_C(999999) * interval_ns);
+	expect_eq(event.expires_ns, 1 + 12345 + (periods - 1) * interval_ns);
 	rig_close(&rig);
 }
 END_TEST
