@@ -6,6 +6,7 @@
 #include "sim_disk.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -130,13 +131,30 @@ static bool is_named(const struct sim_disk *sim, int file)
 	return false;
 }
 
+/* Set the extent, and zero the bytes from there on. */
+static void set_extent(struct sim_file *file, uint32_t extent)
+{
+	if (extent < file->extent) {
+		memset(file->now + extent, 0, file->extent - extent);
+		memset(file->stable + extent, 0, file->extent - extent);
+	}
+	file->extent = extent;
+}
+
 /* Empty the file. Only pages that have held data are touched, because a page fault is slow. */
 static void clear_file(struct sim_file *file)
 {
-	memset(file->now, 0, file->extent);
-	memset(file->stable, 0, file->extent);
+	set_extent(file, 0);
 	memset(file->dirty, 0, sizeof(file->dirty));
-	file->size = file->stable_size = file->extent = 0;
+	file->size = file->stable_size = 0;
+}
+
+static void copy_file(struct sim_file *to, const struct sim_file *from)
+{
+	set_extent(to, from->extent);
+	memcpy(to, from, offsetof(struct sim_file, now));
+	memcpy(to->now, from->now, from->extent);
+	memcpy(to->stable, from->stable, from->extent);
 }
 
 static int new_file(struct sim_disk *sim)
@@ -476,8 +494,8 @@ static void crash_file(struct sim_file *to, const struct sim_file *from, struct 
 	to->used = from->used;
 	if (!from->used)
 		return;
-	to->extent = from->extent;
-	memcpy(to->now, from->stable, SIM_FILE_BYTES);
+	set_extent(to, from->extent);
+	memcpy(to->now, from->stable, from->extent);
 	for (size_t i = 0; i < SIM_SECTORS; i++)
 		if (from->dirty[i])
 			crash_sector(to->now + i * SIM_SECTOR, from->now + i * SIM_SECTOR, dice,
@@ -487,10 +505,11 @@ static void crash_file(struct sim_file *to, const struct sim_file *from, struct 
 	if (mood == 1 && from->size > from->stable_size && dice_one_in(dice, 4))
 		size = from->stable_size +
 		       (uint32_t)dice_below(dice, from->size - from->stable_size);
-	memset(to->now + size, 0, SIM_FILE_BYTES - size);
+	if (size < from->extent)
+		memset(to->now + size, 0, from->extent - size);
 	to->size = size;
 	to->stable_size = size;
-	memcpy(to->stable, to->now, SIM_FILE_BYTES);
+	memcpy(to->stable, to->now, from->extent);
 	memset(to->dirty, 0, sizeof(to->dirty));
 }
 
@@ -519,7 +538,8 @@ void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *
 
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim)
 {
-	memcpy(image->files, sim->files, SIM_FILES * sizeof(struct sim_file));
+	for (unsigned i = 0; i < SIM_FILES; i++)
+		copy_file(&image->files[i], &sim->files[i]);
 	memcpy(image->names, sim->names, sizeof(image->names));
 	memcpy(image->stable_names, sim->stable_names, sizeof(image->names));
 	memcpy(image->changes, sim->changes, sizeof(image->changes));
@@ -529,12 +549,12 @@ void sim_survive(struct sim_disk *image, const struct sim_disk *sim)
 
 void sim_copy(struct sim_disk *image, const struct sim_disk *sim)
 {
-	memcpy(image->files, sim->files, SIM_FILES * sizeof(struct sim_file));
 	memcpy(image->names, sim->names, sizeof(image->names));
 	for (unsigned i = 0; i < SIM_FILES; i++) {
 		struct sim_file *file = &image->files[i];
 
-		memcpy(file->stable, file->now, SIM_FILE_BYTES);
+		copy_file(file, &sim->files[i]);
+		memcpy(file->stable, file->now, file->extent);
 		memset(file->dirty, 0, sizeof(file->dirty));
 		file->stable_size = file->size;
 	}
@@ -546,8 +566,11 @@ void sim_copy(struct sim_disk *image, const struct sim_disk *sim)
 struct sim_file *sim_find(struct sim_disk *sim, const char *name)
 {
 	struct sim_name *entry = find_name(sim->names, name);
+	struct sim_file *file = entry ? &sim->files[entry->file] : NULL;
 
-	return entry ? &sim->files[entry->file] : NULL;
+	if (file && file->extent < file->size)
+		file->extent = file->size;
+	return file;
 }
 
 void sim_plant(struct sim_disk *sim, const char *name, const void *bytes, size_t count)

@@ -95,7 +95,10 @@ void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 /* Copy the disk to `image`. In the copy all data is stable. */
 void sim_copy(struct sim_disk *image, const struct sim_disk *sim);
 
-/* Returns the file with this name, or NULL. */
+/*
+ * Returns the file with this name, or NULL. The caller may change the bytes of `now` and `stable`
+ * below the size.
+ */
 struct sim_file *sim_find(struct sim_disk *sim, const char *name);
 
 /* Returns the sum of the sizes of all files of the disk. */
