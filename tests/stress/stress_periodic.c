@@ -7,6 +7,7 @@
  */
 #include "rig.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -77,8 +78,10 @@ static void wait_for_takers(void)
 	for (unsigned i = 0; i < TAKERS; i++)
 		before[i] = atomic_load(&turns[i]);
 	for (unsigned i = 0; i < TAKERS; i++)
-		while (atomic_load(&turns[i]) < before[i] + 2)
+		while (atomic_load(&turns[i]) < before[i] + 2) {
 			timerhub_interrupt(rig.queue);
+			sched_yield();
+		}
 }
 
 static void *take(void *arg)
