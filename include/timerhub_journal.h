@@ -279,8 +279,8 @@ TIMERHUB_API int timerhub_journal_take(struct timerhub_journal *journal,
 
 /*
  * Take up to `max` tasks, like timerhub_journal_take(). timerhub_journal_take_many() waits only
- * until one task is due, and then takes all due tasks, up to `max`. Returns the number of tasks, or
- * 0 after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max` is
+ * until one task is due. It then takes all due tasks, but at most `max`. Returns their number, or 0
+ * after a timeout. Fails with the errors of timerhub_journal_take(), or with -EINVAL if `max` is
  * 0 or above INT_MAX.
  */
 TIMERHUB_API int timerhub_journal_take_many(struct timerhub_journal *journal,
@@ -417,8 +417,9 @@ struct timerhub_journal_completion {
  * caller may free `changes` and the memory that the changes point at.
  *
  *   0        the changes will have one completion, unless the journal is closed first
- *   -EAGAIN  tasks_max or data_bytes_max is reached, the batch has no space, or an earlier change
- *            of one of the tasks is in flight. When a completion has arrived, repeat the call.
+ *   -EAGAIN  The journal has reached tasks_max or data_bytes_max, the batch has no space, or an
+ *            earlier change of one of the tasks is in flight. When a completion has arrived,
+ *            repeat the call.
  *   -EINVAL  as for timerhub_journal_commit(), or `count` is 0
  *
  * Other errors are as for timerhub_journal_commit(). If timerhub_journal_submit() fails, no
@@ -494,10 +495,11 @@ TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, con
                                            void *data, size_t data_size);
 
 /*
- * Call `visit` for every task that is live at the beginning of the call, in order of time, then of
- * id. A task that ends before its visit is skipped. No lock is held while `visit` runs, so `visit`
- * may make any call except timerhub_journal_close(). Returns 0, or the first result of `visit` that
- * is not 0. Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
+ * Call `visit` for every task that is live at the beginning of the call. The tasks come in the
+ * order of their due times, and those with the same due time in the order of their ids. A task that
+ * ends before its visit is skipped. No lock is held while `visit` runs, so `visit` may make any
+ * call except timerhub_journal_close(). Returns 0, or the first result of `visit` that is not 0.
+ * Errors: -ENOMEM, -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_journal_each(struct timerhub_journal *journal,
                                        timerhub_journal_visit *visit, void *context);

@@ -260,8 +260,8 @@ static void *call_meanwhile(void *arg)
 
 /*
  * Main function of the late producer, a thread that arms timers on a queue during the close of the
- * queue. The contract forbids this use of a queue. The contract does not say what happens to the
- * late timers. The library must end the timers, and the hub must keep working.
+ * queue. The contract forbids this use of a queue, and promises nothing about the late timers. The
+ * library must end the timers, and the hub must keep working.
  */
 static void *arm_too_long(void *arg)
 {

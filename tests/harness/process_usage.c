@@ -237,7 +237,7 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 }
 
 /*
- * Only a thread that sleeps in the kernel has the number of a system call in its file `syscall`. In
+ * If a thread sleeps in the kernel, its file `syscall` begins with the number of a system call. In
  * all other cases the file contains "running".
  */
 bool thread_is_blocked(pid_t tid)
