@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications. The notifications decide which relays a put wakes, and
- * which relay polls when a task becomes due.
+ * A model of the relays' notifications, as of 2026-11-26: which relays a put wakes, and which relay
+ * polls when a task becomes due. A design note: test_look_timing.c and wire_test.py run the code.
  *
  * The model has relays, two producers, and a Redis server that runs one script after another. At
  * most one of these four faults happens:
