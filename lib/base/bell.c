@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the eventfd of bell.h. No other file of the core includes sys/eventfd.h. The tests of
- * the notifier and of the two sleepers test the bell. Model: tests/models/notifier.pml.
+ * the notifier and of the two sleepers test the bell.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"

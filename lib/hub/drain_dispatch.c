@@ -137,10 +137,7 @@ static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *
 	return delivered;
 }
 
-/*
- * Clear the queue's fd, because its outbox was empty. Returns false if the outbox has an event now.
- * Model: tests/models/notifier.pml.
- */
+/* Clear the queue's fd: its outbox was empty. Returns false if the outbox has an event now. */
 static bool queue_clear(struct timerhub_queue *queue)
 {
 	notifier_clear(&queue->notifier);
@@ -351,7 +348,6 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 	}
 }
 
-/* Model of a wait during the close of the queue: tests/models/queue_close.pml. */
 int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                   uint64_t timeout_ns)
 {

@@ -174,10 +174,7 @@ void timerhub_close(struct timerhub *hub)
 
 /* ---- manual hubs ---- */
 
-/*
- * Begin to advance a manual hub. Returns false if another thread advances the hub. Model:
- * tests/models/queue_close.pml.
- */
+/* Begin to advance a manual hub. Returns false if another thread advances the hub. */
 static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);

@@ -165,7 +165,6 @@ static void queue_drop_late_expiries(struct timerhub_queue *queue)
 		queue_drop_timer(queue, handle);
 }
 
-/* Model: tests/models/queue_close.pml. */
 void timerhub_queue_close(struct timerhub_queue *queue)
 {
 	CANCELLATION_HELD;

@@ -31,7 +31,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 
 /*
  * Push the slot for the claim in `*pair`. Returns the result of timer_confirm_push(), which updates
- * `*pair`. Model: tests/models/inbox.pml.
+ * `*pair`.
  */
 static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
 {
@@ -64,7 +64,6 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	return result;
 }
 
-/* Model: tests/models/queue_close.pml. */
 void hub_wait_pass(struct timerhub *hub)
 {
 	uint32_t advancing;

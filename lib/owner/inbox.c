@@ -23,7 +23,7 @@
  * seq_cst, so the drain finds both of these cells filled.
  *
  * An entry only tells the owner to process a slot. The owner may process entries in any order, so
- * the entries of the inbox are divided among lanes. Model: tests/models/inbox.pml.
+ * the entries of the inbox are divided among lanes.
  *
  * Labels: [entry] inbox_push → inbox_take: carries all earlier writes to the slot's pair.
  */

@@ -57,7 +57,6 @@ void owner_close(struct owner *owner)
 
 /* ---- draining the inbox ---- */
 
-/* Process a slot of the inbox. Model: tests/models/inbox.pml. */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	uint64_t at_ns;
@@ -121,7 +120,6 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 		publisher_publish(&owner->publisher, queue, kept);
 }
 
-/* Models: tests/models/notifier.pml, tests/models/queue_close.pml. */
 static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle,
                       uint64_t deadline_ns)
 {

@@ -274,7 +274,6 @@ void owner_stop(struct owner *owner, bool alive)
 	owner_close_sleep(owner);
 }
 
-/* Model: tests/models/queue_close.pml. */
 void owner_wait_pass(struct owner *owner)
 {
 	/*

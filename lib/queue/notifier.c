@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the notifier of notifier.h. Model: tests/models/notifier.pml.
+ * Implements the notifier of notifier.h.
  *
  *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0

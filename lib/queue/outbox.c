@@ -4,8 +4,7 @@
  * moves the head by compare-and-swap. The head only grows, so a successful swap proves that the
  * copied cells had not been filled again. Consumers therefore load the cells relaxed, after an
  * acquire load of the tail. If the owner finds the outbox empty, it continues at the beginning of
- * the array. A steadily used outbox therefore stays in a few cache lines. Model:
- * tests/models/notifier.pml.
+ * the array. A steadily used outbox therefore stays in a few cache lines.
  *
  * During compaction the outbox looks empty, but handles may come back. The owner sets a flag in the
  * tail before it moves the head. It clears the flag when it publishes the handles put back.

@@ -32,7 +32,6 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	publisher->told += queue->unpublished;
 }
 
-/* Models: tests/models/notifier.pml, tests/models/queue_close.pml. */
 void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count)
 {
 	probe2(publish, queue, count);

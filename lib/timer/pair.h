@@ -154,10 +154,7 @@ static inline bool state_is_armed(uint64_t state, uint64_t handle)
 	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK)) == 0;
 }
 
-/*
- * The transitions of the pair. A transition keeps the bits that its comment does not name. Models:
- * tests/models/timer.pml, tests/models/inbox.pml.
- */
+/* The transitions of the pair. A transition keeps the bits that its comment does not name. */
 
 static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
 {

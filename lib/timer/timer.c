@@ -14,7 +14,6 @@
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's previous timer, and which thread delivered
  *         the previous timer.
- * Models: tests/models/timer.pml, tests/models/inbox.pml, tests/models/queue_close.pml.
  */
 #include "timer/timer.h"
 

@@ -165,7 +165,6 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 /*
  * Confirm the caller's push for the claim in `*pair`: set PUSHED. Returns false if the owner has
  * processed the slot since the claim. If the result is true, `*pair` was read after the push.
- * Model: tests/models/inbox.pml.
  */
 bool timer_confirm_push(struct timer *timer, struct pair *pair);
 
@@ -353,7 +352,7 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 
 /*
  * Deliver the expiry that `view` holds. The result is an enum timer_delivery. `now_ns` is used only
- * if the timer is periodic or the clock goes back. Model: tests/models/timer.pml.
+ * if the timer is periodic or the clock goes back.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
