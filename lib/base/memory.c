@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements memory.h. No other file of the core includes sys/mman.h. */
+/* Implements memory.h. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 
@@ -34,17 +34,6 @@ int memory_reserve(struct memory *memory, size_t bytes)
 void memory_advise_huge(const struct memory *memory)
 {
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
-}
-
-int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes)
-{
-	int result = memory_reserve(memory, bytes);
-
-	if (result == 0 && madvise(memory->base, bytes, MADV_WIPEONFORK) < 0) {
-		result = -errno;
-		memory_release(memory);
-	}
-	return result;
 }
 
 /* Returns a memfd, or a negative errno. Linux 6.3 and later expect the flag MFD_NOEXEC_SEAL. */

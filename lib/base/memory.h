@@ -20,9 +20,6 @@ int memory_reserve(struct memory *memory, size_t bytes);
 /* Ask the kernel to back the memory with huge pages. The kernel may refuse, which is harmless. */
 void memory_advise_huge(const struct memory *memory);
 
-/* Like memory_reserve(), but a forked child finds the memory zeroed. */
-int memory_reserve_wiped_on_fork(struct memory *memory, size_t bytes);
-
 /*
  * Like memory_reserve(), but the memory is a memfd of this name, close-on-exec, with its descriptor
  * in `*ret_fd`. Other processes may map the memfd to read. The memfd's size is fixed, and since

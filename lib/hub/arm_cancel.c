@@ -241,7 +241,7 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child `living->capacity` is 0, so the comparison with it is false. */
+	/* In a forked child, `living->capacity` is 0. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
@@ -280,14 +280,21 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 
 /* ---- cancel ---- */
 
-int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
+static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
-	if (!hub)
-		return -EINVAL;
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	return handle_slot(timer) < hub->arena.capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                : -ENOENT;
+}
+
+int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
+{
+	if (!hub)
+		return -EINVAL;
+	/* In a forked child, `living->capacity` is 0. */
+	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
+	                                                  : hub_cancel_checked(hub, timer);
 }
 
 /* timerhub_cancel_many() puts back the slots of this many timers in one step. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/counter_board.h"
+#include "base/fork_check.h"
 #include "owner/inbox.h"
 #include "owner/owner.h"
 #include "owner/promise.h"
@@ -17,10 +18,11 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* timerhub_open() writes struct hub_living, and the kernel zeroes the struct in a forked child. */
+/* The page of fork_check.h. */
 struct hub_living {
+	uint32_t is_opener;  /* the word of fork_check.h */
+	uint32_t capacity;   /* number of slots in the arena; 0 unless is_opener */
 	struct timer *pairs; /* the pairs of the arena */
-	uint32_t capacity;   /* number of slots in the arena, or 0 in a forked child */
 };
 
 struct timerhub {
@@ -28,10 +30,10 @@ struct timerhub {
 	struct inbox inbox;
 	struct clock clock;
 	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
-	struct hub_living *living;  /* a struct that the kernel zeroes in a forked child */
-	atomic_ptr *queues;         /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
-	struct board *board;        /* the page with the hub's counters */
-	struct memory living_memory;
+	struct fork_check fork_check;
+	struct hub_living *living;   /* the page of fork_check */
+	atomic_ptr *queues;          /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
+	struct board *board;         /* the page with the hub's counters */
 	struct memory queues_memory; /* the mapping that holds `queues` */
 	int board_fd;                /* descriptor of an observable hub's board; else -1 */
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
@@ -44,7 +46,7 @@ struct timerhub {
 /* Returns whether this process opened the hub; false in a forked child. */
 static inline bool hub_alive(const struct timerhub *hub)
 {
-	return hub->living->capacity != 0;
+	return fork_check_goes_on(&hub->fork_check);
 }
 
 /*

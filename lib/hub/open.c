@@ -52,15 +52,13 @@ static int config_complete(struct timerhub_config *config)
 
 static int hub_open_living(struct timerhub *hub)
 {
-	int result = memory_reserve_wiped_on_fork(&hub->living_memory, sizeof(*hub->living));
+	int result = fork_check_open(&hub->fork_check, sizeof(*hub->living));
 
 	if (result < 0)
 		return result;
-	hub->living = hub->living_memory.base;
-	*hub->living = (struct hub_living){
-		.pairs = hub->arena.timers.pairs,
-		.capacity = hub->arena.capacity,
-	};
+	hub->living = (struct hub_living *)hub->fork_check.is_opener;
+	hub->living->pairs = hub->arena.timers.pairs;
+	hub->living->capacity = hub->living->is_opener ? hub->arena.capacity : 0;
 	return 0;
 }
 
@@ -86,7 +84,7 @@ static void hub_free(struct timerhub *hub)
 	bell_close(hub->bell);
 	callbacks_close(&hub->callbacks);
 	memory_release(&hub->queues_memory);
-	memory_release(&hub->living_memory);
+	fork_check_close(&hub->fork_check);
 	inbox_close(&hub->inbox);
 	arena_close(&hub->arena);
 	board_close(hub->board, hub->board_fd);

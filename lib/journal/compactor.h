@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 
-#include "journal/lock.h"
+#include "base/lock.h"
 #include "journal/log.h"
 #include "journal/reader.h"
 #include "journal/tasks.h"

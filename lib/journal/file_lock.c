@@ -23,7 +23,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "journal/lock.h"
+#include "base/lock.h"
 
 #define HOLDS_MAX 256
 #define FILE_MODE 0600

@@ -181,7 +181,7 @@ static void journal_free(struct timerhub_journal *journal)
 static int journal_open_parts(struct timerhub_journal *journal,
                               const struct timerhub_journal_config *config)
 {
-	int result = fork_check_open(&journal->fork_check);
+	int result = fork_check_open(&journal->fork_check, sizeof(uint32_t));
 
 	if (result == 0)
 		result = journal_open_batches(journal, config->segment_bytes);

@@ -15,7 +15,7 @@ static int query_may_begin(struct timerhub_journal *journal)
 {
 	if (!journal)
 		return -EINVAL;
-	return fork_check_goes_on(&journal->fork_check) ? 0 : -EOWNERDEAD;
+	return fork_check_result(&journal->fork_check);
 }
 
 /*

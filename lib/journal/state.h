@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <timerhub_journal.h>
 
+#include "base/eventcount.h"
+#include "base/fork_check.h"
+#include "base/lock.h"
 #include "journal/agenda.h"
 #include "journal/compactor.h"
 #include "journal/completions.h"
 #include "journal/delivery_table.h"
-#include "journal/eventcount.h"
-#include "journal/fork_check.h"
-#include "journal/lock.h"
 #include "journal/log.h"
 #include "journal/tasks.h"
 #include "journal/wall_timer.h"

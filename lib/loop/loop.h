@@ -9,14 +9,10 @@
 #include <timerhub_loop.h>
 
 #include "base/clock.h"
+#include "base/fork_check.h"
 #include "loop/timeout_table.h"
 #include "loop/wake.h"
 #include "schedule/schedule.h"
-
-/* A page that the kernel sets to zero in a forked child process. */
-struct loop_living {
-	uint32_t is_parent; /* 1 in the process that opened the loop, 0 in a forked child */
-};
 
 struct timerhub_loop {
 	/* The inline calls use `front`, so `front` must be the first member of the loop. */
@@ -42,11 +38,9 @@ struct timerhub_loop {
 	struct schedule schedule;
 	struct wake wake;
 	struct clock clock; /* clock of a loop without a hub */
-	const struct loop_living *living;
+	struct fork_check fork_check;
 	struct timer_filing *filings;
 	struct memory memory; /* memory of `filings` and `listed` */
-	/* memory of `living`, which the kernel sets to zero in a forked child process */
-	struct memory living_memory;
 };
 
 /* Returns the calling thread's number. Living threads have different numbers. */
@@ -54,7 +48,7 @@ uint64_t loop_thread(void);
 
 static inline bool loop_alive(const struct timerhub_loop *loop)
 {
-	return loop->living->is_parent != 0;
+	return fork_check_goes_on(&loop->fork_check);
 }
 
 /* Returns 0 if the calling thread may use the loop, or -EINVAL, -EPERM or -EOWNERDEAD. */

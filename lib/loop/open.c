@@ -45,18 +45,6 @@ static int loop_config_check(const struct timerhub_loop_config *config)
 	               : 0;
 }
 
-static int loop_open_living(struct timerhub_loop *loop)
-{
-	int result = memory_reserve_wiped_on_fork(&loop->living_memory, sizeof(struct loop_living));
-	struct loop_living *living = loop->living_memory.base;
-
-	if (result < 0)
-		return result;
-	living->is_parent = 1;
-	loop->living = living;
-	return 0;
-}
-
 static int loop_open_tables(struct timerhub_loop *loop, uint32_t max)
 {
 	size_t filings_bytes = max * sizeof(struct timer_filing);
@@ -85,7 +73,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	clock_init(&loop->clock, config->clock, false);
 	result = wake_open(&loop->wake, hub, &loop->clock);
 	if (result == 0)
-		result = loop_open_living(loop);
+		result = fork_check_open(&loop->fork_check, sizeof(uint32_t));
 	if (result == 0)
 		result = loop_open_tables(loop, max);
 	if (result == 0) {
@@ -132,7 +120,7 @@ void loop_free(struct timerhub_loop *loop)
 	schedule_close(&loop->schedule);
 	places_close(&loop->places);
 	memory_release(&loop->memory);
-	memory_release(&loop->living_memory);
+	fork_check_close(&loop->fork_check);
 	free(loop);
 }
 
@@ -173,7 +161,7 @@ int loop_check(const struct timerhub_loop *loop)
 		return -EINVAL;
 	if (loop->thread != loop_thread())
 		return -EPERM;
-	return loop_alive(loop) ? 0 : -EOWNERDEAD;
+	return fork_check_result(&loop->fork_check);
 }
 
 int timerhub_loop_fd(struct timerhub_loop *loop)

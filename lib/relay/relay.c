@@ -134,7 +134,7 @@ static int open_shards(struct timerhub_relay *relay)
 
 static int open_parts(struct timerhub_relay *relay)
 {
-	int result = fork_check_open(&relay->fork_check);
+	int result = fork_check_open(&relay->fork_check, sizeof(uint32_t));
 
 	if (result < 0)
 		return result;
@@ -241,7 +241,7 @@ int relay_may_call(const struct timerhub_relay *relay)
 {
 	if (!relay)
 		return -EINVAL;
-	return fork_check_goes_on(&relay->fork_check) ? 0 : -EOWNERDEAD;
+	return fork_check_result(&relay->fork_check);
 }
 
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)

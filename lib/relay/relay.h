@@ -7,7 +7,7 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
-#include "journal/fork_check.h"
+#include "base/fork_check.h"
 #include "relay/shard_thread.h"
 
 struct timerhub_relay {

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <timerhub_relay.h>
 
-#include "journal/eventcount.h"
-#include "journal/lock.h"
+#include "base/eventcount.h"
+#include "base/lock.h"
 #include "relay/delivery_table.h"
 
 #define SHARED_CONSUMER_BYTES 128

@@ -5,10 +5,16 @@
  */
 #include "rig.h"
 
+#include <seccomp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+static pid_t (*make_child)(void) = fork;
 
 static void expect_told(const struct rig *rig, timerhub_timer timer)
 {
@@ -90,7 +96,7 @@ static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_ti
 		arm_after(rig.queue, i * 300 * US, i);
 	arm_after(other, 0, 1);
 	expect(fd_readable_within(timerhub_queue_fd(other), ARRIVES));
-	child = fork();
+	child = make_child();
 	if (child == 0) {
 		child_main(&rig, far);
 		_exit(EXIT_SUCCESS);
@@ -108,6 +114,45 @@ static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_ti
 
 START_TEST(fork_child_is_told)
 {
+	run_with_child(expect_told);
+}
+END_TEST
+
+static pid_t raw_clone(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+/* A child that no handler of pthread_atfork() has seen. */
+START_TEST(fork_child_by_raw_clone_is_told)
+{
+	make_child = raw_clone;
+	run_with_child(expect_told);
+}
+END_TEST
+
+/*
+ * Kernels before Linux 4.14 and filters refuse MADV_WIPEONFORK (EINVAL). Some emulators take any
+ * advice, and do nothing (0).
+ */
+static const int wipe_results[] = { EINVAL, 0 };
+
+START_TEST(fork_child_is_told_where_no_memory_is_wiped)
+{
+	int result = wipe_results[_i % 2];
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
+	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK)),
+	          0);
+	if (result == 0)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), SCMP_SYS(madvise), 1,
+		                           SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX)),
+		          0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+	make_child = _i < 2 ? fork : raw_clone;
 	run_with_child(expect_told);
 }
 END_TEST
@@ -300,6 +345,8 @@ int main(int argc, char **argv)
 {
 	rigs_begin("fork", argc, argv);
 	tests_add(fork_child_is_told, 60);
+	tests_add(fork_child_by_raw_clone_is_told, 60);
+	tests_add_loop(fork_child_is_told_where_no_memory_is_wiped, 60, 4);
 	tests_add(fork_child_may_close, 60);
 	tests_add(fork_child_may_open_a_hub_of_its_own, 60);
 	tests_add(fork_child_may_just_leave, 60);

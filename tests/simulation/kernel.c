@@ -492,7 +492,7 @@ int __wrap_munmap(void *address, size_t bytes)
 
 int __wrap_madvise(void *address, size_t bytes, int advice)
 {
-	if (!kernel_refuses()) {
+	if (advice != -1 && !kernel_refuses()) {
 		if (advice == MADV_WIPEONFORK)
 			kernel.wiped_on_fork = (struct wiped){ .base = address, .bytes = bytes };
 		return 0;
@@ -503,7 +503,8 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 
 void kernel_forked(void)
 {
-	memset(kernel.wiped_on_fork.base, 0, kernel.wiped_on_fork.bytes);
+	if (kernel.wiped_on_fork.base)
+		memset(kernel.wiped_on_fork.base, 0, kernel.wiped_on_fork.bytes);
 }
 
 int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes)

@@ -51,15 +51,15 @@ GOOD = {
     "include/timerhub_journal.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_journal_put();\n",
     "lib/journal/timerhub_journal.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_journal_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/journal/state.h": SPDX + '#include <timerhub_journal.h>\n\n#include "journal/lock.h"\n',
+    "lib/journal/state.h": SPDX + '#include <timerhub_journal.h>\n\n#include "base/lock.h"\n',
     "lib/journal/writer.c": SPDX + '#include "journal/state.h"\n',
     "lib/journal/log.h": SPDX,
-    "lib/journal/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
-                                 "\tpthread_mutex_lock(&mutex);\n}\n",
+    "lib/base/lock.h": SPDX + "#include <pthread.h>\n\nvoid f(void)\n{\n"
+                              "\tpthread_mutex_lock(&mutex);\n}\n",
     "include/timerhub_relay.h": SPDX + "\n/* Put. */\nTIMERHUB_API int timerhub_relay_put();\n",
     "lib/relay/timerhub_relay.map":
         "T_0 {\n\tglobal:\n\t\ttimerhub_relay_put;\n\tlocal:\n\t\t*;\n};\n",
-    "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "journal/lock.h"\n',
+    "lib/relay/shared.h": SPDX + '#include <timerhub_relay.h>\n\n#include "base/lock.h"\n',
     "lib/relay/wake_takers.c": SPDX + '#include "relay/shared.h"\n',
     "lib/relay/look_timing.h": SPDX,
     "tools/run": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
@@ -142,7 +142,7 @@ class Planted(unittest.TestCase):
                            f"{header} is at home in")
 
     def test_libraries_do_not_look_into_each_other(self):
-        self.fault({"lib/schedule/heap.h": SPDX + '#include "journal/lock.h"\n'},
+        self.fault({"lib/schedule/heap.h": SPDX + '#include "base/lock.h"\n'},
                    "schedule/ may not")
         self.fault({"lib/journal/log.h": SPDX + '#include "relay/shared.h"\n'},
                    "journal/ may not")
@@ -221,8 +221,8 @@ class Planted(unittest.TestCase):
             self.fault({"lib/journal/log.h": text}, "lib/journal/log.h:5: ")
 
     def test_lock_is_at_home_in_one_file(self):
-        self.fault({"lib/journal/lock.h": SPDX + "\nvoid f(void)\n{\n\tpthread_cond_wait();\n}\n"},
-                   "lib/journal/lock.h:5: pthread_cond: a lock")
+        self.fault({"lib/base/lock.h": SPDX + "\nvoid f(void)\n{\n\tpthread_cond_wait();\n}\n"},
+                   "lib/base/lock.h:5: pthread_cond: a lock")
 
     def test_forbidden_words_may_be_talked_of(self):
         self.fine({"lib/schedule/heap.h": SPDX + "/* pthread_mutex_lock() is not for us. */\n"})

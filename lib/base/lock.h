@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wraps a pthread mutex. The timer library uses no mutex. The journal may use a mutex, because a
- * thread that changes a journal waits for the disk anyway. A thread releases the mutex before each
- * system call that can block on the disk. Only timerhub_journal_open() and timerhub_journal_close()
- * may wait for the disk with the mutex held. While one of these two functions runs, no other thread
- * uses the journal.
+ * A mutex, for journal and relay only: their callers wait for a disk or a server anyway. A thread
+ * gives the lock back before it blocks on either. Only open and close may wait for the disk with
+ * the lock held, since no other thread then uses the journal.
  */
-#ifndef JOURNAL_LOCK_H
-#define JOURNAL_LOCK_H
+#ifndef TIMERHUB_LOCK_H
+#define TIMERHUB_LOCK_H
 
 #include <pthread.h>
 

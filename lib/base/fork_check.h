@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tells the process that opened a hub, loop, journal or relay from a forked child, however the
+ * child was made: the kernel zeroes a page in it, so the answer is one load. Where the kernel
+ * (before Linux 4.14), an emulator or a filter does not do that, the page is zero from the start
+ * and each question costs a system call, for the process's number.
+ */
+#ifndef TIMERHUB_FORK_CHECK_H
+#define TIMERHUB_FORK_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct fork_check {
+	uint32_t *is_opener; /* first word of the page, 1 or 0; NULL: not open */
+	size_t bytes;
+	int pid; /* of the opener; 0: only the page answers */
+};
+
+/* Map a page of `bytes`; the rest of it is zero. Returns 0, or the negative errno of mmap(). */
+int fork_check_open(struct fork_check *fork_check, size_t bytes);
+
+/* Returns 0, or -EOWNERDEAD in a child. */
+__attribute__((cold)) int fork_check_compare_pid(const struct fork_check *fork_check);
+
+/* The same. As the last step of a call, it costs no more registers where the page answers. */
+static inline int fork_check_result(const struct fork_check *fork_check)
+{
+	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
+}
+
+static inline bool fork_check_goes_on(const struct fork_check *fork_check)
+{
+	return fork_check_result(fork_check) == 0;
+}
+
+void fork_check_close(struct fork_check *fork_check); /* does nothing if fork_check is not open */
+
+#endif
