@@ -147,7 +147,8 @@ TIMERHUB_API uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop);
  * due, timerhub_loop_timeout() returns 0 after the turn, and the descriptor is readable. The limits
  * of a turn let the program serve its sockets between two turns. If a callback sets a timeout, the
  * timeout expires in a later turn, even with a delay of 0. Errors: -EINVAL for NULL, -EPERM,
- * -EOWNERDEAD, and -EBUSY inside a callback of the turn.
+ * -EOWNERDEAD, and -EBUSY inside a callback of the turn. With any other negative errno the kernel
+ * has refused to set the descriptor; the turn has done all its other work.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 

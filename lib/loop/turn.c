@@ -27,6 +27,7 @@ struct turn {
 	unsigned called;     /* number of callbacks that the turn has called */
 	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
 	bool is_full;        /* true: the queue may hold more events */
+	int *ret_result;     /* the turn's result becomes a negative errno if its end fails */
 };
 
 static bool turn_is_over(const struct turn *turn)
@@ -86,17 +87,21 @@ static void turn_read(struct timerhub_loop *loop)
 
 /*
  * Compute how long the program may block, and set the time at which the descriptor becomes
- * readable.
+ * readable. Returns 0, or the negative errno with which the kernel has refused that.
  */
-static void turn_settle(struct timerhub_loop *loop, bool is_full)
+static int turn_settle(struct timerhub_loop *loop, bool is_full)
 {
+	int result;
+
 	loop_rest(loop);
 	loop->timeout_ns = UINT64_MAX;
 	if (loop->next_ns != UINT64_MAX)
 		loop->timeout_ns =
 			loop->next_ns > loop->turn_ns ? loop->next_ns - loop->turn_ns : 0;
-	if (!wake_set(&loop->wake, loop->next_ns, loop->turn_ns) || is_full)
+	result = wake_set(&loop->wake, loop->next_ns, loop->turn_ns);
+	if (result == -ECANCELED || is_full)
 		loop->timeout_ns = 0;
+	return result == -ECANCELED ? 0 : result;
 }
 
 /*
@@ -106,7 +111,9 @@ static void turn_settle(struct timerhub_loop *loop, bool is_full)
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
+	int result = 0;
 
+	*turn->ret_result = (int)turn->called;
 	if (loop->is_closed) {
 		loop_free(loop);
 		return;
@@ -119,13 +126,18 @@ static void turn_end(struct turn *turn)
 		turn_read(loop);
 	loop->front.turning = 0;
 	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
-		turn_settle(loop, turn->is_full);
+		result = turn_settle(loop, turn->is_full);
+	if (result < 0)
+		*turn->ret_result = result;
 }
 
 /* This file is compiled with -fexceptions, so that turn_end() runs when the stack is unwound. */
-static int turn_run(struct timerhub_loop *loop)
+static void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
-	__attribute__((cleanup(turn_end))) struct turn turn = { .loop = loop };
+	__attribute__((cleanup(turn_end))) struct turn turn = {
+		.loop = loop,
+		.ret_result = ret_result,
+	};
 
 	loop->front.turning = 1;
 	turn.is_dispatching = true;
@@ -133,7 +145,6 @@ static int turn_run(struct timerhub_loop *loop)
 	turn.is_dispatching = false;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
-	return (int)turn.called;
 }
 
 int timerhub_loop_turn(struct timerhub_loop *loop)
@@ -145,8 +156,8 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	if (loop->front.turning)
 		return -EBUSY;
 	turn_read(loop);
-	if (loop->wake.hub || turn_may_expire(loop))
-		return turn_run(loop);
-	turn_settle(loop, false);
-	return 0;
+	if (!loop->wake.hub && !turn_may_expire(loop))
+		return turn_settle(loop, false);
+	turn_run(loop, &result);
+	return result;
 }

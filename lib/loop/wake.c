@@ -81,41 +81,41 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Set the timerfd if necessary. Returns false if the wall clock was set since the timerfd was last
- * set.
+ * Set the timerfd if necessary. If timeouts are due already, set it again although it is readable:
+ * only that gives an edge-triggered poller a new edge.
  */
-static bool wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	bool has_gone_off = wake->set_ns <= now_ns;
 	bool is_due = next_ns <= now_ns;
 	int result;
 
-	if (is_due && has_gone_off)
-		return true; /* the timerfd is already readable, and stays readable */
 	/*
 	 * If the wall clock was set, the timerfd stays readable until the loop sets the timerfd
 	 * again.
 	 */
-	if (next_ns >= wake->set_ns && !has_gone_off && !wake->deadline_fd.clock->goes_back)
-		return true;
+	if (!is_due && next_ns >= wake->set_ns && !has_gone_off &&
+	    !wake->deadline_fd.clock->goes_back)
+		return 0;
 	/* The time 0 would disarm the timerfd, so use 1 instead. */
 	result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
+	if (result < 0 && result != -ECANCELED)
+		return result; /* set_ns is unchanged, so the next turn tries again */
 	wake->set_ns = next_ns;
 	if (is_due)
 		deadline_fd_settle(&wake->deadline_fd);
-	return result != -ECANCELED;
+	return result;
 }
 
-static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	if (next_ns <= now_ns) {
-		if (!wake->is_rung)
-			bell_ring(timerhub_queue_fd(wake->queue));
+		bell_ring(timerhub_queue_fd(wake->queue));
 		wake->is_rung = true;
-		return;
+		return 0;
 	}
 	if (next_ns == wake->set_ns)
-		return;
+		return 0;
 	wake->set_ns = next_ns;
 	/*
 	 * The program can cancel the loop's kept timer only by a handle from timerhub_each(). The
@@ -124,15 +124,14 @@ static void wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	 */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
+	return 0;
 }
 
-bool wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	if (wake->hub)
-		wake_set_timer(wake, next_ns, now_ns);
-	else if (wake->deadline_fd.fd >= 0)
-		return wake_set_deadline_fd(wake, next_ns, now_ns);
-	return true;
+		return wake_set_timer(wake, next_ns, now_ns);
+	return wake->deadline_fd.fd >= 0 ? wake_set_deadline_fd(wake, next_ns, now_ns) : 0;
 }
 
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
@@ -141,11 +140,14 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 
 	if (wake->hub)
 		return timerhub_queue_fd(wake->queue);
-	if (wake->deadline_fd.fd < 0) {
-		result = deadline_fd_create(&wake->deadline_fd);
-		if (result < 0)
-			return result;
-		(void)wake_set_deadline_fd(wake, next_ns, now_ns);
+	if (wake->deadline_fd.fd >= 0)
+		return wake->deadline_fd.fd;
+	result = deadline_fd_create(&wake->deadline_fd);
+	if (result == 0)
+		result = wake_set_deadline_fd(wake, next_ns, now_ns);
+	if (result < 0 && result != -ECANCELED) {
+		deadline_fd_close(&wake->deadline_fd);
+		return result;
 	}
 	return wake->deadline_fd.fd;
 }

@@ -48,10 +48,10 @@ unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
 void wake_drop_timers(const struct wake *wake);
 
 /*
- * Make the descriptor readable from `next_ns` on. If `next_ns` has passed, the descriptor becomes
- * readable at once. Returns false if the wall clock was set since the last call. After the result
- * false, the caller must read the clock again before the program blocks.
+ * Make the descriptor readable from `next_ns` on. If `next_ns` has passed, it becomes readable at
+ * once, with a new edge. Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read
+ * it again before the program blocks.
  */
-bool wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
+int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 #endif

@@ -10,9 +10,11 @@
 #include <timerhub_loop.h>
 
 #include <poll.h>
+#include <seccomp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
 	uint64_t called_ns; /* value of the loop's clock in the callback */
+	bool is_chain;      /* true: the callback sets the timeout again, to a delay of 0 */
 };
 
 /* The loop of the running test, its hub (or NULL), and the time of a manual hub. */
@@ -39,6 +42,8 @@ static void on_item(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 	expect(of == loop);
 	item->calls++;
 	item->called_ns = rig.hub ? timerhub_now(rig.hub) : monotonic_ns();
+	if (item->is_chain)
+		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
 }
 
 static void loop_begin(int alarm)
@@ -407,6 +412,59 @@ START_TEST(storm_leaves_the_descriptor_readable)
 }
 END_TEST
 
+/* ---- edges ---- */
+
+static int edge_poller(void)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+
+	expect_le(0, epoll_fd);
+	expect_eq(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, timerhub_loop_fd(loop), &event), 0);
+	return epoll_fd;
+}
+
+static void expect_edge(int epoll_fd)
+{
+	struct epoll_event event;
+
+	expect_eq(epoll_wait(epoll_fd, &event, 1, ARRIVES / 1000000), 1);
+}
+
+/*
+ * An edge-triggered poller sleeps after each turn until the next edge. _i: the alarm, and whether
+ * 1,000 timeouts are due, or one that its callback sets to a delay of 0 again and again.
+ */
+START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
+{
+	enum { COUNT = 1000 };
+	struct item *items = calloc(COUNT, sizeof(*items));
+	int alarm = _i % ALARMS, epoll_fd;
+	unsigned count = _i < ALARMS ? COUNT : 1, calls = 0;
+
+	expect(items);
+	loop_begin(alarm);
+	epoll_fd = edge_poller();
+	for (unsigned i = 0; i < count; i++) {
+		item_add(&items[i]);
+		items[i].is_chain = count == 1;
+		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, 1), 0);
+	}
+	pass_ns(alarm, COUNT);
+	while (calls < COUNT) {
+		int result = timerhub_loop_turn(loop);
+
+		expect_lt(0, result);
+		calls += (unsigned)result;
+		if (calls < COUNT)
+			expect_edge(epoll_fd);
+	}
+	expect_eq(close(epoll_fd), 0);
+	loop_end();
+	free(items);
+}
+END_TEST
+
 /*
  * A timeout that is earlier than all others must make the loop's descriptor readable at its own
  * deadline.
@@ -755,6 +813,71 @@ START_TEST(resources_that_are_refused_are_told)
 }
 END_TEST
 
+static void refuse(int call)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+/*
+ * A filter that refuses timerfd_settime() is installed after the loop has set its timerfd. _i: the
+ * clock.
+ */
+START_TEST(refused_timerfd_settime_is_told_by_each_turn)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
+	struct item item, chain;
+
+	memset(&rig, 0, sizeof(rig));
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	expect_le(0, timerhub_loop_fd(loop));
+	item_add(&item);
+	item_add(&chain);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	refuse(SCMP_SYS(timerfd_settime));
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(timerhub_loop_turn(loop), -EPERM);
+		expect_le(timerhub_loop_timeout(loop), HOUR);
+	}
+	/* the callbacks run, and the due timeout that is left is told again */
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
+	chain.is_chain = true;
+	expect_eq(timerhub_timeout_set(loop, &chain.timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), -EPERM);
+	expect_eq(item.calls, 1);
+	expect_eq(chain.calls, 1);
+	expect_eq(timerhub_loop_timeout(loop), 0);
+	expect_eq(timerhub_loop_turn(loop), -EPERM);
+	expect_eq(chain.calls, 2);
+	loop_end();
+}
+END_TEST
+
+/* _i is 0: timerfd_create() is refused; 1: timerfd_settime() */
+START_TEST(refused_timerfd_is_told_by_its_first_use)
+{
+	struct item item;
+	unsigned fds;
+
+	loop_begin(ALONE);
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	fds = process_fd_count();
+	refuse(_i == 0 ? SCMP_SYS(timerfd_create) : SCMP_SYS(timerfd_settime));
+	for (unsigned i = 0; i < 3; i++)
+		expect_eq(timerhub_loop_fd(loop), -EPERM);
+	expect_eq(process_fd_count(), fds);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	loop_end();
+}
+END_TEST
+
 START_TEST(clocks_are_those_of_the_config)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
@@ -791,6 +914,7 @@ int main(int argc, char **argv)
 	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);
 	tests_add(descriptor_is_asked_for_late, 60);
 	tests_add_loop(storm_leaves_the_descriptor_readable, 60, ALARMS);
+	tests_add_loop(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS);
 	tests_add_loop(earlier_timeout_moves_the_descriptor, 60, ALARMS);
 	tests_add(timeout_alone_is_enough, 60);
 	tests_add_loop(quiet_turns_make_no_system_call, 60, 4);
@@ -800,6 +924,8 @@ int main(int argc, char **argv)
 	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
 	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
 	tests_add(resources_that_are_refused_are_told, 20);
+	tests_add_loop(refused_timerfd_settime_is_told_by_each_turn, 20, 3);
+	tests_add_loop(refused_timerfd_is_told_by_its_first_use, 20, 2);
 	tests_add_loop(clocks_are_those_of_the_config, 60, 3);
 	return tests_run();
 }

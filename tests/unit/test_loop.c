@@ -266,6 +266,35 @@ START_TEST(set_in_each_callback_comes_in_a_later_turn)
 }
 END_TEST
 
+static void on_overflowing(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	struct item *items = (struct item *)(void *)timeout;
+
+	calls++;
+	for (unsigned i = 1; i <= 2 * TIMERHUB_LOOP_FRESH_MAX; i++)
+		expect_eq(timerhub_timeout_set(of, &items[i].timeout, 0), 0);
+}
+
+/*
+ * The first callback sets 128 timeouts, so the loop reads its clock before the callback returns.
+ * Two of the timeouts were due in this turn.
+ */
+START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
+{
+	struct item *items = items_new(1 + 2 * TIMERHUB_LOOP_FRESH_MAX);
+
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_overflowing), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 1), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, START + 2), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[2].timeout, START + 3), 0);
+	expect_eq(turn_at(START + 3), 1);
+	expect_eq(calls, 1);
+	expect_eq(turn_at(START + 3), 2 * TIMERHUB_LOOP_FRESH_MAX);
+	items_free(items);
+}
+END_TEST
+
 /*
  * In each run, one callback adds, sets, stops or removes a timeout, or closes the loop. Three
  * timeouts are due, and a fourth timeout is not. The callback of the first, second or third timeout
@@ -578,6 +607,22 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
+/* An exact entry is corrected although its timeout is gone: a freed place keeps its grid. */
+START_TEST(quiet_after_a_remove_near_the_deadline)
+{
+	struct item *items = items_new(1);
+
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	(void)run_until(START + SEC - SEC / 50); /* the entry on the grid has come up */
+	expect_eq(items[0].timeout.filed_ns, START + SEC);
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_loop_timeout(loop), NEVER);
+	items_free(items);
+}
+END_TEST
+
 /* The ways to move the timeouts of 3 s. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
 
@@ -715,6 +760,7 @@ int main(int argc, char **argv)
 	tests_add(once_per_set, 20);
 	tests_add_loop(in_order_of_deadline_however_late_the_turn, 60, 4);
 	tests_add(set_in_each_callback_comes_in_a_later_turn, 20);
+	tests_add(set_in_a_callback_that_overflows_comes_in_a_later_turn, 20);
 	tests_add_loop(callbacks_are_obeyed_in_every_position, 20, ACTIONS * POSITIONS * TARGETS);
 	tests_add(turn_inside_a_callback_is_refused, 20);
 	tests_add(memory_is_free_after_remove, 20);
@@ -723,6 +769,7 @@ int main(int argc, char **argv)
 	tests_add(no_allocation_after_open, 60);
 	tests_add(quiet_if_nothing_is_set, 20);
 	tests_add(quiet_after_a_stop, 20);
+	tests_add(quiet_after_a_remove_near_the_deadline, 20);
 	tests_add_loop(quiet_however_many_timeouts_move, 120, BEATS_KINDS + 1);
 	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
 	tests_add(layout_is_that_of_the_abi, 20);
