@@ -393,16 +393,6 @@ static void option(struct options *options, const char *name, const char *value)
 	}
 }
 
-/* If the environment has TIMERHUB_TEST_FEWER=n, run only one n-th of the seeds. */
-static void take_fewer(struct options *options)
-{
-	const char *text = getenv("TIMERHUB_TEST_FEWER");
-	uint64_t fewer = text ? strtoull(text, NULL, 10) : 0;
-
-	if (fewer > 1 && options->last != UINT64_MAX)
-		options->last = options->first + (options->last - options->first) / fewer;
-}
-
 int main(int argc, char **argv)
 {
 	static struct options options = {
@@ -420,7 +410,6 @@ int main(int argc, char **argv)
 			usage();
 		option(&options, argv[i], argv[i + 1]);
 	}
-	take_fewer(&options);
 	if (options.operations == 0 || options.operations > OPERATIONS_MAX || options.jobs == 0 ||
 	    options.jobs > JOBS_MAX)
 		usage();

@@ -6,7 +6,7 @@ Usage: check_style.py ROOT [SHARED_LIBRARY...]
 
 Prints one line per complaint, "path:line: complaint", and exits with status 1 if there is any.
 Which folder of lib/ may include which is read from the table in lib/README.md. The symbols of a
-library are looked at if it is named. test_check_style.py plants a fault for every check.
+library are looked at if it is named. test_check_style.py plants faults.
 """
 
 import graphlib
@@ -56,20 +56,6 @@ FORBIDDEN_IN_LIB = {
     r"\b(printf|fprintf|perror|puts)\(": "the library never prints",
     r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
 }
-
-# Words that comments and documents must not contain, because CONTRIBUTING.md asks for plain
-# English.
-PROSE = {
-    re.compile(r"\b(?:who|whoever|whom|somebody|someone|nobody|anybody|anyone|everybody|he|him|his|"
-               r"himself)\b", re.IGNORECASE): "name the actor",
-    re.compile(r"(?:^|(?<=[.:] ))What(?:ever)?\b(?!.*\?)"): "say the noun",
-    re.compile(r"\b(?:is|are|was|were) to be\b|\byet to\b"): "say the verb",
-    re.compile(r"\bso (?:late|many|much|soon)\b"): "say the number",
-    re.compile(r"\b(?:afresh|all the same|anew|besides|bids?|but for|first of all|hence|lest|"
-               r"meanwhile|sent away|thereby|whence|would do)\b",
-               re.IGNORECASE): "condition, then result, in present words",
-}
-PROSE_ALLOWED = re.compile(r"who may free when", re.IGNORECASE)  # the name of a table
 
 # The file name of a test program. The folder's meson.build may list the whole name, or only the
 # part in parentheses.
@@ -330,40 +316,6 @@ def check_forbidden(sources):
     return complaints
 
 
-# ---- prose ----
-
-
-def is_prose(source):
-    """Does the file have comments of C that must be plain English?"""
-    path = source.path.as_posix()
-    return path.startswith(("lib/", "include/", "tests/", "tools/", "examples/")) and \
-        (source.is_c or path.endswith(".pml"))
-
-
-def prose_of(root, sources):
-    """(source, index, text) of each line of prose: comments of C, READMEs, changes, manual."""
-    for source in filter(is_prose, sources):
-        overview, rest = comments_of(source)
-        yield from ((source, index, text) for index, text in overview + rest)
-    for path in [*sorted(root.rglob("README.md")), *sorted(root.glob("CHANGELOG.md")),
-                 *sorted((root / "man").glob("*.[1-9]"))]:
-        if not path.relative_to(root).parts[0].startswith("build"):
-            source = Source(root, path.relative_to(root))
-            yield from ((source, index, line) for index, line in enumerate(source.lines)
-                        if not line.startswith("."))  # a macro of the manual
-
-
-def check_prose(root, sources):
-    complaints = []
-    for source, index, text in prose_of(root, sources):
-        text = PROSE_ALLOWED.sub("", text.strip(" \t*"))
-        for pattern, rule in PROSE.items():
-            match = pattern.search(text)
-            if match and not match[0].isupper():
-                complaints.append(source.at(index, f'"{match[0]}": {rule}'))
-    return complaints
-
-
 # ---- tests ----
 
 
@@ -501,8 +453,8 @@ def check_format(root, sources, program):
     return [f"{place}: {what}" for place, what in complaints]
 
 
-def check_all(root, shared_libraries=(), format_program=None):
-    sources, complaints = read_sources(root), []
+def check_all(root, sources, shared_libraries=()):
+    complaints = []
     for library in LIBRARIES:
         complaints += check_symbols(root, library, shared_libraries)
     complaints += check_includes(root, sources)
@@ -511,14 +463,12 @@ def check_all(root, shared_libraries=(), format_program=None):
     complaints += check_labels(sources)
     complaints += check_invariants(root, sources)
     complaints += check_forbidden(sources)
-    complaints += check_prose(root, sources)
     complaints += check_tests_added(sources)
     complaints += check_programs_built(sources)
     complaints += check_suites(sources)
     complaints += check_functions(sources)
     complaints += check_lines(sources)
     complaints += check_licence(sources)
-    complaints += check_format(root, sources, format_program)
     return complaints
 
 
@@ -526,7 +476,10 @@ def main(arguments):
     if len(arguments) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    complaints = check_all(pathlib.Path(arguments[1]), arguments[2:], clang_format())
+    root = pathlib.Path(arguments[1])
+    sources = read_sources(root)
+    complaints = check_all(root, sources, arguments[2:])
+    complaints += check_format(root, sources, clang_format())
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0
