@@ -10,9 +10,7 @@
 #include <timerhub.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/test_point.h"
@@ -647,31 +645,6 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 END_TEST
 
 /*
- * owner_tid() must return the id of a thread of the process. The thread with the owner's id must
- * have the name that the config gives to the owner. If the hub has no owner thread, owner_tid()
- * must return 0.
- */
-START_TEST(tid_is_that_of_the_thread)
-{
-	struct timerhub_config config = { .size = sizeof(config), .thread_name = "of this test" };
-	struct rig rig = rig_open(false);
-	char path[64], name[64] = "";
-	struct timerhub *hub;
-	FILE *file;
-
-	expect_eq(owner_tid(&rig.hub->owner), 0);
-	timerhub_close(rig.hub);
-	expect_eq(timerhub_open(&hub, &config), 0);
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/comm", owner_tid(&hub->owner));
-	file = fopen(path, "r");
-	expect(file && fgets(name, sizeof(name), file));
-	(void)fclose(file);
-	expect(strcmp(name, "of this test\n") == 0);
-	timerhub_close(hub);
-}
-END_TEST
-
-/*
  * If timerhub_open() fails halfway, deadline_fd_close() may be called twice, and the second call
  * must not close another descriptor. In a program that has closed its standard input, the deadline
  * fd may have the number 0.
@@ -714,7 +687,6 @@ int main(int argc, char **argv)
 	tests_add(fair_beside_a_bucket_that_is_entered, 20);
 	tests_add(fair_beside_timers_that_were_moved, 20);
 	tests_add(lateness_is_from_the_deadline_to_the_telling, 20);
-	tests_add(tid_is_that_of_the_thread, 20);
 	tests_add(closed_deadline_fd_has_no_descriptor, 20);
 	return tests_run();
 }
