@@ -26,9 +26,6 @@
 #define SLOWDOWN 1
 #endif
 
-/* is_enough() ends a test of races after this time, a third of the shortest time limit. */
-#define ENOUGH_NS (20 * SEC)
-
 static struct {
 	Suite *suite;
 	pid_t pid; /* process that runs main(); libcheck forks for each test */
@@ -182,11 +179,6 @@ bool sanitized(void)
 	return SLOWDOWN > 1;
 }
 
-bool is_enough(uint64_t begin_ns)
-{
-	return monotonic_ns() - begin_ns > ENOUGH_NS * program.length;
-}
-
 struct dice dice_new(uint64_t salt)
 {
 	return dice_seeded(program.seed + salt * UINT64_C(0xd1342543de82ef95), 0);
@@ -237,14 +229,6 @@ void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
 void thread_join(pthread_t thread)
 {
 	expect_eq(pthread_join(thread, NULL), 0);
-}
-
-void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round)
-{
-	atomic_store(mine, round);
-	for (unsigned spins = 1; atomic_load(other) < round; spins++)
-		if (spins % 1000 == 0)
-			(void)sched_yield();
 }
 
 #ifdef ADDRESS_SANITIZED

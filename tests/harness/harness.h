@@ -104,12 +104,6 @@ unsigned scaled(unsigned count);
 bool sanitized(void);
 
 /*
- * Returns whether a test of races that began at `begin_ns` has run long enough. On a machine where
- * two threads rarely run at the same time, is_enough() ends a test before its last round.
- */
-bool is_enough(uint64_t begin_ns);
-
-/*
  * Returns a generator of random numbers (dice), seeded by `salt` and the seed of the program. Dice
  * with different salts are independent.
  */
@@ -131,12 +125,6 @@ void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
-
-/*
- * Waits for another thread, so that two threads begin a round at nearly the same time. Each thread
- * passes its own word, the other thread's word, and the number of the round.
- */
-void threads_meet(atomic_uint *mine, const atomic_uint *other, unsigned round);
 
 /*
  * A thread must call thread_ends_here() before it is cancelled. thread_ends_here() tells

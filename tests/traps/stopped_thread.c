@@ -62,9 +62,6 @@ static void deed_do(struct deed *deed)
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;
-	case CLOSE_QUEUE:
-		timerhub_queue_close(deed->queue);
-		break;
 	case STOP:
 		timerhub_queue_stop(deed->queue);
 		break;
@@ -137,12 +134,6 @@ void owner_release(void)
 	atomic_store(&owner.released, true);
 }
 
-void owner_stop_at_nothing(void)
-{
-	atomic_store(&owner.stop_at, NOWHERE);
-	atomic_store(&owner.released, true);
-}
-
 void stopped_threads_begin(const char *name, int argc, char **argv)
 {
 	rigs_begin(name, argc, argv);
@@ -188,14 +179,4 @@ void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns)
 	expect_nothing(rig);
 	advance(rig->hub, at_ns);
 	expect_eq(expect_event(rig, data).expires_ns, at_ns);
-}
-
-void owner_looks(struct rig *rig)
-{
-	struct timerhub_queue *aside = queue_open(rig->hub);
-
-	(void)arm_after(aside, 0, 'B');
-	(void)take_one(aside);
-	timerhub_queue_close(aside);
-	owner_settles(rig->hub);
 }

@@ -22,7 +22,7 @@
  */
 #define FAR HOUR
 
-enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, CLOSE_QUEUE, STOP };
+enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, STOP };
 
 /* The library call that a stopped thread makes. */
 struct deed {
@@ -64,8 +64,6 @@ void stopped_thread_finish(struct stopped_thread *held);
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
-/* Cancels owner_stop_at(): the owner thread no longer stops. */
-void owner_stop_at_nothing(void);
 
 /* Calls rigs_begin(), and installs the hook that stops threads. */
 void stopped_threads_begin(const char *name, int argc, char **argv);
@@ -79,8 +77,6 @@ void expect_nothing(struct rig *rig);
  * time, and no event earlier.
  */
 void expect_at(struct rig *rig, uint64_t data, uint64_t at_ns);
-/* Makes the owner drain its inbox, and waits until the owner sleeps again. */
-void owner_looks(struct rig *rig);
 bool queue_readable(const struct timerhub_queue *queue);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests a consumer or the owner is stopped between two steps of a delivery. The simulation
- * may not find the faults that these tests find. On a manual hub, the thread that advances the hub
- * is the owner.
+ * A consumer or the owner is stopped between two steps of a delivery, where the simulation may not
+ * find the fault. On a manual hub, the thread that advances the hub is the owner.
  */
 #include "stopped_thread.h"
 
@@ -308,6 +307,31 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 END_TEST
 
 /*
+ * The owner has made the fd readable, and is stopped before it records that. A drain that finds no
+ * event must clear the fd: the kernel may give the owner's CPU to the consumer that the fd woke.
+ */
+START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
+{
+	struct rig rig = rig_manual(8);
+	struct stopped_thread owner = stopped_thread_of(&rig, ADVANCE);
+	struct timerhub_event event;
+
+	(void)arm_at(rig.queue, 128, 'X');
+	owner.deed.at_ns = 128;
+	stopped_thread_start(&owner, TEST_POINT_RING_BEFORE_COUNT);
+	expect(queue_readable(rig.queue));
+	expect_event(&rig, 'X');
+	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
+	expect(!queue_readable(rig.queue));
+	stopped_thread_finish(&owner);
+	(void)arm_at(rig.queue, 256, 'Y');
+	expect_at(&rig, 'Y', 256);
+	expect_nothing(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
  * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
  * on the queue sleeps for a moment and checks the queue again. The waiting thread must leave no
  * event in the queue.
@@ -348,6 +372,7 @@ int main(int argc, char **argv)
 	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
 	tests_add(stop_half_done_is_a_stop, 60);
 	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
+	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 60);
 	tests_add(stop_leaves_nothing_that_the_owner_puts_back, 60);
 	return tests_run();
 }

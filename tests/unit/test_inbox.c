@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the inbox (the rings of slots from callers to the owner, one ring for each lane). The owner
- * takes each pushed slot once, in order within a lane. A look (one emptying of the inbox) finds
- * every slot that was pushed before the look began.
+ * takes each pushed slot once, in order within a lane. The simulation tests it with threads.
  */
 #include "harness.h"
 
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,153 +294,6 @@ START_TEST(look_ends_although_pushes_go_on)
 }
 END_TEST
 
-/* ---- threads ---- */
-
-#define PRODUCERS 3
-#define SLOTS_EACH 40
-
-static struct {
-	struct inbox inbox;
-	unsigned rounds;
-	uint64_t begin_ns;
-	atomic_uint pushed[PRODUCERS * SLOTS_EACH]; /* pushes of each slot, by its producer */
-	atomic_uint taken[PRODUCERS * SLOTS_EACH];  /* takes of each slot, by the owner */
-	atomic_uint producers_left;
-} race;
-
-/*
- * Pushes random slots of the producer's own. The producer pushes a slot again only after the owner
- * has taken the slot.
- */
-static void *producer_main(void *arg)
-{
-	unsigned me = *(unsigned *)arg;
-	struct dice dice = dice_new(100 + me);
-
-	for (unsigned round = 0; round < race.rounds && !is_enough(race.begin_ns);) {
-		uint32_t slot = me * SLOTS_EACH + (uint32_t)dice_below(&dice, SLOTS_EACH);
-		unsigned before = atomic_load(&race.pushed[slot]);
-
-		if (before != atomic_load(&race.taken[slot])) {
-			(void)sched_yield();
-			continue;
-		}
-		(void)inbox_push(&race.inbox, dice_one_in(&dice, 8) ? me + 1 : me, slot);
-		/*
-		 * The producer counts a push after making it, so that the owner never reads a count
-		 * that is too high.
-		 */
-		atomic_store(&race.pushed[slot], before + 1);
-		round++;
-	}
-	(void)atomic_fetch_sub(&race.producers_left, 1);
-	return NULL;
-}
-
-/*
- * Drains the inbox once. This drain or an earlier drain must find every push that was counted
- * before this drain began.
- */
-static unsigned owner_look(unsigned *before)
-{
-	uint32_t slots[32];
-	unsigned total = 0, count;
-
-	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++)
-		before[slot] = atomic_load(&race.pushed[slot]);
-	inbox_begin(&race.inbox);
-	while ((count = inbox_take(&race.inbox, slots, COUNT_OF(slots))) > 0) {
-		for (unsigned i = 0; i < count; i++) {
-			expect_lt(slots[i], PRODUCERS * SLOTS_EACH);
-			(void)atomic_fetch_add(&race.taken[slots[i]], 1);
-		}
-		total += count;
-	}
-	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++)
-		expect_le(before[slot], atomic_load(&race.taken[slot]));
-	return total;
-}
-
-START_TEST(look_finds_everything_pushed_before_it_exactly_once)
-{
-	static unsigned before[PRODUCERS * SLOTS_EACH];
-	unsigned numbers[PRODUCERS];
-	pthread_t threads[PRODUCERS];
-	uint64_t total = 0, pushed = 0;
-
-	expect_eq(inbox_open(&race.inbox, PRODUCERS * SLOTS_EACH, NULL), 0);
-	race.rounds = scaled(40000);
-	race.begin_ns = monotonic_ns();
-	atomic_store(&race.producers_left, PRODUCERS);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		numbers[i] = i;
-		thread_start(&threads[i], producer_main, &numbers[i]);
-	}
-	while (atomic_load(&race.producers_left) > 0)
-		total += owner_look(before);
-	for (unsigned i = 0; i < PRODUCERS; i++)
-		thread_join(threads[i]);
-	total += owner_look(before);
-	expect(inbox_empty(&race.inbox));
-	for (unsigned slot = 0; slot < PRODUCERS * SLOTS_EACH; slot++) {
-		expect_eq(atomic_load(&race.pushed[slot]), atomic_load(&race.taken[slot]));
-		pushed += atomic_load(&race.pushed[slot]);
-	}
-	expect_eq(total, pushed);
-	inbox_close(&race.inbox);
-}
-END_TEST
-
-/* Two producers fill the same cells at the same time, and no thread takes the entries. */
-#define BURST 16
-
-static struct {
-	struct inbox inbox;
-	_Alignas(64) atomic_uint at[2];
-	bool last; /* true in the last round, written by the first producer */
-} clash;
-
-static void clash_push(unsigned me, unsigned round, bool last)
-{
-	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round);
-	for (uint32_t i = 0; i < BURST; i++)
-		(void)inbox_push(&clash.inbox, 0, me * BURST + i);
-	if (last)
-		clash.last = true;
-	threads_meet(&clash.at[me], &clash.at[1 - me], 2 * round + 1);
-}
-
-static void *clash_main(void *arg)
-{
-	(void)arg;
-	for (unsigned round = 1; !clash.last; round++)
-		clash_push(1, round, false);
-	return NULL;
-}
-
-START_TEST(two_producers_at_the_same_cells_lose_nothing)
-{
-	unsigned rounds = scaled(20000);
-	uint64_t begin_ns = monotonic_ns();
-	pthread_t other;
-
-	expect_eq(inbox_open(&clash.inbox, 2 * BURST, NULL), 0);
-	thread_start(&other, clash_main, NULL);
-	for (unsigned round = 1; !clash.last; round++) {
-		uint32_t slots[4 * BURST];
-		uint64_t seen = 0;
-
-		clash_push(0, round, round == rounds || is_enough(begin_ns));
-		expect_eq(look(&clash.inbox, slots, COUNT_OF(slots), BURST), 2 * BURST);
-		for (unsigned i = 0; i < 2 * BURST; i++)
-			seen |= UINT64_C(1) << slots[i];
-		expect_eq(seen, (UINT64_C(1) << 2 * BURST) - 1);
-	}
-	thread_join(other);
-	inbox_close(&clash.inbox);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	tests_begin("inbox", argc, argv);
@@ -454,7 +304,5 @@ int main(int argc, char **argv)
 	tests_add(laps_that_come_round_are_laps_like_others, 20);
 	tests_add(producer_that_was_held_up_finds_the_tail_of_today, 20);
 	tests_add(look_ends_although_pushes_go_on, 20);
-	tests_add(two_producers_at_the_same_cells_lose_nothing, 60);
-	tests_add(look_finds_everything_pushed_before_it_exactly_once, 60);
 	return tests_run();
 }

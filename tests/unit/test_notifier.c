@@ -2,14 +2,11 @@
 /*
  * Tests the notifier (the eventfd and the futex that signal a queue's consumers). The queue's fd
  * becomes readable when the owner publishes an event. Until a consumer clears the notifier, the
- * owner signals the notifier only once. No event is lost between an owner that publishes and a
- * consumer that clears the notifier or blocks.
+ * owner signals the notifier only once. The simulation tests the races.
  */
 #include "harness.h"
 #include "process_usage.h"
 
-#include <poll.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/bell.h"
@@ -205,157 +202,6 @@ START_TEST(wait_ends_when_its_time_is_over_and_not_before)
 }
 END_TEST
 
-/* ---- threads: the outbox is two counters ---- */
-
-#define CONSUMERS 2
-#define LOST_NS (20 * SEC) /* an item is lost if no consumer takes it within this time */
-
-static struct {
-	struct notifier notifier;
-	atomic_ullong published; /* number of items put by the owner */
-	atomic_ullong taken;     /* number of items taken by all consumers */
-	uint64_t items;
-	atomic_bool lost;
-} race;
-
-static bool race_over(void)
-{
-	return atomic_load(&race.taken) >= race.items || atomic_load(&race.lost);
-}
-
-static bool take_one(void)
-{
-	unsigned long long taken = atomic_load(&race.taken);
-
-	while (taken < atomic_load(&race.published))
-		if (atomic_compare_exchange_weak(&race.taken, &taken, taken + 1))
-			return true;
-	return false;
-}
-
-static bool nothing_to_take(void)
-{
-	return atomic_load(&race.taken) == atomic_load(&race.published);
-}
-
-/*
- * Takes items as timerhub_drain() does. The consumer takes all items, and then clears the notifier.
- * If an item is left after the clear, the consumer begins again.
- */
-static void drain(void)
-{
-	do {
-		while (take_one()) {
-		}
-		notifier_clear(&race.notifier);
-	} while (!nothing_to_take());
-}
-
-static void *waiter_main(void *arg)
-{
-	(void)arg;
-	while (!race_over()) {
-		uint32_t ticket;
-
-		drain();
-		ticket = notifier_wait_enter(&race.notifier);
-		if (nothing_to_take() && !race_over())
-			futex_wait(&race.notifier.ticket, ticket, UINT64_MAX);
-		notifier_wait_leave(&race.notifier);
-	}
-	notifier_wake(&race.notifier, UINT32_MAX); /* ends the other waiters after the last item */
-	return NULL;
-}
-
-static void *poller_main(void *arg)
-{
-	(void)arg;
-	while (!race_over()) {
-		struct pollfd pollfd = { .fd = race.notifier.fd, .events = POLLIN };
-
-		(void)poll(&pollfd, 1, -1);
-		drain();
-	}
-	bell_ring(race.notifier.fd); /* ends the other pollers after the last item */
-	return NULL;
-}
-
-/*
- * Waits until a consumer has taken the item. Returns false if the time limit passes. In this case,
- * the item's wake-up was lost. Consumers have no time limit of their own, since another consumer
- * may take every item.
- */
-static bool is_taken(uint64_t item)
-{
-	uint64_t until_ns = monotonic_ns() + LOST_NS;
-
-	for (unsigned spins = 0; atomic_load(&race.taken) <= item; spins++)
-		if (spins % 1000 == 999) {
-			if (monotonic_ns() > until_ns)
-				return false;
-			sleep_ns(5 * US);
-		}
-	return true;
-}
-
-/*
- * Publishes the items one by one, each after a consumer has taken the previous item. If the wake-up
- * of an item is lost, the thread stops publishing.
- */
-static void *owner_main(void *arg)
-{
-	struct dice dice = dice_new(3000);
-
-	(void)arg;
-	for (uint64_t item = 0; item < race.items && !atomic_load(&race.lost); item++) {
-		(void)atomic_fetch_add(&race.published, 1);
-		/*
-		 * The owner pauses between publishing and signalling, so that sometimes a consumer
-		 * takes the item before the signal.
-		 */
-		for (uint64_t spins = dice_below(&dice, 100); spins > 0; spins--)
-			cpu_relax();
-		(void)notifier_signal(&race.notifier, 1);
-		atomic_store(&race.lost, !is_taken(item));
-	}
-	/* After the last item, the owner wakes the consumers that still wait. */
-	notifier_wake(&race.notifier, UINT32_MAX);
-	bell_ring(race.notifier.fd);
-	return NULL;
-}
-
-static void check_race(void *(*consumer_main)(void *), unsigned consumers, uint64_t items)
-{
-	pthread_t owner, threads[CONSUMERS];
-
-	open_notifier(&race.notifier);
-	atomic_store(&race.published, 0);
-	atomic_store(&race.taken, 0);
-	race.items = items;
-	for (unsigned i = 0; i < consumers; i++)
-		thread_start(&threads[i], consumer_main, NULL);
-	thread_start(&owner, owner_main, NULL);
-	for (unsigned i = 0; i < consumers; i++)
-		thread_join(threads[i]);
-	thread_join(owner);
-	expect(!atomic_load(&race.lost));
-	bell_close(race.notifier.fd);
-}
-
-START_TEST(waiters_lose_no_wakeup)
-{
-	check_race(waiter_main, 1, scaled(1000));
-	check_race(waiter_main, CONSUMERS, scaled(1000));
-}
-END_TEST
-
-START_TEST(pollers_that_drain_lose_no_wakeup)
-{
-	check_race(poller_main, 1, scaled(1000));
-	check_race(poller_main, CONSUMERS, scaled(1500));
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	tests_begin("notifier", argc, argv);
@@ -368,7 +214,5 @@ int main(int argc, char **argv)
 	tests_add(late_signal_in_the_middle_of_a_clear_silences_nobody, 20);
 	tests_add(wait_ends_for_what_was_published_after_enter, 20);
 	tests_add(wait_ends_when_its_time_is_over_and_not_before, 20);
-	tests_add(waiters_lose_no_wakeup, 60);
-	tests_add(pollers_that_drain_lose_no_wakeup, 60);
 	return tests_run();
 }

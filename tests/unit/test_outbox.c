@@ -6,8 +6,6 @@
  */
 #include "harness.h"
 
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,128 +205,6 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 }
 END_TEST
 
-/* ---- threads ---- */
-
-#define CONSUMERS 2
-
-static struct {
-	struct outbox outbox;
-	uint64_t handles;
-	atomic_uchar *states; /* by handle: 0 not put, 1 put, 2 withdrawn, 3 delivered */
-	atomic_bool over;
-	atomic_ullong delivered;
-} race;
-
-/*
- * A consumer must get handles in increasing order. Each handle that was not withdrawn must go to
- * exactly one consumer.
- */
-static void *consumer_main(void *arg)
-{
-	struct dice dice = dice_new(1000 + *(unsigned *)arg);
-	uint64_t last = 0, delivered = 0;
-	bool over;
-
-	do {
-		uint64_t handles[32];
-		unsigned count;
-
-		over = atomic_load(&race.over);
-		count = outbox_take(&race.outbox, handles,
-		                    1 + (unsigned)dice_magnitude(&dice, 5) % 32);
-		for (unsigned i = 0; i < count; i++) {
-			unsigned char state = 1;
-
-			expect_lt(last, handles[i]);
-			last = handles[i];
-			expect_le(handles[i], race.handles);
-			if (atomic_compare_exchange_strong(&race.states[last], &state, 3))
-				delivered++;
-			else
-				expect_eq(state, 2);
-		}
-		if (count == 0 && dice_one_in(&dice, 100))
-			(void)sched_yield();
-	} while (!over || outbox_count(&race.outbox) > 0);
-	(void)atomic_fetch_add(&race.delivered, delivered);
-	return NULL;
-}
-
-static bool keep_in(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
-{
-	(void)context;
-	(void)old_place;
-	(void)new_place;
-	return atomic_load(&race.states[handle]) == 1;
-}
-
-/*
- * Puts all handles without a pause, and withdraws some of them, so that compactions make room.
- * Returns the number of handles that consumers must get.
- */
-static uint64_t owner_puts(uint64_t begin_ns)
-{
-	struct dice dice = dice_new(2000);
-	uint64_t left = 0;
-
-	for (uint64_t handle = 1; handle <= race.handles && !is_enough(begin_ns); handle++) {
-		unsigned char state = 1;
-
-		if (!outbox_has_room(&race.outbox)) {
-			(void)outbox_compact(&race.outbox, keep_in, NULL);
-			outbox_publish(&race.outbox);
-		}
-		while (!outbox_has_room(&race.outbox))
-			(void)sched_yield();
-		atomic_store(&race.states[handle], 1);
-		(void)outbox_put(&race.outbox, handle);
-		if (dice_one_in(&dice, 8))
-			outbox_publish(&race.outbox);
-		left += !dice_one_in(&dice, 2) ||
-		        !atomic_compare_exchange_strong(&race.states[handle], &state, 2);
-		/* The owner yields now and then, so that consumers find the outbox empty. */
-		if (dice_one_in(&dice, 2000))
-			(void)sched_yield();
-	}
-	outbox_publish(&race.outbox);
-	return left;
-}
-
-static void check_race(uint32_t capacity, uint64_t handles, uint64_t begin_ns)
-{
-	unsigned numbers[CONSUMERS];
-	pthread_t threads[CONSUMERS];
-	uint64_t left;
-
-	race.handles = handles;
-	race.states = calloc(handles + 1, sizeof(*race.states));
-	expect(race.states);
-	expect_eq(outbox_open(&race.outbox, capacity), 0);
-	atomic_store(&race.over, false);
-	atomic_store(&race.delivered, 0);
-	for (unsigned i = 0; i < CONSUMERS; i++) {
-		numbers[i] = i;
-		thread_start(&threads[i], consumer_main, &numbers[i]);
-	}
-	left = owner_puts(begin_ns);
-	atomic_store(&race.over, true);
-	for (unsigned i = 0; i < CONSUMERS; i++)
-		thread_join(threads[i]);
-	expect_eq(atomic_load(&race.delivered), left);
-	free(race.states);
-	outbox_close(&race.outbox);
-}
-
-START_TEST(consumers_share_without_loss_or_double)
-{
-	uint64_t begin_ns = monotonic_ns();
-
-	check_race(8, scaled(50000), begin_ns);
-	check_race(300, scaled(200000), begin_ns);
-	check_race(4000, scaled(200000), begin_ns);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	tests_begin("outbox", argc, argv);
@@ -337,6 +213,5 @@ int main(int argc, char **argv)
 	tests_add(handles_come_in_order_through_laps_and_restarts, 20);
 	tests_add(empty_outbox_goes_back_to_the_beginning, 20);
 	tests_add(compaction_keeps_what_is_wanted_in_order, 20);
-	tests_add(consumers_share_without_loss_or_double, 60);
 	return tests_run();
 }
