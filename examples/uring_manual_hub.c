@@ -255,10 +255,10 @@ static void loop_run(void)
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
-		 * If the dispatch handled BATCH events, more timers may be due. Before the next
-		 * advance the loop handles other completions.
+		 * A dispatch that took events may have left some, even if it took fewer than BATCH.
+		 * Before the next dispatch the loop handles other completions.
 		 */
-		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) == BATCH)
+		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) > 0)
 			next_ns = 0;
 		if (loop.files_open > 0 || loop.left > 0)
 			loop_sleep(next_ns);

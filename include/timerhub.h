@@ -529,12 +529,13 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
                                unsigned max, uint64_t timeout_ns);
 
 /*
- * Take up to `max` events one by one, and call each event's fn on this thread before taking the
- * next event. If an event's fn is NULL, the event is taken and nothing is called. A callback may
- * arm, re-arm and cancel any timer, even if the timer's event is next in the queue. Thread-safe.
- * timerhub_dispatch() is async-signal-safe if its callbacks are async-signal-safe. At most 16,384
- * dispatch calls of one hub run callbacks at once, and a further dispatch call blocks. Returns the
- * number of events. -EINVAL means the same as for timerhub_drain().
+ * Take up to `max` events one by one, and call each event's fn, unless it is NULL, on this thread.
+ * A call calls each timer's callback at most once. It may therefore leave events, although its
+ * result is below `max`. The fd then stays readable, and an edge-triggered poller gets a new edge.
+ * A callback may arm, re-arm and cancel any timer, even if the timer's event is next in the queue.
+ * Thread-safe, and async-signal-safe if its callbacks are. At most 16,384 dispatch calls of one hub
+ * run callbacks at once, and a further dispatch call blocks. Returns the number of events. -EINVAL
+ * means the same as for timerhub_drain().
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
 

@@ -23,7 +23,7 @@ extern "C" {
  * poll completes whenever the eventfd is made readable. If the queue has events when the program
  * submits the poll, the poll completes at once. After each completion call timerhub_dispatch() or
  * timerhub_drain(). The poll may complete although the queue has no event. If timerhub_dispatch()
- * or timerhub_drain() stops at its `max` and leaves events, the poll completes again.
+ * or timerhub_drain() leaves events, the poll completes again.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {

@@ -117,26 +117,6 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Deliver one event, without calling its callback. Returns false if the outbox was empty. */
-static bool queue_take_one(struct timerhub_queue *queue, struct timerhub_event *event,
-                           struct callback *callback)
-{
-	bool ended = false, delivered = false;
-	unsigned taken = 0;
-	uint64_t handle;
-	uint32_t slot = SLOT_NONE;
-
-	while (!delivered && outbox_take(&queue->outbox, &handle, 1) > 0) {
-		taken++;
-		slot = handle_slot(handle);
-		callback_consider(callback, handle);
-		delivered = deliver(queue, handle, event, &ended);
-	}
-	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
-	             ended ? 1 : 0);
-	return delivered;
-}
-
 /* Clear the queue's fd: its outbox was empty. Returns false if the outbox has an event now. */
 static bool queue_clear(struct timerhub_queue *queue)
 {
@@ -185,24 +165,52 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 	return (int)queue_take(queue, events, max);
 }
 
-/* The state of one call of timerhub_dispatch(). */
+/*
+ * The state of one call of timerhub_dispatch(). A timer that the call has delivered may expire
+ * again during the call. The owner puts that expiry behind all handles that the call could see at
+ * the delivery, and blanks the timer's older handle. So the call takes nothing from there on.
+ */
 struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* the thread's cell, or NULL before the first event */
+	uint64_t end;              /* position in the outbox from which on nothing is taken */
 	unsigned count;            /* number of events taken so far */
 	bool running;              /* true: the thread is inside a callback */
 	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
 };
 
-/* Deliver one event and call its callback. Returns false if the outbox was empty. */
-static bool queue_dispatch_one(struct dispatching *dispatching)
+/* Deliver one event, without calling its callback. Returns false if there is none to take. */
+static bool dispatching_take(struct dispatching *dispatching, struct timerhub_event *event)
 {
 	struct timerhub_queue *queue = dispatching->queue;
+	bool ended = false, delivered = false;
+	unsigned taken = 0;
+	uint64_t handle, tail = UINT64_MAX;
+	uint32_t slot = SLOT_NONE;
+
+	while (!delivered &&
+	       outbox_take_before(&queue->outbox, dispatching->end, &handle, 1, &tail) > 0) {
+		taken++;
+		slot = handle_slot(handle);
+		callback_consider(dispatching->callback, handle);
+		delivered = deliver(queue, handle, event, &ended);
+	}
+	if (delivered && !ended) /* the timer may expire again */
+		dispatching->end = u64_min(dispatching->end, tail);
+	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
+	             ended ? 1 : 0);
+	return delivered;
+}
+
+/* Deliver one event and call its callback. Returns false if there is none to take. */
+static bool dispatching_call(struct dispatching *dispatching)
+{
 	struct timerhub_event event;
 
 	if (!dispatching->callback)
-		dispatching->callback = callbacks_enter(&queue->hub->callbacks, cpu_current());
-	if (!queue_take_one(queue, &event, dispatching->callback))
+		dispatching->callback =
+			callbacks_enter(&dispatching->queue->hub->callbacks, cpu_current());
+	if (!dispatching_take(dispatching, &event))
 		return false;
 	dispatching->count++;
 	if (!event.fn)
@@ -244,15 +252,17 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 {
 	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
 		.queue = queue,
+		.end = UINT64_MAX,
 	};
 
 	/* Take one event at a time: a callback may cancel the next event's timer. */
 	do {
-		while (!dispatching_is_over(&dispatching, max) &&
-		       queue_dispatch_one(&dispatching)) {
+		while (!dispatching_is_over(&dispatching, max) && dispatching_call(&dispatching)) {
 		}
-		dispatching.cleared = !dispatching_is_over(&dispatching, max) && queue_clear(queue);
-	} while (!dispatching.cleared && !dispatching_is_over(&dispatching, max));
+		if (dispatching_is_over(&dispatching, max) || dispatching.end != UINT64_MAX)
+			break;
+		dispatching.cleared = queue_clear(queue);
+	} while (!dispatching.cleared);
 	return dispatching.count;
 }
 

@@ -26,7 +26,7 @@ struct turn {
 	struct timerhub_loop *loop;
 	unsigned called;     /* number of callbacks that the turn has called */
 	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
-	bool is_full;        /* true: the queue may hold more events */
+	bool is_full;        /* true: the queue holds more events */
 	int *ret_result;     /* the turn's result becomes a negative errno if its end fails */
 };
 

@@ -16,6 +16,7 @@
 
 #include "base/bell.h"
 #include "base/bits.h"
+#include "queue/queue.h"
 
 /*
  * The loop treats WAKE_MAX_NS and later times as never. WAKE_MAX_NS is below the latest deadline of
@@ -163,6 +164,6 @@ unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)
 		bell_clear(timerhub_queue_fd(wake->queue));
 	wake->is_rung = false;
 	count = (unsigned)timerhub_dispatch(wake->queue, max);
-	*ret_is_full = count == max;
+	*ret_is_full = queue_holds_events(wake->queue);
 	return wake->set_ns != set_ns ? count - 1 : count;
 }

@@ -40,7 +40,7 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 /*
  * Dispatch up to `max` events of the queue. Returns the number of events, without the kept timer's
- * event. `*ret_is_full` says whether the queue may hold more events.
+ * event. `*ret_is_full` says whether the queue holds more events.
  */
 unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
 

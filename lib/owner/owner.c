@@ -90,20 +90,15 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
-/*
- * Returns whether the handle stays in the compacted outbox. A handle stays if its timer has an
- * undelivered expiry and its last position is `old_place`. This position becomes `new_place`.
- */
-static bool owner_keep(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place)
+/* Returns whether the handle stays in the compacted outbox, at the position `new_place`. */
+static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 {
 	struct owner *owner = context;
-	struct timer_filing *filing = &owner->world.arena->filings[handle_slot(handle)];
 
 	owner->swept++;
-	if (!timer_waits(&owner->world.arena->timers, handle) ||
-	    filing->place != (uint32_t)old_place)
+	if (!timer_waits(&owner->world.arena->timers, handle))
 		return false;
-	filing->place = (uint32_t)new_place;
+	owner->world.arena->filings[handle_slot(handle)].place = (uint32_t)new_place;
 	return true;
 }
 
@@ -123,10 +118,13 @@ static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_t handle,
                       uint64_t deadline_ns)
 {
+	struct timer_filing *filing = &owner->world.arena->filings[handle_slot(handle)];
+
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
-	owner->world.arena->filings[handle_slot(handle)].place =
-		(uint32_t)outbox_put(&queue->outbox, handle);
+	/* The handle is still there if a re-arm withdrew the timer's last expiry. */
+	outbox_blank(&queue->outbox, handle, filing->place);
+	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 

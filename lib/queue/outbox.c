@@ -9,9 +9,10 @@
  * During compaction the outbox looks empty, but handles may come back. The owner sets a flag in the
  * tail before it moves the head. It clears the flag when it publishes the handles put back.
  *
- * Labels: [outbox] outbox_publish, outbox_compact → outbox_take: carries the handles, and the
- *         timers' state before.
- *         [outbox-room] outbox_take → outbox_has_room: carries that the cells have been copied.
+ * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: carries the handles, and
+ *         the timers' state before.
+ *         [outbox-room] outbox_take_before → outbox_has_room: carries that the cells have been
+ *         copied.
  *         [outbox-compacting] outbox_compact → outbox_exhausted: carries that the tail says so.
  */
 #include "queue/outbox.h"
@@ -85,6 +86,16 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 	return place;
 }
 
+void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
+{
+	/* The number of cells divides 2^32. A free cell may be blanked: it is filled before use. */
+	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
+
+	/* Relaxed: the tail carries the blank to each consumer that sees the handle put next. */
+	if (u64_load_relaxed(cell) == handle)
+		u64_store_relaxed(cell, 0);
+}
+
 void outbox_publish(struct outbox *outbox)
 {
 	/* [outbox] seq_cst: store the tail before notifier_signal() loads `signalled`. */
@@ -110,31 +121,41 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
-		if (keep(context, handle, place, outbox->put))
+		if (keep(context, handle, outbox->put))
 			(void)outbox_put(outbox, handle);
 	}
 	return (unsigned)(outbox->put - end);
 }
 
-unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
+unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
+                            uint64_t *ret_tail)
 {
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
 		/* [outbox] Acquire may miss a new event. outbox_count() misses no event. */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
+		uint64_t stop = u64_min(tail, end);
 		unsigned count;
 
-		if (head >= tail)
+		if (head >= stop)
 			return 0;
-		count = tail - head < max ? (unsigned)(tail - head) : max;
+		count = stop - head < max ? (unsigned)(stop - head) : max;
 		for (unsigned i = 0; i < count; i++)
 			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
+		*ret_tail = tail;
 		/* [outbox-room]: tells the owner that the cells have been copied. */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
+}
+
+unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
+{
+	uint64_t tail;
+
+	return outbox_take_before(outbox, UINT64_MAX, handles, max, &tail);
 }
 
 uint64_t outbox_count(const struct outbox *outbox)

@@ -34,20 +34,32 @@ bool outbox_has_room(struct outbox *outbox);
 /* Owner: put a handle into a free cell, to be published later. Returns the cell's position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
+/*
+ * Owner: if this handle is still at `place`, a position modulo 2^32, make it 0. Consumers that see
+ * a later handle of the timer then find no earlier one.
+ */
+void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
+
 /* Owner: publish the handles that were put, so that consumers see the handles. */
 void outbox_publish(struct outbox *outbox);
 
 /*
- * Owner: take out all handles, then put back in order each handle for which `keep` returns true.
- * Such a handle moves from `old_place` to `new_place`. Until the next outbox_publish(),
- * outbox_take() returns 0, and outbox_exhausted() returns false. Returns the number of handles put
- * back.
+ * Owner: take out all handles, then put back in order each handle for which `keep` returns true,
+ * at `new_place`. Until the next outbox_publish(), outbox_take() returns 0, and outbox_exhausted()
+ * returns false. Returns the number of handles put back.
  */
-typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t old_place, uint64_t new_place);
+typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
 /* Any thread: take up to `max` handles, the oldest first. Returns the number of handles. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
+
+/*
+ * Like outbox_take(), but take no handle at `end` or a later position. If the result is not 0,
+ * `*ret_tail` is the end of the handles that this call could see.
+ */
+unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
+                            uint64_t *ret_tail);
 
 /* Any thread: returns an estimate of the number of handles in the outbox, 0 only if it is empty. */
 uint64_t outbox_count(const struct outbox *outbox);

@@ -38,4 +38,10 @@ struct timerhub_queue {
 	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
 };
 
+/* Returns whether a consumer would find a handle, perhaps of a withdrawn expiry. */
+static inline bool queue_holds_events(const struct timerhub_queue *queue)
+{
+	return outbox_count(&queue->outbox) > 0;
+}
+
 #endif

@@ -935,7 +935,19 @@ static void oracle_order(struct oracle_queue *oq, const struct life *life, uint6
 	oq->order[at].settled_ns = life->settled_ns;
 }
 
-void oracle_taken(const struct taking *taking, const struct timerhub_event *event)
+/* Fail if the dispatch has already called this timer's callback. */
+static void oracle_called(struct taking *taking, const struct life *life)
+{
+	unsigned number = life_number(life);
+
+	for (unsigned i = 0; i < taking->calls; i++)
+		if (taking->called[i] == number)
+			fail("timer %u was called twice by one dispatch", number);
+	taking->called[taking->calls++] = number;
+	taking->may_leave |= life->interval_ns > 0 || life->kept;
+}
+
+void oracle_taken(struct taking *taking, const struct timerhub_event *event)
 {
 	struct oracle_queue *oq = &oracle.queues[taking->queue];
 	struct life *life = &oracle.lives[event->data];
@@ -956,6 +968,8 @@ void oracle_taken(const struct taking *taking, const struct timerhub_event *even
 	    life->state != LIFE_DELIVERED)
 		fail("timer %u was delivered after it was over (%d)", life_number(life),
 		     (int)life->state);
+	if (!taking->by_hand)
+		oracle_called(taking, life);
 	life->told = true;
 	life->by_hand |= taking->by_hand;
 	if (life->interval_ns > 0 || life->kept)

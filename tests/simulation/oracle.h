@@ -20,6 +20,7 @@
 #define AHEAD_MAX 8
 #define QUEUES_MAX 3
 #define ORDER_EVENTS 8
+#define EVENTS_MAX 40 /* largest number of events that one call takes */
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
 /* The largest deadline that the library permits for a timer, in ns. */
@@ -124,6 +125,8 @@ struct taking {
 	bool owner_slept;
 	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
+	unsigned called[EVENTS_MAX], calls; /* the timers whose callbacks the call has called */
+	bool may_leave; /* the dispatch has called a timer that may expire again */
 	struct taking *next;
 };
 
@@ -231,7 +234,7 @@ bool oracle_knows(const struct life *life);
 void oracle_silenced(struct life *life);
 
 void oracle_take_begin(struct taking *taking, unsigned queue);
-void oracle_taken(const struct taking *taking, const struct timerhub_event *event);
+void oracle_taken(struct taking *taking, const struct timerhub_event *event);
 /*
  * Informs the oracle that a wait has reported a stopped and empty queue. Fails if a timer that was
  * due before the wait began must still be in the queue.

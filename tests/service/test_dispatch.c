@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One call of timerhub_dispatch(), or one turn of a loop, calls each timer's callback at most once,
+ * however soon the timer expires again. The expiry that is left comes in the next call.
+ */
+#include "rig.h"
+
+#include <timerhub_loop.h>
+
+#include <unistd.h>
+
+#define MAX 64
+
+/* A timer whose callback lets it expire again before the callback returns. */
+struct returning {
+	struct rig *rig;
+	timerhub_timer timer;
+	uint64_t now_ns;
+	unsigned calls, others;
+	uint64_t expiries;    /* number of expiries that the owner must have counted */
+	bool rearms;          /* the callback re-arms the timer to a past time */
+	unsigned other_armed; /* the callback arms this many one-shots, which expire at once */
+};
+
+/* Let one more timer expire: advance a manual hub, or wait for the owner thread. */
+static void expire(struct returning *returning)
+{
+	struct timerhub *hub = returning->rig->hub;
+
+	returning->expiries++;
+	if (timerhub_wake_fd(hub) >= 0) {
+		returning->now_ns += 1000;
+		(void)advance(hub, returning->now_ns);
+		return;
+	}
+	while (stats_of(hub).expired < returning->expiries)
+		sleep_ns(10 * US);
+}
+
+static void on_other(const struct timerhub_event *event)
+{
+	((struct returning *)event->ptr)->others++;
+}
+
+static void on_returning(const struct timerhub_event *event)
+{
+	struct returning *returning = event->ptr;
+
+	returning->calls++;
+	if (returning->rearms)
+		expect_le(0, timerhub_rearm(returning->rig->hub, returning->timer, 1,
+		                            TIMERHUB_ABSOLUTE));
+	for (unsigned i = 0; i < returning->other_armed; i++)
+		expect_eq(timerhub_call(event->queue, 0, on_other, returning, NULL), 0);
+	expire(returning);
+}
+
+static void arm_returning(struct returning *returning, struct timerhub_queue *queue)
+{
+	bool rearms = returning->rearms;
+
+	returning->timer =
+		arm(queue,
+	            SPEC(.flags = TIMERHUB_ABSOLUTE | (rearms ? TIMERHUB_KEEP : 0), .expires_ns = 1,
+	                 .interval_ns = rearms ? 0 : 100, .ptr = returning, .fn = on_returning));
+	expire(returning);
+}
+
+static struct rig rig_for(int manual)
+{
+	return manual ? rig_manual(100) : rig_open(100);
+}
+
+/* Bit 0 of the test's number: manual hub. Bit 1: the callback re-arms its timer. */
+START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
+{
+	struct rig rig = rig_for(_i & 1);
+	struct returning returning = { .rig = &rig, .rearms = (_i & 2) != 0 };
+	int epoll_fd = edge_open(timerhub_queue_fd(rig.queue));
+
+	arm_returning(&returning, rig.queue);
+	for (unsigned i = 1; i <= 100; i++) {
+		expect(edge_seen(epoll_fd, ARRIVES));
+		expect_eq(timerhub_dispatch(rig.queue, MAX), 1);
+		expect_eq(returning.calls, i);
+		expect(fd_readable(timerhub_queue_fd(rig.queue)));
+	}
+	expect_eq(close(epoll_fd), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/*
+ * A re-arm of a waiting timer leaves its handle in the queue, so the queue holds two handles when
+ * the timer has expired again. Neither of them may bring the expiry that the callback causes.
+ */
+START_TEST(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch)
+{
+	struct rig rig = rig_for(_i & 1);
+	struct returning returning = { .rig = &rig, .rearms = (_i & 2) != 0 };
+
+	arm_returning(&returning, rig.queue);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(timerhub_call(rig.queue, 0, on_other, &returning, NULL), 0);
+		expire(&returning);
+		expect_eq(timerhub_rearm(rig.hub, returning.timer, 2 + i, TIMERHUB_ABSOLUTE), 0);
+		expire(&returning);
+	}
+	expect_eq(timerhub_dispatch(rig.queue, MAX), 4);
+	expect_eq(returning.calls, 1);
+	expect_eq(returning.others, 3);
+	expect_eq(timerhub_dispatch(rig.queue, MAX), 1);
+	expect_eq(returning.calls, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Events behind the returning timer are left for the next call, and are not lost. */
+START_TEST(what_a_dispatch_leaves_comes_in_the_next)
+{
+	struct rig rig = rig_manual(100);
+	struct returning returning = { .rig = &rig, .other_armed = 3 };
+
+	arm_returning(&returning, rig.queue);
+	expect_eq(timerhub_dispatch(rig.queue, MAX), 1);
+	expect_eq(returning.others, 0);
+	returning.other_armed = 0;
+	expect_eq(timerhub_dispatch(rig.queue, MAX), 4);
+	expect_eq(returning.others, 3);
+	expect_eq(returning.calls, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+static void on_link(const struct timerhub_event *event)
+{
+	struct returning *returning = event->ptr;
+
+	if (++returning->calls < 10)
+		expect_eq(timerhub_call(event->queue, 0, on_link, returning, NULL), 0);
+	expire(returning);
+}
+
+/* A one-shot cannot return, so timers that fall due in its callback come in the same call. */
+START_TEST(one_shots_that_fall_due_meanwhile_come)
+{
+	struct rig rig = rig_manual(100);
+	struct returning returning = { .rig = &rig };
+
+	expect_eq(timerhub_call(rig.queue, 0, on_link, &returning, NULL), 0);
+	expire(&returning);
+	expect_eq(timerhub_dispatch(rig.queue, MAX), 10);
+	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_timer_that_returns_is_called_once_a_turn)
+{
+	struct rig rig = rig_for(_i & 1);
+	struct returning returning = { .rig = &rig, .rearms = (_i & 2) != 0 };
+	struct timerhub_loop *loop;
+
+	expect_eq(timerhub_loop_open(&loop, rig.hub, NULL), 0);
+	arm_returning(&returning, timerhub_loop_queue(loop));
+	for (unsigned i = 1; i <= 10; i++) {
+		expect_eq(timerhub_loop_turn(loop), 1);
+		expect_eq(returning.calls, i);
+		expect(fd_readable(timerhub_loop_fd(loop)));
+		expect_eq(timerhub_loop_timeout(loop), 0);
+	}
+	timerhub_loop_close(loop);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	rigs_begin("dispatch", argc, argv);
+	tests_add_loop(a_timer_that_returns_is_called_once_a_dispatch, 60, 4);
+	tests_add_loop(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch, 60, 4);
+	tests_add(what_a_dispatch_leaves_comes_in_the_next, 20);
+	tests_add(one_shots_that_fall_due_meanwhile_come, 20);
+	tests_add_loop(a_timer_that_returns_is_called_once_a_turn, 60, 4);
+	return tests_run();
+}
