@@ -17,7 +17,11 @@
 
 #include "base/bits.h"
 
-#define ALARM_NEVER_NS ((uint64_t)INT64_MAX)
+/*
+ * Later times are capped. In a time namespace the kernel subtracts the offset, and INT64_MAX minus
+ * a negative one would lie in the past.
+ */
+#define ALARM_MAX_NS ((uint64_t)1 << 62)
 #define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd with a past time takes to expire */
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
@@ -38,13 +42,18 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 	deadline_fd->fd = -1;
 }
 
+/* Never is far away too: a disarmed timerfd would not report that the clock is set. */
+static uint64_t alarm_cap(const struct clock *clock, uint64_t at_ns)
+{
+	if (at_ns <= ALARM_MAX_NS)
+		return at_ns;
+	/* A clock that is as late by itself has no negative offset. */
+	return clock_now_ns(clock) < ALARM_MAX_NS ? ALARM_MAX_NS : u64_min(at_ns, INT64_MAX);
+}
+
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 {
-	/*
-	 * UINT64_MAX becomes a time far away. A time of 0 would disarm the timerfd, and the kernel
-	 * would then not report that the clock is set.
-	 */
-	uint64_t capped_ns = u64_min(at_ns, ALARM_NEVER_NS);
+	uint64_t capped_ns = alarm_cap(deadline_fd->clock, at_ns);
 	struct itimerspec at = {
 		.it_value = {
 			.tv_sec = (time_t)(capped_ns / 1000000000u),

@@ -26,6 +26,8 @@
 /* The owner reads the clock at this interval if the kernel does not report changes of the clock. */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
+#define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62) /* the kernel adds its clock to it, and may wrap */
+
 /* ---- sleeping ---- */
 
 static void owner_use_poll(struct owner *owner)
@@ -136,7 +138,8 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 		return;
 	}
 	if (until_ns > now_ns && until_ns - now_ns > ahead_ns)
-		owner_sleep_until(owner, until_ns - ahead_ns, until_ns - now_ns - ahead_ns);
+		owner_sleep_until(owner, until_ns - ahead_ns,
+		                  u64_min(until_ns - now_ns - ahead_ns, OWNER_SLEEP_MAX_NS));
 	if (ahead_ns > 0)
 		owner_spin(owner, until_ns, ahead_ns);
 }

@@ -80,12 +80,7 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 
 	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0)
 		return __real_timerfd_settime(fd, flags, at, old);
-	/*
-	 * A time of NEVER is not shifted, because it already is the latest time that the kernel
-	 * allows.
-	 */
-	if (ns_of(&at->it_value) < INT64_MAX)
-		kernels.it_value = time_of(ns_of(&at->it_value) - atomic_load(&ahead));
+	kernels.it_value = time_of(ns_of(&at->it_value) - atomic_load(&ahead));
 	result = __real_timerfd_settime(fd, flags, &kernels, old);
 	if (!atomic_exchange(&was_set, false))
 		return result;

@@ -7,14 +7,19 @@
  */
 #include "rig.h"
 
+#include <timerhub_loop.h>
+
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -393,6 +398,121 @@ START_TEST(every_clock_is_right_in_a_time_namespace)
 }
 END_TEST
 
+#define DEADLINE_MAX ((UINT64_C(1) << 63) - 128)
+
+/* Read memory that another thread may write, unseen by ThreadSanitizer. */
+static void peek(const void *from, void *into, size_t bytes)
+{
+	struct iovec local = { .iov_base = into, .iov_len = bytes };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)from, .iov_len = bytes };
+
+	expect_eq(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), bytes);
+}
+
+/* The relative time with which the owner, asleep, has called the kernel; 0: none, or not shown. */
+static uint64_t asked_of_the_kernel_ns(pid_t owner)
+{
+	struct io_uring_getevents_arg wait;
+	struct timespec time = { 0 };
+	unsigned long words[5];
+	const void *at = NULL;
+	char path[64];
+	long call = -1;
+	FILE *file;
+	int read;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)owner);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	read = fscanf(file, "%ld %lx %lx %lx %lx %lx", &call, &words[0], &words[1], &words[2],
+	              &words[3], &words[4]);
+	fclose(file);
+	if (read == 6 && call == SYS_ppoll)
+		at = (const void *)words[2];
+	if (read == 6 && call == SYS_io_uring_enter) {
+		peek((const void *)words[4], &wait, sizeof(wait));
+		at = (const void *)(uintptr_t)wait.ts;
+	}
+	if (at)
+		peek(at, &time, sizeof(time));
+	return (uint64_t)time.tv_sec * SEC + (uint64_t)time.tv_nsec;
+}
+
+/* Idle, and with a timer that never comes, the owner sleeps on an alarm that is still ahead. */
+static void owner_rests_on(unsigned clock, uint64_t deadline_ns)
+{
+	struct rig rig = rig_clock(clocks[clock].clock);
+	uint64_t wakeups;
+	int fd;
+
+	if (deadline_ns != UINT64_MAX)
+		arm_at(rig.queue, deadline_ns, 0);
+	wakeups = stats_settled(rig.hub).owner_wakeups;
+	sleep_ns(150 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	fd = timerfd_find();
+	expect(fd < 0 || timerfd_is_set(fd));
+	expect_cmp(asked_of_the_kernel_ns(timerhub_owner_tid(rig.hub)), <=, UINT64_C(1) << 62);
+	rig_close(&rig);
+}
+
+static unsigned timeouts_called;
+
+static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+	timeouts_called++;
+}
+
+/* When its only timeout is over, the loop's descriptor is an alarm that is still ahead. */
+static void loop_rests_on(unsigned clock)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config),
+		                               .clock = clocks[clock].clock };
+	struct timerhub_timeout timeout = { .owner = 0 };
+	struct timerhub_loop *loop;
+	int fd;
+
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	fd = timerhub_loop_fd(loop);
+	expect_cmp(fd, >=, 0);
+	expect_eq(timerhub_timeout_add(loop, &timeout, timeout_comes), 0);
+	expect_eq(timerhub_timeout_set(loop, &timeout, MS), 0);
+	timeouts_called = 0;
+	while (timerhub_loop_turn(loop) >= 0 && timeouts_called == 0)
+		expect(fd_readable_within(fd, ARRIVES));
+	expect(timerfd_is_set(fd));
+	expect(!fd_readable_within(fd, 150 * MS));
+	timerhub_loop_close(loop);
+}
+
+static void rest_on_every_clock(int64_t ahead_s)
+{
+	(void)ahead_s;
+	for (unsigned i = 0; i < COUNT_OF(clocks); i++) {
+		owner_rests_on(i, UINT64_MAX);
+		owner_rests_on(i, DEADLINE_MAX);
+		loop_rests_on(i);
+	}
+}
+
+/*
+ * Law 8 in time namespaces. The kernel subtracts the offset from an absolute time, and adds its
+ * clock to a relative one: neither sum may pass 2^63, or the alarm lies in the past.
+ */
+START_TEST(quiet_in_every_time_namespace)
+{
+	static const int64_t aheads_s[] = { 0, -5, 300000 };
+
+	if (aheads_s[_i] == 0)
+		rest_on_every_clock(0);
+	else if (!in_namespace(aheads_s[_i], rest_on_every_clock))
+		printf("skipped: no time namespace may be made here\n");
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("clocks", argc, argv);
@@ -405,5 +525,6 @@ int main(int argc, char **argv)
 	tests_add_loop(denied_setting_of_the_timerfd_under_way_burns_nothing, 60, COUNT_OF(clocks));
 	tests_add_loop(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks));
 	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
+	tests_add_loop(quiet_in_every_time_namespace, 60, 3);
 	return tests_run();
 }

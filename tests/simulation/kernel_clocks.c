@@ -13,6 +13,8 @@
 #include "memory_models.h"
 #include "report.h"
 
+#define ALARM_MAX_NS (UINT64_C(1) << 62)
+
 static struct {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
@@ -163,6 +165,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 	}
 	timerfd.at_ns =
 		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
+	if (timerfd.at_ns > ALARM_MAX_NS && kernel_clock_ns() < ALARM_MAX_NS)
+		report_failure("an alarm that a time namespace can wrap");
 	report_tell("  alarm at %" PRIu64, timerfd.at_ns);
 	timerfd.armed = timerfd.at_ns < INT64_MAX;
 	timerfd.readable = false;
