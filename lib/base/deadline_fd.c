@@ -71,6 +71,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* syscall(2) is no cancellation point. An error only ends the wait early, so ignore it. */
+	/* syscall(2) is no cancellation point */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

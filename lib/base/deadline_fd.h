@@ -27,16 +27,17 @@ int deadline_fd_create(struct deadline_fd *deadline_fd);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * Set the time at which the fd becomes readable (UINT64_MAX: never). The fd also becomes readable
- * when the clock is set. The fd stays readable until the next call. Returns 0, or a negative errno.
- * -ECANCELED means that the clock was set since the last call, so the caller must read the clock
- * again.
+ * Set the time at which the fd becomes readable (UINT64_MAX: never), and stays so until the next
+ * call. It also becomes readable when the wall clock is set. Returns 0; -ECANCELED if the clock was
+ * set since the last call: the fd is set, but the caller must read the clock again; any other error
+ * if the kernel refused: then the fd keeps its earlier time, and its reader must wake otherwise.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * Wait until the fd is readable, after deadline_fd_set() with a time that has passed. The kernel
- * makes the fd readable when it has handled the timer interrupt.
+ * Wait until the fd is readable, after deadline_fd_set() with a time that has passed: the kernel
+ * makes it so when it has handled the timer interrupt. Nothing fails without this wait, so a
+ * refusal is no error.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 
