@@ -228,7 +228,7 @@ struct timerhub_config {
 	uint32_t timers_max;
 	uint32_t clock;        /* clock of the hub: a value of enum timerhub_clock */
 	uint32_t sleeper;      /* how the owner sleeps: a value of enum timerhub_sleeper */
-	uint32_t cpu_plus_one; /* number of the owner's CPU plus 1, or 0 for any CPU */
+	uint32_t cpu_plus_one; /* number of the owner's CPU plus 1; 0: the main thread's CPUs */
 	/*
 	 * The owner wakes spin_ns before a deadline, and spins until the deadline. If spin_ns is
 	 * not 0, the owner does not coalesce bursts. While deadlines are closer together than

@@ -48,6 +48,7 @@ struct owner {
 	struct early_wake early_wake;   /* the early-wake margin */
 	struct timerhub_config config;  /* the hub's config; thread_name: only in owner_start() */
 	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
+	int opener;                     /* gettid(2) of the thread that starts the owner */
 	pthread_t thread;
 	bool running;       /* true: there is a thread to join */
 	int tid;            /* gettid(2) of the thread; valid when `started` is 1 */

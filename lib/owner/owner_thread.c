@@ -15,6 +15,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bell.h"
@@ -26,6 +28,8 @@
 /* The owner reads the clock at this interval if the kernel does not report changes of the clock. */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
+#define OWNER_CPUS_MAX 32768u /* several times what any kernel is built for */
+#define LONG_BITS (8 * (unsigned)sizeof(long))
 #define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62) /* the kernel adds its clock to it, and may wrap */
 
 /* ---- sleeping ---- */
@@ -148,13 +152,62 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 
 static int owner_pin(unsigned cpu)
 {
-	cpu_set_t cpus;
+	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS] = { 0 };
 
-	if (cpu >= CPU_SETSIZE)
+	if (cpu >= OWNER_CPUS_MAX)
 		return -EINVAL;
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	return -pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+	cpus[cpu / LONG_BITS] = 1ul << cpu % LONG_BITS;
+	return syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus) < 0 ? -errno : 0;
+}
+
+static void owner_share_cpus(pid_t tid)
+{
+	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS];
+	long bytes = syscall(SYS_sched_getaffinity, tid, sizeof(cpus), cpus);
+
+	if (bytes > 0)
+		(void)syscall(SYS_sched_setaffinity, 0, bytes, cpus);
+}
+
+/*
+ * Give the owner the policy and nice value that a thread started by `tid` would have. The kernel
+ * may refuse more than the opener has. System calls, because musl's functions do nothing.
+ */
+static void owner_share_policy(pid_t tid)
+{
+	struct sched_param param = { .sched_priority = 0 };
+	long policy = syscall(SYS_sched_getscheduler, tid);
+	long weight = syscall(SYS_getpriority, PRIO_PROCESS, tid); /* 20 - nice */
+	bool resets = policy >= 0 && (policy & SCHED_RESET_ON_FORK) != 0;
+
+	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
+		return;
+	policy &= ~SCHED_RESET_ON_FORK;
+	/* A thread with SCHED_DEADLINE can start no other thread, unless it resets. */
+	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
+		policy = SCHED_OTHER;
+		param.sched_priority = 0;
+		weight = 20;
+	}
+	if (resets && weight > 20)
+		weight = 20;
+	(void)syscall(SYS_sched_setscheduler, 0, policy, &param);
+	(void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - weight);
+}
+
+/*
+ * Not the opener's: a worker that is pinned or real-time would starve the owner. The kernel knows
+ * the main thread's settings even after its end.
+ */
+static void owner_be_like_main_thread(const struct owner *owner)
+{
+	pid_t main_tid = getpid();
+
+	if (owner->opener == main_tid)
+		return; /* so by inheritance */
+	owner_share_policy(main_tid);
+	if (owner->config.cpu_plus_one == 0)
+		owner_share_cpus(main_tid);
 }
 
 /* In the owner's thread: set the name and the CPU of the thread, and start the sleeper. */
@@ -164,6 +217,7 @@ static int owner_begin_thread(struct owner *owner)
 
 	/* The kernel cuts the name to 15 bytes. */
 	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0);
+	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
 		result = owner_pin(owner->config.cpu_plus_one - 1);
 	if (result < 0)
@@ -237,6 +291,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	int result = 0;
 
 	owner->config = *config;
+	owner->opener = gettid();
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))

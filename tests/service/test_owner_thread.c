@@ -6,9 +6,14 @@
 #include "rig.h"
 
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 static struct rig open_named(const char *name)
 {
@@ -203,6 +208,204 @@ START_TEST(owner_sleeps_as_it_was_told)
 }
 END_TEST
 
+/* ---- the owner is the process's ---- */
+
+/* The settings of a thread in the scheduler. */
+struct scheduling {
+	int policy;
+	int priority;
+	int nice;
+	cpu_set_t cpus;
+};
+
+static struct scheduling scheduling_of(pid_t tid)
+{
+	struct scheduling known = { .policy = sched_getscheduler(tid) };
+	struct sched_param param;
+
+	expect_eq(sched_getparam(tid, &param), 0);
+	known.priority = param.sched_priority;
+	known.nice = getpriority(PRIO_PROCESS, (id_t)tid);
+	expect_eq(sched_getaffinity(tid, sizeof(known.cpus), &known.cpus), 0);
+	return known;
+}
+
+/* Returns whether the kernel lets the calling thread be so. */
+static bool be_scheduled(int policy, int priority, int nice)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	return sched_setscheduler(0, policy, &param) == 0 &&
+	       setpriority(PRIO_PROCESS, (id_t)gettid(), nice) == 0;
+}
+
+static struct opener {
+	int policy, priority, nice; /* of the thread that opens the hub */
+	unsigned cpu_plus_one;
+	enum { NOTHING, ALL, SMALL_SETS } refuses;
+	struct rig rig;
+	struct scheduling owner;
+} opener;
+
+static unsigned some_cpu(void)
+{
+	cpu_set_t allowed;
+	unsigned cpu = 0;
+
+	expect_eq(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	return cpu;
+}
+
+/* From now on, the calling thread and those that it starts. */
+static void refuse_scheduling(void)
+{
+	static const int calls[] = { SCMP_SYS(sched_getaffinity),  SCMP_SYS(sched_setaffinity),
+		                     SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_setscheduler),
+		                     SCMP_SYS(sched_getparam),     SCMP_SYS(getpriority),
+		                     SCMP_SYS(setpriority) };
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	for (unsigned i = 0; opener.refuses == ALL && i < COUNT_OF(calls); i++)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0), 0);
+	if (opener.refuses == SMALL_SETS)
+		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), calls[0], 1,
+		                           SCMP_A1(SCMP_CMP_LT, 8192 / 8)),
+		          0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+/* A worker that is pinned to one CPU opens the hub. */
+static void *open_from_a_worker(void *arg)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(some_cpu(), &one);
+	expect_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	(void)be_scheduled(opener.policy, opener.priority, opener.nice);
+	if (opener.refuses != NOTHING)
+		refuse_scheduling();
+	opener.rig = rig_open_config(
+		(struct timerhub_config){ .timers_max = 4, .cpu_plus_one = opener.cpu_plus_one });
+	arm_after(opener.rig.queue, 0, 1);
+	expect_eq(take_one(opener.rig.queue).data, 1);
+	return arg;
+}
+
+static void open_from(struct opener by)
+{
+	pthread_t worker;
+
+	opener = by;
+	thread_start(&worker, open_from_a_worker, NULL);
+	thread_join(worker);
+	opener.owner = scheduling_of(timerhub_owner_tid(opener.rig.hub));
+	rig_close(&opener.rig);
+}
+
+static void expect_owner(int policy, int priority, int nice)
+{
+	expect_eq(opener.owner.policy, policy);
+	expect_eq(opener.owner.priority, priority);
+	expect_eq(opener.owner.nice, nice);
+}
+
+/* A pinned worker opens the hub, real-time or nice. The owner has what the main thread has. */
+START_TEST(owner_is_like_the_main_thread)
+{
+	struct scheduling mine = scheduling_of(getpid());
+
+	open_from((struct opener){ .policy = SCHED_FIFO, .priority = 1 });
+	expect_owner(mine.policy, mine.priority, mine.nice);
+	expect(CPU_EQUAL(&opener.owner.cpus, &mine.cpus));
+	open_from((struct opener){ .policy = SCHED_BATCH, .nice = 19 });
+	expect_eq(opener.owner.policy, mine.policy);
+	if (geteuid() == 0) /* without the privilege, no thread becomes less nice */
+		expect_owner(mine.policy, mine.priority, mine.nice);
+	open_from((struct opener){
+		.policy = SCHED_FIFO, .priority = 1, .cpu_plus_one = some_cpu() + 1 });
+	expect_owner(mine.policy, mine.priority, mine.nice);
+	expect_eq(CPU_COUNT(&opener.owner.cpus), 1);
+}
+END_TEST
+
+/* A child that the main thread starts is real-time, unless the thread resets it. */
+START_TEST(owner_of_a_real_time_main_thread)
+{
+	if (be_scheduled(SCHED_RR, 3, -5)) {
+		open_from((struct opener){ .policy = SCHED_OTHER, .nice = 3 });
+		expect_owner(SCHED_RR, 3, -5);
+	}
+	if (be_scheduled(SCHED_RR | SCHED_RESET_ON_FORK, 3, -5)) {
+		open_from((struct opener){ .policy = SCHED_FIFO, .priority = 1 });
+		expect_owner(SCHED_OTHER, 0, 0);
+	}
+	if (be_scheduled(SCHED_BATCH | SCHED_RESET_ON_FORK, 0, -5)) {
+		open_from((struct opener){ .policy = SCHED_OTHER, .nice = 3 });
+		expect_owner(SCHED_BATCH, 0, 0);
+	}
+}
+END_TEST
+
+static bool is_zombie(pid_t tid)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	file = fopen(path, "re");
+	expect(file);
+	expect_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+	fclose(file);
+	return state == 'Z';
+}
+
+static void *check_without_a_main_thread(void *arg)
+{
+	const struct scheduling *mine = arg;
+
+	while (!is_zombie(getpid()))
+		sleep_ns(MS);
+	open_from_a_worker(NULL);
+	opener.owner = scheduling_of(timerhub_owner_tid(opener.rig.hub));
+	expect_owner(mine->policy, mine->priority, mine->nice);
+	expect(CPU_EQUAL(&opener.owner.cpus, &mine->cpus));
+	_exit(EXIT_SUCCESS);
+}
+
+/* The main thread has ended by pthread_exit(). The kernel still knows what it had. */
+START_TEST(owner_after_the_end_of_the_main_thread)
+{
+	static struct scheduling mine;
+	pid_t child = fork();
+
+	if (child == 0) {
+		pthread_t worker;
+
+		mine = scheduling_of(getpid());
+		opener = (struct opener){ .policy = SCHED_FIFO, .priority = 1 };
+		thread_start(&worker, check_without_a_main_thread, &mine);
+		pthread_exit(NULL);
+	}
+	child_ends_well(child);
+}
+END_TEST
+
+/* The kernel refuses all of it, or, as on a machine of 8,192 CPUs, sets of fewer CPUs. */
+START_TEST(owner_works_where_scheduling_is_refused)
+{
+	struct scheduling mine = scheduling_of(getpid());
+
+	open_from((struct opener){ .policy = SCHED_FIFO, .priority = 1, .refuses = ALL });
+	open_from((struct opener){ .policy = SCHED_FIFO, .priority = 1, .refuses = SMALL_SETS });
+	expect(CPU_EQUAL(&opener.owner.cpus, &mine.cpus));
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("owner_thread", argc, argv);
@@ -213,5 +416,9 @@ int main(int argc, char **argv)
 	tests_add(owner_takes_no_signal_from_the_program, 60);
 	tests_add(owner_runs_where_it_was_told, 60);
 	tests_add(owner_sleeps_as_it_was_told, 30);
+	tests_add(owner_is_like_the_main_thread, 30);
+	tests_add(owner_of_a_real_time_main_thread, 30);
+	tests_add(owner_after_the_end_of_the_main_thread, 30);
+	tests_add(owner_works_where_scheduling_is_refused, 30);
 	return tests_run();
 }
