@@ -474,6 +474,8 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 	    !life_match_anew(life, begin))
 		fail("timer %u was re-armed, and its old deadline was delivered",
 		     life_number(life));
+	/* Periods that came out of order may be counted from this or from a replaced deadline. */
+	life->ahead_lost |= life->ahead_count > 0;
 	life->ahead_count = 0;
 	/*
 	 * A consumer may have found that the timer expired too early, because the clock was set

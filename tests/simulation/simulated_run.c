@@ -186,8 +186,9 @@ static void mover_run(void *unused)
 		next_ns = 0;
 		report_tell("  advance");
 		result = timerhub_advance(world.hub, now_ns, &next_ns);
+		/* The worker that advances the hub rings the bell afterwards. It may be stalled. */
 		if (result == -EBUSY) {
-			scheduler_yield();
+			kernel_poll_level(timerhub_wake_fd(world.hub), UINT64_MAX);
 			continue;
 		}
 		/* -EINVAL is correct if a worker has already advanced the hub beyond now_ns. */
