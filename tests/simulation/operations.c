@@ -685,15 +685,16 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * Ends a call that takes events from a queue. The queue's descriptor must not be readable if the
- * queue was empty, the owner slept, and no other actor ran.
+ * End a call that takes events from a queue. If the call found the queue empty, and no thread has
+ * written to the descriptor since the call began, the descriptor must not be readable. A thread
+ * that was stopped just after a write is no excuse.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
-	bool undisturbed = scheduler.changes == taking->changes && taking->owner_slept &&
-	                   oracle.queues[index].takings == taking && !taking->next;
+	int fd = timerhub_queue_fd(world.queues[index].queue);
 
-	if (empty && undisturbed && kernel_readable(timerhub_queue_fd(world.queues[index].queue)))
+	if (empty && !taking->crowded && kernel_bell(fd)->edges == taking->edges &&
+	    kernel_readable(fd))
 		report_failure("queue %d was found empty, and its descriptor is readable", index);
 	oracle_take_end(taking, empty);
 }
@@ -707,6 +708,7 @@ static void queue_drain(struct worker *worker, int index, bool read_first)
 	int count;
 
 	oracle_take_begin(&taking, (unsigned)index);
+	taking.edges = kernel_bell(timerhub_queue_fd(queue))->edges;
 	taking.by_hand = !world.queues[index].dispatched;
 	if (read_first)
 		kernel_read(timerhub_queue_fd(queue));

@@ -641,7 +641,6 @@ void oracle_take_begin(struct taking *taking, unsigned queue)
 		.earliest_ns = oracle_now_ns(),
 		.actor = scheduler.current,
 		.owner_runs = oracle_mover_runs(),
-		.changes = scheduler.changes,
 		.owner_slept = oracle_mover_sleeps(),
 		.crowded = oq->takings != NULL,
 		.next = oq->takings,

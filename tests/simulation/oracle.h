@@ -121,7 +121,8 @@ struct taking {
 	/* smallest and largest value of the clock during the call */
 	uint64_t earliest_ns, latest_ns;
 	const struct actor *actor;
-	uint64_t owner_runs, changes;
+	uint64_t owner_runs;
+	uint64_t edges; /* number of writes to the queue's eventfd before the call */
 	bool owner_slept;
 	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */

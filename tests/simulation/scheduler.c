@@ -158,7 +158,6 @@ static void scheduler_go_on(uint32_t roll)
 	if (next == self)
 		return;
 	scheduler_enter(next);
-	scheduler.changes++;
 	next->runs++;
 	coroutine_switch(&self->coroutine, &next->coroutine);
 }

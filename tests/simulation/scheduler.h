@@ -54,7 +54,6 @@ struct scheduler {
 	uint64_t now_ns;   /* virtual time */
 	uint64_t next_ns;  /* no blocked actor continues without a wake before this time */
 	uint64_t switches; /* number of times that the scheduler chose the next actor */
-	uint64_t changes;  /* number of times that the chosen actor was not the current actor */
 	unsigned held;     /* while `held` is not 0, no other actor runs */
 	int steps_kept;    /* value of simulation_steps_left when the hold began */
 	/* largest number of steps that an actor usually runs without a switch */
