@@ -230,7 +230,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 {
 	struct timerhub_journal_config known;
 	struct disk *disk;
-	struct wall_timer *timer;
+	struct wall_timer *timer = NULL;
 	int result;
 
 	if (!ret_journal || !dir)

@@ -494,7 +494,7 @@ static int replay_adopt(struct replay *replay, struct reader *reader)
 /* Count the torn bytes behind the last good record, and the zeros behind the torn bytes. */
 static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
-	uint64_t zeros_from;
+	uint64_t zeros_from = 0;
 	int result = reader_find_zeros(reader, &zeros_from);
 
 	if (result < 0)

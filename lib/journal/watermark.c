@@ -14,10 +14,10 @@
 #include "journal/record.h"
 
 enum {
-	AT_MAGIC = 0,
-	AT_SEQUENCE = 8,
-	AT_CRC = 16, /* checksum of the bytes before AT_CRC */
-	AT_ZEROS = 20,
+	MARK_AT_MAGIC = 0,
+	MARK_AT_SEQUENCE = 8,
+	MARK_AT_CRC = 16, /* checksum of the bytes before MARK_AT_CRC */
+	MARK_AT_ZEROS = 20,
 };
 
 #define MAGIC_BYTES 8
@@ -26,9 +26,9 @@ static const uint8_t watermark_magic[MAGIC_BYTES] = { 't', 'h', 'u', 'b', 'm', '
 static void mark_encode(uint8_t *to, uint64_t sequence)
 {
 	memset(to, 0, WATERMARK_BYTES);
-	memcpy(to + AT_MAGIC, watermark_magic, MAGIC_BYTES);
-	little_put64(to + AT_SEQUENCE, sequence);
-	little_put32(to + AT_CRC, crc32c(0, to, AT_CRC));
+	memcpy(to + MARK_AT_MAGIC, watermark_magic, MAGIC_BYTES);
+	little_put64(to + MARK_AT_SEQUENCE, sequence);
+	little_put32(to + MARK_AT_CRC, crc32c(0, to, MARK_AT_CRC));
 }
 
 int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence)
@@ -53,10 +53,10 @@ int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence
 	disk->ops->close(disk, file);
 	if (count < WATERMARK_BYTES)
 		return 0;
-	mark_encode(expected, little_get64(bytes + AT_SEQUENCE));
+	mark_encode(expected, little_get64(bytes + MARK_AT_SEQUENCE));
 	if (memcmp(bytes, expected, WATERMARK_BYTES) == 0 &&
-	    little_get64(bytes + AT_SEQUENCE) < RECORD_NUMBER_END)
-		*ret_sequence = little_get64(bytes + AT_SEQUENCE);
+	    little_get64(bytes + MARK_AT_SEQUENCE) < RECORD_NUMBER_END)
+		*ret_sequence = little_get64(bytes + MARK_AT_SEQUENCE);
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static uint64_t number_of(const char *text, const char *name)
 	return found ? strtoull(found + strlen(name), NULL, 10) : 0;
 }
 
-static void say(struct wire *wire, const char *a, const char *b, const char *c)
+static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 {
 	bytes_command(wire_output(wire), c ? 3 : b ? 2 : 1);
 	bytes_text(wire_output(wire), a);
@@ -46,7 +46,7 @@ static int ask_config(struct wire *wire, const char *name, struct reply **ret_re
 {
 	int result;
 
-	say(wire, "CONFIG", "GET", name);
+	ask(wire, "CONFIG", "GET", name);
 	result = handshake_call(wire, ret_reply, STEP_NS);
 	if (result == -EACCES || result == -EOPNOTSUPP) {
 		*ret_reply = NULL;
@@ -86,7 +86,7 @@ static int ask_replication(struct wire *wire, struct timerhub_relay_report *repo
 	struct reply *reply;
 	int result;
 
-	say(wire, "INFO", "replication", NULL);
+	ask(wire, "INFO", "replication", NULL);
 	result = handshake_call(wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
@@ -147,7 +147,7 @@ static int ask_queue(struct wire *wire, const struct keys *keys)
 	int result;
 
 	keys_name(keys, name, "state");
-	say(wire, "EXISTS", name, NULL);
+	ask(wire, "EXISTS", name, NULL);
 	result = handshake_call(wire, &reply, STEP_NS);
 	if (result < 0)
 		return result;
@@ -164,7 +164,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 		struct reply *reply;
 		int result;
 
-		say(wire, "PING", NULL, NULL);
+		ask(wire, "PING", NULL, NULL);
 		result = handshake_call(wire, &reply, STEP_NS);
 		if (result < 0)
 			return result;
@@ -236,7 +236,7 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
  * Add the report of a server to the report of the queue. A queue is as durable as its least durable
  * server.
  */
-static void add(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
+static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);
 	all->replicas = fewer(all->replicas, one->replicas);
@@ -278,7 +278,7 @@ int timerhub_relay_check(const char *redis, const char *queue,
 			result = check_server(&address, &keys, &one);
 		if (result < 0)
 			return result;
-		add(&all, &one);
+		add_report(&all, &one);
 	} while (redis);
 	*ret_report = all;
 	return 0;

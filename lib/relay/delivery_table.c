@@ -65,7 +65,8 @@ static bool is_ours(const struct reply *entry)
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
-static int add(struct deliveries *all, const struct reply *entry, uint32_t shard, uint64_t now_ns)
+static int add_delivery(struct deliveries *all, const struct reply *entry, uint32_t shard,
+                        uint64_t now_ns)
 {
 	const struct reply *fields = reply_at(entry, 1), *data = reply_at(fields, 7);
 	struct delivery *one = malloc(sizeof(*one) + reply_len(data) + 1);
@@ -104,7 +105,7 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
 		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0)),
 		                                reply_text(reply_at(reply_at(entry, 1), 1))))
 			continue;
-		result = add(all, entry, shard, now_ns);
+		result = add_delivery(all, entry, shard, now_ns);
 		if (result < 0)
 			return result;
 		count++;

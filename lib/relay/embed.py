@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the text of timerhub.lua as a C file, which defines the names of functions.h.
+"""Writes the text of timerhub.lua, the library of Redis functions, as a C header.
 
-Usage: embed.py TIMERHUB_LUA FILE
+Usage: embed.py TIMERHUB_LUA FUNCTIONS_H
 """
 
 import pathlib
 import re
 import sys
 
-HEAD = """/* Made by embed.py of timerhub.lua. */
-#include "relay/functions.h"
+HEADER = """/* Made by embed.py of timerhub.lua. */
+#ifndef RELAY_FUNCTIONS_H
+#define RELAY_FUNCTIONS_H
 
-const uint64_t functions_version = {version};
-const char functions_text[] =
+#include <stddef.h>
+#include <stdint.h>
+
+/* A relay loads functions_text into a server whose library has an older version. */
+static const uint64_t functions_version = {version};
+static const char functions_text[] =
 {lines};
-const size_t functions_text_len = sizeof(functions_text) - 1;
+static const size_t functions_text_len = sizeof(functions_text) - 1;
+
+#endif
 """
 
 
@@ -24,7 +31,7 @@ def main(arguments):
     version = re.search(r"^local VERSION = (\d+)", text, re.MULTILINE)[1]
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
     lines = "\n".join(f'\t"{line}\\n"' for line in escaped.splitlines())
-    pathlib.Path(arguments[2]).write_text(HEAD.format(version=version, lines=lines),
+    pathlib.Path(arguments[2]).write_text(HEADER.format(version=version, lines=lines),
                                           encoding="ascii")
     return 0
 

@@ -36,7 +36,7 @@ int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout
 	return 0;
 }
 
-static int say(struct wire *wire, uint64_t timeout_ns)
+static int call(struct wire *wire, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
 	int result = handshake_call(wire, &reply, timeout_ns);
@@ -56,13 +56,13 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 		if (address->user[0])
 			bytes_text(output, address->user);
 		bytes_text(output, address->password);
-		result = say(wire, timeout_ns);
+		result = call(wire, timeout_ns);
 	}
 	if (result == 0 && address->database > 0) {
 		bytes_command(output, 2);
 		bytes_text(output, "SELECT");
 		bytes_number(output, address->database);
-		result = say(wire, timeout_ns);
+		result = call(wire, timeout_ns);
 	}
 	return result;
 }
@@ -226,7 +226,7 @@ int handshake_load(struct wire *wire, uint64_t timeout_ns)
 	bytes_text(output, "LOAD");
 	bytes_text(output, "REPLACE");
 	bytes_word(output, functions_text, functions_text_len);
-	return say(wire, timeout_ns);
+	return call(wire, timeout_ns);
 }
 
 int handshake_wait(struct wire *wire, uint64_t timeout_ns)
@@ -235,7 +235,7 @@ int handshake_wait(struct wire *wire, uint64_t timeout_ns)
 	bytes_text(wire_output(wire), "WAIT");
 	bytes_text(wire_output(wire), "0");
 	bytes_text(wire_output(wire), "1");
-	return say(wire, timeout_ns);
+	return call(wire, timeout_ns);
 }
 
 static uint64_t setting(const struct reply *reply, const char *name)

@@ -141,7 +141,7 @@ static void note_sent(struct pipeline *pipeline, struct request *request, uint64
 	requests_append(&pipeline->sent, request);
 }
 
-static void encode(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
+static void encode_request(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
 	request_encode(pipeline->client, request, wire_output(pipeline->link.wire));
 	note_sent(pipeline, request, now_ns);
@@ -171,7 +171,7 @@ static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
 	request->deadline_ns = now_ns + OWN_NS;
-	encode(pipeline, request, now_ns);
+	encode_request(pipeline, request, now_ns);
 }
 
 /*
@@ -187,7 +187,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 
 	while ((request = requests_take(gathered))) {
 		if (request->kind != REQUEST_PUT) {
-			encode(pipeline, request, now_ns);
+			encode_request(pipeline, request, now_ns);
 			continue;
 		}
 		if (count == PUTS_MAX || bytes + request->data_len > PUTS_BYTES) {
@@ -329,7 +329,7 @@ static bool is_shared(const struct pipeline *pipeline)
 }
 
 /* Give a reply to its request, or to all requests that share the reply. */
-static void answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
+static void take_answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&pipeline->sent);
 	size_t index;
@@ -351,7 +351,7 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
 	int result = wire_fill(pipeline->link.wire), found;
 
 	while ((found = wire_next(pipeline->link.wire, &reply)) == 1) {
-		answer(pipeline, reply, now_ns);
+		take_answer(pipeline, reply, now_ns);
 		reply_free(reply);
 	}
 	if (found < 0)

@@ -95,7 +95,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
  * subscriptions. If the relay cannot connect, returns true, so that the relay calls timerhub_look
  * without subscriptions.
  */
-static bool listen(struct scheduler *scheduler, uint64_t now_ns)
+static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
 }
@@ -130,7 +130,7 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
-	if (!listen(scheduler, now_ns))
+	if (!bells_are_heard(scheduler, now_ns))
 		return scheduler->bells.answer_by_ns;
 	if (!scheduler->bells.wire)
 		next_ns = scheduler->bells.retry_ns;

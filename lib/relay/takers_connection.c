@@ -42,7 +42,7 @@ static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *r
 	return count;
 }
 
-static void encode(struct taker *taker, uint32_t count, uint64_t block_ms)
+static void encode_take(struct taker *taker, uint32_t count, uint64_t block_ms)
 {
 	struct bytes *output = wire_output(taker->link.wire);
 	char name[KEYS_NAME_BYTES];
@@ -94,13 +94,13 @@ uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t 
 		return UINT64_MAX;
 	if (!open_link(taker, server, now_ns))
 		return taker->link.retry_ns;
-	encode(taker, count, block_ms);
+	encode_take(taker, count, block_ms);
 	taker->reading = true;
 	taker->link.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
 	return taker->link.answer_by_ns;
 }
 
-static int answer(struct taker *taker, const struct reply *reply, uint64_t now_ns)
+static int answer_take(struct taker *taker, const struct reply *reply, uint64_t now_ns)
 {
 	struct client *client = taker->client;
 	struct shared *shared = client->shared;
@@ -124,7 +124,7 @@ int taker_read(struct taker *taker, uint64_t now_ns)
 	int result = wire_fill(taker->link.wire), found = 0;
 
 	while (result == 0 && (found = wire_next(taker->link.wire, &reply)) == 1) {
-		result = answer(taker, reply, now_ns);
+		result = answer_take(taker, reply, now_ns);
 		reply_free(reply);
 	}
 	return found < 0 ? found : result;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Checks the rules of CONTRIBUTING.md that a program can check.
 
-Usage: check_style.py ROOT [SHARED_LIBRARY...]
+Usage: check_style.py ROOT [LIBRARY...]
 
 Prints one line per complaint, "path:line: complaint", and exits with status 1 if there is any.
 Which folder of lib/ may include which is read from the table in lib/README.md. The symbols of a
@@ -192,14 +192,13 @@ def map_symbols(root, library):
 
 
 def library_symbols(library):
-    output = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
+    """Those that a program could define too. In an archive, hidden names are among them."""
+    which = "-g" if library.endswith(".a") else "-D"
+    output = subprocess.run(["nm", which, "--defined-only", library], check=True,
                             capture_output=True, text=True).stdout
-    names = []
-    for line in output.splitlines():
-        _, kind, name = line.rsplit(maxsplit=2)
-        if kind != "A":  # the version itself
-            names.append(name.split("@")[0])
-    return names
+    words = [line.split() for line in output.splitlines()]
+    # A is the version itself, V and W are weak names that the compiler and sys/sdt.h make.
+    return [line[2].split("@")[0] for line in words if len(line) == 3 and line[1] not in "AVW"]
 
 
 def compare(what, names, wanted, header="include/timerhub.h"):
@@ -209,15 +208,15 @@ def compare(what, names, wanted, header="include/timerhub.h"):
     return complaints
 
 
-def check_symbols(root, library, shared_libraries):
+def check_symbols(root, library, built_libraries):
     """The header declares, the map lists, and the library exports the same functions."""
     wanted = header_functions(root, library)
     complaints = compare(library.map, map_symbols(root, library), wanted, library.headers[0])
-    stem = "lib" + pathlib.Path(library.map).stem.replace("_", "-") + ".so"
-    for shared in shared_libraries:
-        name = pathlib.Path(shared).name
-        if name.startswith(stem):
-            complaints += compare(name, library_symbols(shared), wanted, library.headers[0])
+    stem = "lib" + pathlib.Path(library.map).stem.replace("_", "-")
+    for built in built_libraries:
+        name = pathlib.Path(built).name
+        if name.startswith((f"{stem}.so", f"{stem}.a")):
+            complaints += compare(name, library_symbols(built), wanted, library.headers[0])
     return complaints
 
 
@@ -453,10 +452,10 @@ def check_format(root, sources, program):
     return [f"{place}: {what}" for place, what in complaints]
 
 
-def check_all(root, sources, shared_libraries=()):
+def check_all(root, sources, built_libraries=()):
     complaints = []
     for library in LIBRARIES:
-        complaints += check_symbols(root, library, shared_libraries)
+        complaints += check_symbols(root, library, built_libraries)
     complaints += check_includes(root, sources)
     complaints += check_circles(sources)
     complaints += check_docstrings(sources)
