@@ -378,7 +378,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	return 0;
 }
 
-/* Read the slot's timer. Returns false if the slot has no timer. */
+/* Read the slot's timer. Returns false if the slot has no timer of the program. */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
@@ -404,7 +404,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 	event->count = state_undelivered(view.pair.state) ? 1 : 0;
 	event->fn = (timerhub_fn *)(uintptr_t)view.fn;
 	*ret_interval_ns = view.interval_ns;
-	return event->queue && event->queue != QUEUE_GONE;
+	return event->queue && event->queue != QUEUE_GONE && event->fn != queue_alarm;
 }
 
 int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)

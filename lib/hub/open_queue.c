@@ -187,6 +187,13 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	queue_free(queue);
 }
 
+void queue_alarm(const struct timerhub_event *event)
+{
+	uint64_t *set_ns = event->ptr;
+
+	*set_ns = UINT64_MAX;
+}
+
 int timerhub_queue_fd(const struct timerhub_queue *queue)
 {
 	return queue ? queue->notifier.fd : -EINVAL;

@@ -4,7 +4,7 @@
  * expired and the clock cannot go back, the loop does not move the timerfd to a later time. An
  * early expiry costs one wake-up, but each such move would cost one system call. With a hub, the
  * loop moves its kept timer whenever the next scheduled time changes. A move to a later time costs
- * only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls wake_expired().
+ * only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls queue_alarm().
  * If timeouts are due already, the loop itself writes to the eventfd. A write by the owner would
  * come too late. In a manual hub, the owner writes only in the next timerhub_advance(). The loop
  * clears the eventfd before it dispatches the queue, and therefore sees every event. Tested by
@@ -24,21 +24,14 @@
  */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
-static void wake_expired(const struct timerhub_event *event)
-{
-	struct wake *wake = event->ptr;
-
-	wake->set_ns = UINT64_MAX;
-}
-
 static int wake_arm(struct wake *wake)
 {
 	struct timerhub_spec spec = {
 		.size = sizeof(spec),
 		.flags = TIMERHUB_ABSOLUTE | TIMERHUB_KEEP,
 		.expires_ns = TIMERHUB_NEVER,
-		.ptr = wake,
-		.fn = wake_expired,
+		.ptr = &wake->set_ns,
+		.fn = queue_alarm,
 	};
 
 	return timerhub_arm(wake->queue, &spec, &wake->timer);
@@ -118,11 +111,7 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	if (next_ns == wake->set_ns)
 		return 0;
 	wake->set_ns = next_ns;
-	/*
-	 * The program can cancel the loop's kept timer only by a handle from timerhub_each(). The
-	 * re-arm then fails, and the descriptor does not become readable. timerhub_loop_timeout()
-	 * still returns the right time.
-	 */
+	/* The re-arm cannot fail: no program has the handle of the kept timer. */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
 	return 0;

@@ -38,6 +38,13 @@ struct timerhub_queue {
 	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
 };
 
+/*
+ * The callback of a loop's alarm, the only timer that the library arms for itself: sets the
+ * uint64_t at the event's ptr to never. timerhub_each() knows the alarm by this function, whose
+ * address no program has.
+ */
+void queue_alarm(const struct timerhub_event *event);
+
 /* Returns whether a consumer would find a handle, perhaps of a withdrawn expiry. */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {

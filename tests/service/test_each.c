@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <timerhub_loop.h>
 
 #define SHOWN_MAX 16
 
@@ -70,6 +71,39 @@ START_TEST(each_shows_every_live_timer_once)
 	expect(shown.timers[4].fn == no_callback && !shown.timers[0].fn);
 	expect_eq(shown.intervals_ns[1], 77);
 	expect_eq(shown.intervals_ns[0], 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
+/* A loop arms a timer of its own on the hub. A walk that cancels all it sees must not see it. */
+START_TEST(each_shows_no_timer_of_the_library)
+{
+	struct rig rig = rig_manual(16);
+	struct timerhub_timeout timeout = { 0 };
+	struct timerhub_loop *loop;
+	struct shown shown = { .count = 0 };
+	timerhub_timer timer;
+
+	expect_eq(timerhub_loop_open(&loop, rig.hub, NULL), 0);
+	expect_eq(timerhub_timeout_add(loop, &timeout, on_timeout), 0);
+	expect_eq(timerhub_each(rig.hub, no_timer, NULL), 0); /* idle */
+	expect_eq(timerhub_timeout_set(loop, &timeout, 100), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_each(rig.hub, no_timer, NULL), 0); /* armed */
+	advance(rig.hub, 100);
+	expect_eq(timerhub_each(rig.hub, no_timer, NULL), 0); /* expired */
+	timer = arm(timerhub_loop_queue(loop), SPEC(.expires_ns = 1000, .data = 1));
+	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
+	expect_eq(shown.count, 1);
+	expect_eq(shown.timers[1].timer, timer);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	timerhub_loop_close(loop);
 	rig_close(&rig);
 }
 END_TEST
@@ -253,6 +287,7 @@ int main(int argc, char **argv)
 {
 	rigs_begin("each", argc, argv);
 	tests_add(each_shows_every_live_timer_once, 30);
+	tests_add(each_shows_no_timer_of_the_library, 20);
 	tests_add(each_ends_when_it_is_told_to, 30);
 	tests_add(each_may_cancel_what_it_is_shown, 30);
 	tests_add(each_shows_what_belongs_together, 120);
