@@ -7,8 +7,6 @@
 #include "base/bell.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,36 +24,52 @@ void bell_close(int fd)
 		(void)close(fd);
 }
 
-static bool bell_write(int fd)
-{
-	uint64_t one = 1;
+static uint64_t one = 1, count;
+static const struct bell_words always = {
+	.ring = { .iov_base = &one, .iov_len = sizeof(one) },
+	.clear = { .iov_base = &count, .iov_len = sizeof(count) },
+};
 
-	return syscall(SYS_write, fd, &one, sizeof(one)) == sizeof(one);
+void bell_words_init(struct bell_words *words)
+{
+	*words = (struct bell_words){
+		.ring = { .iov_base = &words->one, .iov_len = sizeof(words->one) },
+		.clear = { .iov_base = &words->count, .iov_len = sizeof(words->count) },
+		.one = 1,
+	};
 }
 
-void bell_ring(int fd)
+void bell_ring_by(int fd, const struct bell_words *words)
 {
 	int saved_errno = errno;
 
 	/*
 	 * EAGAIN means that another writer has filled the counter. A failed write gives an
-	 * edge-triggered poller no edge. bell_ring() therefore clears the counter and writes again.
-	 * If the second write fails too, another writer has filled the cleared counter again. That
-	 * writer's write gave the poller an edge.
+	 * edge-triggered poller no edge. So clear the counter and write again. If the second write
+	 * fails too, another writer has filled the cleared counter again, which gave the edge.
 	 */
-	if (!bell_write(fd) && errno == EAGAIN) {
-		bell_clear(fd);
-		(void)bell_write(fd);
+	if (syscall(SYS_writev, fd, &words->ring, 1) < 0 && errno == EAGAIN) {
+		bell_clear_by(fd, words);
+		(void)syscall(SYS_writev, fd, &words->ring, 1);
 	}
 	errno = saved_errno;
 }
 
-void bell_clear(int fd)
+void bell_clear_by(int fd, const struct bell_words *words)
 {
 	int saved_errno = errno;
-	uint64_t count;
 
-	/* If the eventfd is already clear, read() fails with EAGAIN, and nothing is left to do. */
-	(void)syscall(SYS_read, fd, &count, sizeof(count));
+	/* If the eventfd is already clear, the call fails with EAGAIN: nothing is left to do. */
+	(void)syscall(SYS_readv, fd, &words->clear, 1);
 	errno = saved_errno;
+}
+
+void bell_ring(int fd)
+{
+	bell_ring_by(fd, &always);
+}
+
+void bell_clear(int fd)
+{
+	bell_clear_by(fd, &always);
 }

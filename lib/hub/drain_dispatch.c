@@ -117,9 +117,12 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Clear the queue's fd: its outbox was empty. Returns false if the outbox has an event now. */
+/* Clear the fd of an empty queue. Returns false if the outbox has an event now. */
 static bool queue_clear(struct timerhub_queue *queue)
 {
+	/* Where no page is zeroed by a fork, only this look is left, some instructions early. */
+	if (!hub_alive(queue->hub))
+		return true;
 	notifier_clear(&queue->notifier);
 	return outbox_count(&queue->outbox) == 0;
 }
@@ -156,13 +159,23 @@ static int queue_check(const struct timerhub_queue *queue, const void *events, u
 	return hub_alive(queue->hub) ? 0 : -EOWNERDEAD;
 }
 
+/*
+ * Returns a call's result, or -EOWNERDEAD in a child that a signal handler has forked inside the
+ * call. The rest of such a call works on the child's copy of the hub. It cannot reach the parent:
+ * what it hands to the kernel is in the page that is zero in the child.
+ */
+static int queue_result(const struct timerhub_queue *queue, int result)
+{
+	return hub_alive(queue->hub) ? result : -EOWNERDEAD;
+}
+
 int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max)
 {
 	int result = queue_check(queue, events, max);
 
 	if (result < 0 || max == 0)
 		return result;
-	return (int)queue_take(queue, events, max);
+	return queue_result(queue, (int)queue_take(queue, events, max));
 }
 
 /*
@@ -273,8 +286,9 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	if (result < 0 || max == 0)
 		return result;
 	if (outbox_count(&queue->outbox) == 0 && queue_clear(queue))
-		return 0;
-	return (int)queue_dispatch(queue, max);
+		return queue_result(queue, 0);
+	result = (int)queue_dispatch(queue, max);
+	return result > 0 ? result : queue_result(queue, result);
 }
 
 /* ---- wait ---- */
@@ -317,11 +331,12 @@ static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint6
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
 
 	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_count(&queue->outbox) == 0 && queue_verdict(queue, interrupts) == 0) {
+	if (outbox_count(&queue->outbox) == 0 && queue_verdict(queue, interrupts) == 0 &&
+	    hub_alive(queue->hub) && ticket != 0) {
 		if (!queue_stopped(queue))
-			futex_wait(&queue->notifier.ticket, ticket, timeout_ns);
+			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
 		else if (!outbox_exhausted(&queue->outbox))
-			futex_wait(&queue->notifier.ticket, ticket, STOPPED_NAP_NS);
+			futex_wait(queue->notifier.ticket, ticket, STOPPED_NAP_NS);
 	}
 	notifier_wait_leave(&queue->notifier);
 }
@@ -346,6 +361,8 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		count = queue_take(queue, events, max);
 		if (count > 0)
 			return (int)count;
+		if (!hub_alive(queue->hub))
+			return -EOWNERDEAD;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
 		/* After the load of `stopped`, this check sees all events from before the stop. */
@@ -374,7 +391,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		until_ns = timeout_ns == UINT64_MAX
 		                   ? UINT64_MAX
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
-		result = queue_wait(queue, events, max, until_ns);
+		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
 	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);

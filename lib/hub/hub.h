@@ -8,6 +8,7 @@
 
 #include <timerhub.h>
 
+#include "base/bell.h"
 #include "base/clock.h"
 #include "base/counter_board.h"
 #include "base/fork_check.h"
@@ -23,6 +24,8 @@ struct hub_living {
 	uint32_t is_opener;  /* the word of fork_check.h */
 	uint32_t capacity;   /* number of slots in the arena; 0 unless is_opener */
 	struct timer *pairs; /* the pairs of the arena */
+	struct bell_words bells;
+	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* of the queues' notifiers, by index */
 };
 
 struct timerhub {

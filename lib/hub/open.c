@@ -58,6 +58,7 @@ static int hub_open_living(struct timerhub *hub)
 		return result;
 	hub->living = (struct hub_living *)hub->fork_check.is_opener;
 	hub->living->pairs = hub->arena.timers.pairs;
+	bell_words_init(&hub->living->bells);
 	hub->living->capacity = hub->living->is_opener ? hub->arena.capacity : 0;
 	return 0;
 }
@@ -201,7 +202,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/* Clear the bell before the pass is numbered, so that later signals stay. */
-		bell_clear(hub->bell);
+		bell_clear_by(hub->bell, &hub->living->bells);
 		next_ns = owner_run_passes(&hub->owner);
 	}
 	hub_leave(hub);

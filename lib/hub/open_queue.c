@@ -43,10 +43,12 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
+		queue->notifier.ticket = &hub->living->tickets[i];
 		/* A thread that gets the queue from its opener sees `queues_end` too. */
 		u64_raise(&hub->queues_end, i + 1);
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
 			queue_announce(queue);
+			notifier_begin(&queue->notifier);
 			return 0;
 		}
 	}
@@ -83,6 +85,7 @@ static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 	int result;
 
 	queue->hub = hub;
+	queue->notifier.bells = &hub->living->bells;
 	queue->notifier.fd = bell_open();
 	if (queue->notifier.fd < 0)
 		return queue->notifier.fd;

@@ -22,7 +22,7 @@
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	probe1(wake, hub);
-	bell_ring(hub->bell);
+	bell_ring_by(hub->bell, &hub->living->bells);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
 	                            1); /* the addition is cheap compared with the system call */
 	test_point(TEST_POINT_WAKE_BEFORE_RECORD);

@@ -19,7 +19,7 @@
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
- *   waiters > 0: ticket += 1, wake       read the outbox, block while ticket is unchanged
+ *   waiters > 0: ticket += 2, wake       read the outbox, block while ticket is unchanged
  *
  * `waiters` and the outbox are accessed seq_cst. If the owner sees no waiter, the waiter therefore
  * sees the published event. A waiter that enters after the wake loads the new ticket. Such a waiter
@@ -29,7 +29,6 @@
  */
 #include "queue/notifier.h"
 
-#include "base/bell.h"
 #include "base/futex.h"
 #include "base/test_point.h"
 
@@ -37,10 +36,16 @@
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
+void notifier_begin(struct notifier *notifier)
+{
+	/* Relaxed: no other thread uses the notifier yet. */
+	u32_store_relaxed(notifier->ticket, u32_load_relaxed(notifier->ticket) | 1);
+}
+
 static void notifier_ring(struct notifier *notifier)
 {
 	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
-	bell_ring(notifier->fd);
+	bell_ring_by(notifier->fd, notifier->bells);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
 	/* Relaxed: a consumer that misses this addition clears the eventfd once more. */
 	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
@@ -48,8 +53,8 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	(void)u32_fetch_add_release(&notifier->ticket, 1); /* [ticket]: carries the wake's reason */
-	futex_wake(&notifier->ticket, count);
+	(void)u32_fetch_add_release(notifier->ticket, 2); /* [ticket]: carries the wake's reason */
+	futex_wake(notifier->ticket, count);
 }
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
@@ -81,7 +86,7 @@ void notifier_clear(struct notifier *notifier)
 
 	/* Relaxed: if the load returns an old value, this thread reads the fd once in vain. */
 	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
-		bell_clear(notifier->fd);
+		bell_clear_by(notifier->fd, notifier->bells);
 		/*
 		 * Store after the clearing: if this thread stops in between, another consumer
 		 * clears. A write in progress may come later, so it does not count as cleared.
@@ -100,7 +105,7 @@ void notifier_clear(struct notifier *notifier)
 uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
-	return u32_load_acquire(&notifier->ticket); /* [ticket]: carries the wake's reason */
+	return u32_load_acquire(notifier->ticket); /* [ticket]: carries the wake's reason */
 }
 
 void notifier_wait_leave(struct notifier *notifier)

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -180,6 +181,8 @@ static long bell_write(int fd, uint64_t more)
 {
 	struct bell *bell = kernel_bell(fd);
 
+	if (kernel.forked)
+		report_failure("a child writes to its parent's descriptor %d", fd);
 	if (bell->count > UINT64_MAX - 1 - more) {
 		errno = EAGAIN;
 		return -1;
@@ -197,6 +200,8 @@ static long bell_read(int fd, uint64_t *ret_count)
 {
 	struct bell *bell = kernel_bell(fd);
 
+	if (kernel.forked)
+		report_failure("a child reads its parent's descriptor %d", fd);
 	memory_lock(&bell->view);
 	if (bell->count == 0) {
 		errno = EAGAIN;
@@ -378,11 +383,17 @@ long __wrap_syscall(long number, ...)
 		uint32_t value = va_arg(arguments, uint32_t);
 
 		result = futex(word, operation, value, va_arg(arguments, const struct timespec *));
-	} else if (number == SYS_write || number == SYS_read) {
+	} else if (number == SYS_writev || number == SYS_readv) {
 		int fd = va_arg(arguments, int);
-		uint64_t *value = va_arg(arguments, uint64_t *);
+		const struct iovec *words = va_arg(arguments, const struct iovec *);
+		uint64_t count;
 
-		result = number == SYS_write ? bell_write(fd, *value) : bell_read(fd, value);
+		if (words->iov_len == 0)
+			result = 0; /* in a forked child */
+		else if (number == SYS_writev)
+			result = bell_write(fd, *(uint64_t *)words->iov_base);
+		else
+			result = bell_read(fd, &count);
 	} else if (number == SYS_gettid) {
 		result = 1;
 	} else {
@@ -503,6 +514,7 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 
 void kernel_forked(void)
 {
+	kernel.forked = true;
 	if (kernel.wiped_on_fork.base)
 		memset(kernel.wiped_on_fork.base, 0, kernel.wiped_on_fork.bytes);
 }

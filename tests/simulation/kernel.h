@@ -66,7 +66,8 @@ struct kernel {
 	uint64_t owner_until_ns;
 	/* memory that a forked child must find zeroed (MADV_WIPEONFORK) */
 	struct wiped wiped_on_fork;
-	clockid_t clock;   /* the hub's clock */
+	bool forked;     /* this is a forked child, which must not touch the parent's descriptors */
+	clockid_t clock; /* the hub's clock */
 	uint64_t ahead_ns; /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
 };
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "buffers.h"
 #include "report.h"
 
 #define MANY_MAX 6
@@ -24,6 +25,8 @@
  * thousand operations, so forks are rare.
  */
 #define FORK_ONE_IN 16384
+/* One signal of SPLIT_ONE_IN that interrupts a drain or a wait forks. */
+#define SPLIT_ONE_IN 256
 /*
  * Largest number of queues that one run closes. The library keeps the memory of the last 64 queues
  * that were closed or failed to open. A late call may use a closed queue until the run ends. The
@@ -582,11 +585,64 @@ static void operation_each(struct worker *worker)
 	oracle_walk_end(&worker->walk);
 }
 
+static void check_dead(int result)
+{
+	if (result != -EOWNERDEAD)
+		report_failure("a call in a forked child returned %d", result);
+}
+
+static void child_begin(void)
+{
+	kernel_forked();
+	buffer_drain(scheduler_self());
+	memory_begin(MEMORY_SC, memory.dice);
+	scheduler_hold();
+}
+
+static void child_wait(pid_t pid)
+{
+	int status = 0;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		report_failure("in a forked child: %s",
+		               report_text && *report_text ? report_text : "it died");
+}
+
+/* A signal handler forks inside a drain or wait. In the child, the call goes on alone. */
+static void operation_split(void)
+{
+	pid_t pid;
+
+	report_tell("a signal handler forks");
+	(void)fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		child_begin();
+	else
+		child_wait(pid);
+}
+
+/* A drain or wait has returned. In a child that was forked inside it, this is the end. */
+static void consumed(struct worker *worker, int result)
+{
+	worker->consumes = false;
+	if (!kernel.forked)
+		return;
+	check_dead(result);
+	_exit(EXIT_SUCCESS);
+}
+
 void operation_nested(void *argument)
 {
 	struct worker *worker = argument;
 	struct dice before = worker->dice;
 
+	/* Without the wiped page, a child may touch a descriptor before it looks at its number. */
+	if (worker->consumes && kernel.wiped_on_fork.base &&
+	    dice_one_in(&memory.dice, SPLIT_ONE_IN)) {
+		operation_split();
+		return;
+	}
 	report_tell("(in between)");
 	switch (dice_below(&worker->dice, 8)) {
 	case 0:
@@ -719,7 +775,9 @@ static void queue_drain(struct worker *worker, int index, bool read_first)
 		count = timerhub_dispatch(queue, max);
 		worker->taking = NULL;
 	} else {
+		worker->consumes = true;
 		count = timerhub_drain(queue, events, max);
+		consumed(worker, count);
 		if (count <= (int)max)
 			take_events(&taking, events, count);
 	}
@@ -827,7 +885,9 @@ static void operation_wait(struct worker *worker)
 		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
 	else if (world.plan->focus == FOCUS_STOP)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 12));
+	worker->consumes = true;
 	count = timerhub_wait(queue, events, max, timeout_ns);
+	consumed(worker, count);
 	report_tell("wait = %d", count);
 	worker->blocked_on = -1;
 	worker->must_leave = false;
@@ -944,12 +1004,6 @@ static void operation_reopen(struct worker *worker)
 
 /* ---- a forked child ---- */
 
-static void check_dead(int result)
-{
-	if (result != -EOWNERDEAD)
-		report_failure("a call in a forked child returned %d", result);
-}
-
 /* Test the library in a forked child. Other threads of the parent were inside calls at the fork. */
 static _Noreturn void child_run(const struct life *life)
 {
@@ -958,9 +1012,7 @@ static _Noreturn void child_run(const struct life *life)
 	uint64_t remaining_ns;
 	timerhub_timer timer = life ? life->handle : 1;
 
-	kernel_forked();
-	memory_begin(MEMORY_SC, memory.dice);
-	scheduler_hold();
+	child_begin();
 	check_dead(timerhub_cancel(world.hub, timer));
 	check_dead(timerhub_cancel_sync(world.hub, timer));
 	check_dead(timerhub_rearm(world.hub, timer, 1, TIMERHUB_ABSOLUTE));
@@ -986,16 +1038,13 @@ static _Noreturn void child_run(const struct life *life)
 static void operation_fork(void)
 {
 	const struct life *life = random_life(&memory.dice);
-	int status = 0;
 	pid_t pid;
 
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0)
 		child_run(life);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-		report_failure("in a forked child: %s",
-		               report_text && *report_text ? report_text : "it died");
+	child_wait(pid);
 }
 
 static void operation_do(struct worker *worker, unsigned kind)

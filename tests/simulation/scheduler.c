@@ -188,6 +188,8 @@ void simulation_switch(void)
 		self->signal(self->argument);
 		self->in_signal = false;
 	}
+	if (scheduler.held > 0) /* this is a child that the signal handler has forked */
+		return;
 	if (scheduler.stall_one_in != 0 && self != scheduler.actors &&
 	    dice_one_in(&scheduler.dice, scheduler.stall_one_in))
 		scheduler_stall();

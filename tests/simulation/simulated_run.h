@@ -73,6 +73,7 @@ struct worker {
 	 */
 	uint64_t edges[QUEUES_MAX];
 	struct taking *taking; /* the worker's dispatch in progress, or NULL */
+	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
 	/* index of the queue that the worker waits for or polls, or -1 */
 	int blocked_on, polls_edge;
 	struct walk walk;    /* the worker's call of timerhub_each() in progress */

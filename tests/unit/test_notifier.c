@@ -16,7 +16,17 @@
 
 static void open_notifier(struct notifier *notifier)
 {
-	*notifier = (struct notifier){ .fd = bell_open() };
+	static struct bell_words bells;
+	static atomic_u32 tickets[8];
+	static unsigned opened;
+
+	bell_words_init(&bells);
+	*notifier = (struct notifier){
+		.fd = bell_open(),
+		.bells = &bells,
+		.ticket = &tickets[opened++ % COUNT_OF(tickets)],
+	};
+	notifier_begin(notifier);
 	expect_le(0, notifier->fd);
 }
 
@@ -177,11 +187,11 @@ START_TEST(wait_ends_for_what_was_published_after_enter)
 	open_notifier(&notifier);
 	ticket = notifier_wait_enter(&notifier);
 	(void)notifier_signal(&notifier, 1);
-	futex_wait(&notifier.ticket, ticket, UINT64_MAX);
+	futex_wait(notifier.ticket, ticket, UINT64_MAX);
 	notifier_wait_leave(&notifier);
 	ticket = notifier_wait_enter(&notifier);
 	notifier_wake(&notifier, UINT32_MAX);
-	futex_wait(&notifier.ticket, ticket, UINT64_MAX);
+	futex_wait(notifier.ticket, ticket, UINT64_MAX);
 	notifier_wait_leave(&notifier);
 	bell_close(notifier.fd);
 }
@@ -195,7 +205,7 @@ START_TEST(wait_ends_when_its_time_is_over_and_not_before)
 
 	open_notifier(&notifier);
 	ticket = notifier_wait_enter(&notifier);
-	futex_wait(&notifier.ticket, ticket, 20 * MS);
+	futex_wait(notifier.ticket, ticket, 20 * MS);
 	notifier_wait_leave(&notifier);
 	expect_le(before_ns + 20 * MS, monotonic_ns());
 	bell_close(notifier.fd);
