@@ -67,6 +67,9 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 /* Wait until the owner's present pass has ended. The owner then uses no pointer of this pass. */
 void hub_wait_pass(struct timerhub *hub);
 
+/* An interrupted open is tried this many times: a filter may interrupt each of them. */
+#define HUB_OPEN_TRIES 16
+
 /* A closer that waits for other threads checks at this interval. */
 #define HUB_CLOSE_POLL_NS 1000000
 

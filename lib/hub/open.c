@@ -130,11 +130,26 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	return result;
 }
 
+static int hub_open_new(struct timerhub **ret_hub, const struct timerhub_config *config)
+{
+	struct timerhub *hub = memory_allocate(sizeof(*hub));
+	int result;
+
+	if (!hub)
+		return -ENOMEM;
+	result = hub_open(hub, config);
+	if (result < 0) {
+		hub_free(hub);
+		return result;
+	}
+	*ret_hub = hub;
+	return 0;
+}
+
 int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
 {
 	CANCELLATION_HELD;
 	struct timerhub_config known = { .size = sizeof(known) };
-	struct timerhub *hub;
 	int result;
 
 	if (!ret_hub)
@@ -144,16 +159,11 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	hub = memory_allocate(sizeof(*hub));
-	if (!hub)
-		return -ENOMEM;
-	result = hub_open(hub, &known);
-	if (result < 0) {
-		hub_free(hub);
-		return result;
-	}
-	*ret_hub = hub;
-	return 0;
+	/* A signal interrupts fallocate(), and on Linux 6.1 so does the end of an earlier ring. */
+	result = -EINTR;
+	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
+		result = hub_open_new(ret_hub, &known);
+	return result;
 }
 
 /* ---- close ---- */

@@ -93,12 +93,27 @@ static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 	return result == 0 ? hub_add_queue(hub, queue) : result;
 }
 
+static int queue_open_new(struct timerhub *hub, struct timerhub_queue **ret_queue)
+{
+	struct timerhub_queue *queue = memory_allocate(sizeof(*queue));
+	int result;
+
+	if (!queue)
+		return -ENOMEM;
+	result = queue_open(hub, queue);
+	if (result < 0) {
+		queue_free(queue);
+		return result;
+	}
+	*ret_queue = queue;
+	return 0;
+}
+
 int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
                         const struct timerhub_queue_config *config)
 {
 	CANCELLATION_HELD;
 	struct timerhub_queue_config known = { .size = sizeof(known) };
-	struct timerhub_queue *queue;
 	int result;
 
 	if (!hub || !ret_queue)
@@ -110,16 +125,10 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 		return -EINVAL;
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
-	queue = memory_allocate(sizeof(*queue));
-	if (!queue)
-		return -ENOMEM;
-	result = queue_open(hub, queue);
-	if (result < 0) {
-		queue_free(queue);
-		return result;
-	}
-	*ret_queue = queue;
-	return 0;
+	result = -EINTR;
+	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
+		result = queue_open_new(hub, ret_queue);
+	return result;
 }
 
 /* Make the queue's waiters return -ESHUTDOWN, and wait until they have returned. */

@@ -117,6 +117,14 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE, HUB },
+	/* timerhub_open() tries again what a signal has interrupted. */
+	{ SCMP_SYS(mmap), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(memfd_create), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(ftruncate), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(fallocate), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(fcntl), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(clone3), EINTR, false, 0, HUB },
+	{ SCMP_SYS(sched_setaffinity), EINTR, false, 0, HUB },
 	/* A loop with a hub also opens a queue, which needs an eventfd. */
 	{ SCMP_SYS(mmap), ENOMEM, true, 0, LOOP },
 	{ SCMP_SYS(eventfd2), EMFILE, false, 0, LOOP },
