@@ -15,6 +15,7 @@
 #include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/options.h"
+#include "base/valgrind.h"
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
@@ -26,7 +27,7 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* Check the config, and fill in defaults. TIMERHUB_SLEEPER may choose the sleeper. */
+/* Check the config, and fill in defaults. */
 static int config_complete(struct timerhub_config *config)
 {
 	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
@@ -45,6 +46,9 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
+	/* Under valgrind, a thread that waits in io_uring blocks all others. */
+	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
+		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
 }
 
