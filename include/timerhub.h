@@ -453,7 +453,8 @@ TIMERHUB_API int timerhub_cancel(struct timerhub *hub, timerhub_timer timer);
  *            wait for callbacks on other threads. Do not free the memory that the timer's data
  *            points at.
  *
- * If two callbacks call cancel_sync for each other's timers, the two callbacks deadlock.
+ * It deadlocks if the caller holds a mutex that the callback locks, or if two callbacks call it for
+ * each other's timers.
  * timerhub_cancel_sync() does not wait for events that timerhub_drain() or timerhub_wait() has
  * returned. The library cannot see when a thread has handled such an event.
  */
