@@ -6,6 +6,8 @@ import shutil
 import sys
 import tempfile
 
+import scratch
+
 SKIPPED = 77  # the exit status of a skipped test
 
 
@@ -31,7 +33,7 @@ def need(*programs):
 def verdict(test, *arguments):
     """Calls `test` with the arguments and an empty folder. Returns the program's exit status."""
     try:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=scratch.for_programs()) as folder:
             test(*arguments, pathlib.Path(folder))
     except Skipped as why:
         print(f"skipped: {why}")

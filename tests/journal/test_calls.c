@@ -48,7 +48,9 @@ static void new_dir(void)
 {
 	const char *base = getenv("TMPDIR");
 
-	(void)snprintf(dir, sizeof(dir), "%.30s/journal-XXXXXX", base ? base : "/tmp");
+	if (!base || strlen(base) > 30)
+		base = "/tmp";
+	(void)snprintf(dir, sizeof(dir), "%s/journal-XXXXXX", base);
 	expect(mkdtemp(dir) != NULL);
 }
 

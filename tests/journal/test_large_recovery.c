@@ -140,7 +140,9 @@ START_TEST(a_million_tasks_are_found_again_in_little_memory)
 	const char *base = getenv("TMPDIR");
 	char command[128];
 
-	(void)snprintf(dir, sizeof(dir), "%.30s/journal-XXXXXX", base ? base : "/tmp");
+	if (!base || strlen(base) > 30)
+		base = "/tmp";
+	(void)snprintf(dir, sizeof(dir), "%s/journal-XXXXXX", base);
 	expect(mkdtemp(dir) != NULL);
 	write_log(count);
 	/*

@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+import scratch  # pylint: disable=wrong-import-position
+
 SKIP = 77
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -114,7 +117,7 @@ class Server:
 
     def __init__(self, *options, parent=None, environment=None):
         self.environment = os.environ | (environment or {})
-        self.folder = tempfile.mkdtemp(prefix="timerhub-relay-", dir=parent)
+        self.folder = tempfile.mkdtemp(prefix="timerhub-", dir=parent or scratch.for_sockets())
         self.program = program(self.folder)
         self.address = f"{self.folder}/redis.sock"
         self.options = options

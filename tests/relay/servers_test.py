@@ -94,12 +94,30 @@ def expect_refused(driver, error, *call):
     wait_until(is_refused, f"a refusal of {call}")
 
 
-def opening(url, **how):
+def opening(url, timeout_ms=5000):
     """Returns the result of timerhub_relay_open() with this address."""
     driver = Driver(url)
-    result = driver.open(**how)
+    result = driver.open(timeout_ms=timeout_ms)
     driver.close()
     return result
+
+
+def open_soon(driver, wanted, *how):
+    """
+    Opens with a short timeout. On a busy machine the timeout may end before the wanted result
+    arrives; the open is then repeated.
+    """
+    def is_done():
+        result = driver.open(*how)
+        expect(result in (wanted, -errno.ETIMEDOUT), "open", how, result)
+        return result == wanted
+    wait_until(is_done, f"open with {how}: {wanted}")
+
+
+def expect_refused_open(url, wanted):
+    driver = Driver(url)
+    open_soon(driver, wanted, 1, 200)
+    driver.close()
 
 
 def unix(server):
@@ -163,7 +181,7 @@ def check_lost_shard(driver, servers, clients):
     servers[1].process.send_signal(signal.SIGCONT)
     servers[1].kill()
     driver("close")
-    expect(driver.open(1, 300) == -errno.ECONNREFUSED, "open without one of the servers")
+    open_soon(driver, -errno.ECONNREFUSED, 1, 300)
     servers[1].start()  # this server keeps no data, so the relay makes the queue again
     expect(driver.open() == 0, "open again")
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
@@ -192,7 +210,7 @@ def check_replicas(master, replica):
     driver = Driver(unix(master))
     hasty = Driver(unix(master))
     expect(driver.open(1, 1000 * ARRIVES, 1) == 0, "open")
-    expect(hasty.open(0, 1000, 1) == 0, "open")
+    open_soon(hasty, 0, 0, 1000, 1)
     for number in range(20):
         expect(driver("put", f"held-{number}", 3600_000, "x") == 0, "put")
         expect(follower("HEXISTS", KEY + "task", f"held-{number}") == 1, "told and not held")
@@ -215,12 +233,12 @@ def check_demoted(master, replica):
     """Tests a master in use that becomes a replica, and then a master again."""
     client = master.client()
     driver = Driver(unix(master))
-    expect(driver.open(1, 500) == 0, "open")
+    open_soon(driver, 0, 1, 500)
     follower = replica.client()
     follower("REPLICAOF", "NO", "ONE")
     make_replica(master, replica)
     expect_refused(driver, errno.EROFS, "put", "refused", 0, "x")
-    expect(opening(unix(master), timeout_ms=200) == -errno.EROFS, "open of a replica")
+    expect_refused_open(unix(master), -errno.EROFS)
     expect(driver("check", QUEUE) == -errno.EROFS, "check of a replica")
     expect(client("HEXISTS", KEY + "task", "refused") == 0, "refused, and there")
     client("REPLICAOF", "NO", "ONE")
@@ -272,7 +290,7 @@ def check_sentinel(master, replica):
 
 def follow_master(url, master, replica, sentinel):
     expect(opening(f"redis://127.0.0.1:{sentinel.port}") == -errno.EOPNOTSUPP, "a Sentinel as such")
-    expect(opening(url.replace("main", "none"), timeout_ms=200) == -errno.EROFS, "no such master")
+    expect_refused_open(url.replace("main", "none"), -errno.EROFS)
     client = Client(("127.0.0.1", sentinel.port))
     wait_until(lambda: len(client("SENTINEL", "replicas", "main")) == 1, "a replica that it knows")
     driver = Driver(url)
@@ -556,7 +574,7 @@ def check_faults_while_in_use():
         client = server.client()
         driver, hasty = Driver(unix(server)), Driver(unix(server))
         expect(driver.open(1, 1000 * ARRIVES) == 0, "open")
-        expect(hasty.open(0, 300) == 0, "open")
+        open_soon(hasty, 0, 0, 300)
         expect(driver("put", "there", 3600_000, "x") == 0, "put")
         for setting, bad, good, wanted in (("maxmemory", 1, 0, errno.ENOSPC),
                                            ("min-replicas-to-write", 1, 0, errno.EROFS)):

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+import scratch  # pylint: disable=wrong-import-position
+
 SCRIPT = pathlib.Path()
 # A stand-in for dpkg-query, which says that only the package `here` is installed.
 DPKG_QUERY = 'for last; do :; done; [ "$last" = here ] && echo installed'
@@ -74,7 +77,7 @@ class Machine:
 
 class Packages(unittest.TestCase):
     def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
+        self.scratch = tempfile.TemporaryDirectory(dir=scratch.for_programs())
         self.addCleanup(self.scratch.cleanup)
 
     def machine(self, user="0", apt_get='echo "apt-get $*" >>LOG', dpkg_query=DPKG_QUERY):

@@ -12,6 +12,7 @@ import fcntl
 import json
 import mmap
 import os
+import pathlib
 import random
 import resource
 import shutil
@@ -24,6 +25,9 @@ import time
 import unittest
 
 import openmetrics
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+import scratch  # pylint: disable=wrong-import-position
 
 TOP, WATCHED = sys.argv[1:3]
 MANUAL, OBSERVABLE = 1, 2
@@ -515,10 +519,11 @@ class Terminal:
     """The tool in a terminal of tmux; afterwards the terminal shows how it ended."""
 
     def __init__(self, pid, columns, lines, *options):
-        self.folder = tempfile.TemporaryDirectory()
-        command = (f"'{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000")
+        self.folder = tempfile.TemporaryDirectory(dir=scratch.for_sockets())
+        line = f"'{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000"
+        # In words: tmux runs a line by the user's shell, and some shells end at Ctrl-C.
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
-                  command, ";", "set", "status", "off")
+                  "bash", "-c", line, ";", "set", "status", "off")
 
     def tmux(self, *arguments):
         socket = os.path.join(self.folder.name, "tmux")

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+"""Where tests make their temporary folders: TMPDIR or /tmp, if these are good for it."""
+
+import os
+import tempfile
+
+# A socket's path has at most 107 characters. The longest path that a test appends has fewer than 60.
+SOCKET_FOLDER_MAX = 45
+
+
+def for_sockets():
+    folder = tempfile.gettempdir()
+    return folder if len(folder) <= SOCKET_FOLDER_MAX else "/tmp"
+
+
+def for_programs():
+    """Programs can be run from there. Tests run in the folder of the build."""
+    folder = tempfile.gettempdir()
+    return os.getcwd() if os.statvfs(folder).f_flag & os.ST_NOEXEC else folder
