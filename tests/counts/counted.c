@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes calls of the library, so that check_counts.py can count their instructions by callgrind.
+ * Makes calls of the library, so that count.py can count their instructions by callgrind.
  * Only the instructions inside the function counted() are counted. For each call of counted(),
  * callgrind writes a file.
  *

@@ -4,7 +4,7 @@
 import os
 import tempfile
 
-# A socket's path has at most 107 characters. The longest path that a test appends has fewer than 60.
+# A path of a socket has at most 107 characters. Tests append fewer than 60.
 SOCKET_FOLDER_MAX = 45
 
 

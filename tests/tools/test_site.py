@@ -6,10 +6,8 @@ Usage: test_site.py links|browser SOURCE-ROOT [FOLDER]
 
 links    each link and picture of each page leads to a file of the site, and to a place in it; each
          name of the manual, and each document, is on the site; two builds are the same.
-browser  chromium shows the front page, the index and the widest manual page, light and dark, 1280
-         and 390 pixels wide: the picture has the size and the scheme that was asked for, and is not
-         blank. No page must be scrolled sideways on a narrow screen. Writes the pictures into
-         FOLDER, if there is one.
+browser  in chromium no page must be scrolled sideways on a narrow screen. Writes pictures of three
+         pages into FOLDER, if there is one: light and dark, 1280 and 390 pixels wide.
 
 Exit status 77, and the reason, if this machine lacks a program.
 """
@@ -22,11 +20,9 @@ import os
 import pathlib
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import urllib.parse
-import zlib
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
@@ -140,57 +136,6 @@ def test_links(root, _, scratch):
     print(f"{len(readers)} pages, {sum(len(reader.links) for reader in readers.values())} links")
 
 
-# ---- pictures ----
-
-
-def paeth(left, above, corner):
-    guess = left + above - corner
-    distances = [abs(guess - value) for value in (left, above, corner)]
-    return (left, above, corner)[distances.index(min(distances))]
-
-
-def unfiltered(kind, line, before, step):
-    """Returns a line of a PNG without its filter."""
-    for i, value in enumerate(line):
-        left = line[i - step] if i >= step else 0
-        corner = before[i - step] if i >= step else 0
-        guess = (0, left, before[i], (left + before[i]) // 2, 0)[kind]
-        line[i] = (value + (paeth(left, before[i], corner) if kind == 4 else guess)) & 255
-    return line
-
-
-def read_png(data):
-    """Width, height, and every line as bytes of red, green, blue (and alpha)."""
-    expect(data[:8] == b"\x89PNG\r\n\x1a\n", "not a PNG")
-    place, packed, width, height, step = 8, b"", 0, 0, 0
-    while place < len(data):
-        length, kind = struct.unpack(">I4s", data[place:place + 8])
-        content = data[place + 8:place + 8 + length]
-        place += length + 12
-        if kind == b"IHDR":
-            width, height, depth, colours, _, _, interlaced = struct.unpack(">IIBBBBB", content)
-            expect(depth == 8 and colours in (2, 6) and not interlaced, "another kind of PNG")
-            step = 3 if colours == 2 else 4
-        elif kind == b"IDAT":
-            packed += content
-    raw, size = zlib.decompress(packed), width * step
-    lines, before = [], bytearray(size)
-    for start in range(0, len(raw), size + 1):
-        before = unfiltered(raw[start], bytearray(raw[start + 1:start + 1 + size]), before, step)
-        lines.append(before)
-    return width, height, step, lines
-
-
-def check_picture(name, data, size, scheme):
-    width, height, step, lines = read_png(data)
-    expect((width, height) == size, f"{name}: {width} x {height}")
-    greys = [sum(line[i:i + 3]) // 3 for line in lines[::3] for i in range(0, len(line), 3 * step)]
-    ground = max(set(greys), key=greys.count)
-    expect(ground < 60 if scheme == "dark" else ground > 195, f"{name}: a ground of {ground}")
-    text = sum(abs(grey - ground) > 60 for grey in greys) / len(greys)
-    expect(0.005 < text < 0.5, f"{name}: {text:.1%} of it differ from the ground")
-
-
 # ---- the browser ----
 
 
@@ -277,19 +222,14 @@ def check_narrow(browser, folder):
     print(f"{len(pages)} pages fit a screen of 390 pixels")
 
 
-def check_shown(browser, folder, pictures):
-    if pictures:
-        pictures.mkdir(parents=True, exist_ok=True)
+def draw(browser, folder, pictures):
+    pictures.mkdir(parents=True, exist_ok=True)
     for page in SHOWN:
         for width, height in WIDTHS.items():
             for scheme in SCHEMES:
                 name = f"{page.replace('/', '-').removesuffix('.html')}-{width}-{scheme}.png"
                 browser.show(folder / page, width, height, scheme)
-                data = browser.picture()
-                if pictures:
-                    (pictures / name).write_bytes(data)
-                check_picture(name, data, (width, height), scheme)
-                print(f"{name}: {len(data)} bytes")
+                (pictures / name).write_bytes(browser.picture())
 
 
 def test_browser(root, pictures, scratch):
@@ -302,7 +242,8 @@ def test_browser(root, pictures, scratch):
     except (Wrong, OSError) as wrong:
         raise Skipped(f"{program} does not start: {wrong}") from wrong
     try:
-        check_shown(browser, folder, pictures)
+        if pictures:
+            draw(browser, folder, pictures)
         check_narrow(browser, folder)
     finally:
         browser.close()
