@@ -17,8 +17,9 @@
  * (pthread_exit(3)).
  *
  * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
- * Delays and deadlines are rounded up to nanoseconds. A negative time counts as 0, so the timer is
- * due at once. A call with a time that is too large, or NaN, returns ERANGE.
+ * Both are rounded up to nanoseconds. A negative time counts as 0, so the timer is due at once. A
+ * call with a time above 2^63 ns, or NaN, returns ERANGE; so does a slack. Of a slack, three days
+ * count at most.
  *
  * Memory. A small callable has at most 8 bytes, is trivially copyable, and has a const operator().
  * A small callable is stored in the timer's data. Arming a timer with a small callable allocates
@@ -197,6 +198,11 @@ constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance
 		const auto whole = static_cast<std::uint64_t>(count * factor);
 		return static_cast<real>(whole) < count * factor ? whole + 1 : whole;
 	} else {
+		if constexpr (sizeof(Rep) >
+		              sizeof(std::uint64_t)) { /* __int128 with -std=gnu++17 */
+			if (distance.count() > static_cast<Rep>(out_of_range))
+				return out_of_range;
+		}
 		return scale(static_cast<std::uint64_t>(distance.count()), num, den);
 	}
 }
@@ -317,7 +323,8 @@ template <class Callable> class unpacked
 
 	const Callable &get() const noexcept
 	{
-		return *std::launder(reinterpret_cast<const Callable *>(bytes_));
+		return *std::launder(
+			static_cast<const Callable *>(static_cast<const void *>(bytes_)));
 	}
 
       private:
@@ -335,17 +342,17 @@ template <class Callable> void call_small(const timerhub_event *event)
 /* ---- any other callable: a block on the heap holds the callable ---- */
 
 /*
- * A block on the heap that holds a callable. The block counts its users. The users are the timer
- * object and each callback that runs. timerhub_cancel_sync() waits for the callbacks on other
- * threads. After timerhub_cancel_sync(), the block may have two kinds of users: the timer object,
- * and callbacks on the calling thread that have not returned. The last user to leave frees the
- * block.
+ * A block on the heap that holds a callable, and counts its users: the timer object and each
+ * callback that runs. After timerhub_cancel_sync(), these are the timer object, and callbacks on
+ * the calling thread that have not returned. The last user to leave frees the block.
  */
 class block
 {
       public:
-	block() = default;
-	virtual ~block() = default;
+	explicit block(void (*destroy)(block *)) noexcept : destroy_(destroy)
+	{
+	}
+
 	block(const block &) = delete;
 	block &operator=(const block &) = delete;
 
@@ -367,21 +374,32 @@ class block
 	void leave() noexcept
 	{
 		if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-			delete this;
+			destroy_(this);
 	}
 
+      protected:
+	~block() = default;
+
       private:
+	void (*const destroy_)(block *);
 	std::atomic<unsigned> users_{ 1 };
 };
 
 template <class Callable> class block_of final : public block
 {
       public:
-	template <class From> explicit block_of(From &&from) : callable(std::forward<From>(from))
+	template <class From>
+	explicit block_of(From &&from) : block(destroy), callable(std::forward<From>(from))
 	{
 	}
 
 	Callable callable;
+
+      private:
+	static void destroy(block *self)
+	{
+		delete static_cast<block_of *>(self);
+	}
 };
 
 /*
@@ -415,6 +433,13 @@ template <class Callable> void call_block(const timerhub_event *event)
 	const block_user user(home);
 
 	invoke(home.callable, *event);
+}
+
+/* Can the callable that a call takes as Argument be stored as Callable? */
+template <class Callable, class Argument> constexpr void check_stored() noexcept
+{
+	static_assert(std::is_constructible_v<Callable, Argument>,
+	              "a callable that cannot be copied is passed by std::move");
 }
 
 /* Returns false for a null function pointer, which timerhub_call() rejects too. */
@@ -489,7 +514,7 @@ class hub
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
-		std::uint64_t next_ns;
+		std::uint64_t next_ns = 0;
 		int result = -ERANGE;
 
 		if (now.ns() <= static_cast<std::uint64_t>(clock::duration::max().count()))
@@ -639,13 +664,14 @@ class queue
 	 * Errors are those of timerhub_arm(), and EINVAL for a null function pointer.
 	 */
 	template <class Callable>
-	[[nodiscard]] std::error_code call_after(delay after, const Callable &callable,
+	[[nodiscard]] std::error_code call_after(delay after, Callable &&callable,
 	                                         timerhub_timer *ret_timer = nullptr) const noexcept
 	{
-		using stored = std::decay_t<const Callable &>;
+		using stored = std::decay_t<Callable>;
 
 		static_assert(is_small_v<stored>, "no object would free it; arm a timer");
-		return call_small(after, stored(callable), ret_timer);
+		detail::check_stored<stored, Callable>();
+		return call_small(after, stored(std::forward<Callable>(callable)), ret_timer);
 	}
 
 	/*
@@ -698,9 +724,10 @@ class queue
  * callable of a moved timer keeps its address. If the callable refers to the old timer object, the
  * callable must not run after the move.
  *
- * An arm call first cancels the timer that this object armed before. An arm call returns EAGAIN,
- * EINVAL or ERANGE like timerhub_arm(), or ENOMEM. If an arm call returns an error, the timer is
- * not armed. With `slack` the timer may expire anywhere in [deadline, deadline + slack].
+ * An arm call first cancels the timer that this object armed before, and last destroys its
+ * callable, whose destructor may arm or destroy the timer. An arm call returns EAGAIN, EINVAL or
+ * ERANGE like timerhub_arm(), or ENOMEM. If it returns an error, the timer is not armed. With
+ * `slack` the timer may expire anywhere in [deadline, deadline + slack].
  *
  * As soon as the timer can expire, the arm call no longer touches the timer object. The callback
  * may therefore destroy the object even if the arm call has not yet returned on another thread.
@@ -718,7 +745,9 @@ class timer
 	/* Cancel the timer that this object armed before, and take over the timer of `other`. */
 	timer &operator=(timer &&other) noexcept
 	{
-		timer(std::move(other)).swap(*this);
+		timer taken(std::move(other));
+
+		taken.swap(*this);
 		return *this;
 	}
 
@@ -817,7 +846,7 @@ class timer
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
-		std::uint64_t ns;
+		std::uint64_t ns = 0;
 		const int result = handle_ ? timerhub_remaining(hub_, handle_, &ns) : -ENOENT;
 
 		if (result == 0)
@@ -834,21 +863,9 @@ class timer
 	 */
 	std::error_code cancel() noexcept
 	{
-		if (!handle_)
-			return error(-ENOENT);
-		/*
-		 * The callback on another thread may read `handle_`, so change `handle_` after the
-		 * wait.
-		 */
-		const int result = timerhub_cancel_sync(hub_, handle_);
+		const withdrawn before(*this);
 
-		handle_ = 0;
-		/*
-		 * The destructor of the callable may destroy this timer, so release the block last.
-		 */
-		if (block_)
-			block_->leave();
-		return error(result);
+		return error(before.result);
 	}
 
 	/*
@@ -862,6 +879,41 @@ class timer
 	}
 
       private:
+	/*
+	 * Cancels a timer, and then holds its callable. The destructor of the callable may arm,
+	 * move or destroy the timer, so it runs when the caller has done with the timer.
+	 */
+	class withdrawn
+	{
+	      public:
+		explicit withdrawn(timer &from) noexcept
+		{
+			if (!from.handle_)
+				return;
+			/*
+			 * The callback on another thread may read `handle_`, so change `handle_`
+			 * after the wait.
+			 */
+			result = timerhub_cancel_sync(from.hub_, from.handle_);
+			from.handle_ = 0;
+			block_ = from.block_;
+		}
+
+		~withdrawn()
+		{
+			if (block_)
+				block_->leave();
+		}
+
+		withdrawn(const withdrawn &) = delete;
+		withdrawn &operator=(const withdrawn &) = delete;
+
+		int result = -ENOENT;
+
+	      private:
+		detail::block *block_ = nullptr;
+	};
+
 	static timerhub_spec spec_of(std::uint64_t expires_ns, std::uint32_t flags,
 	                             delay slack) noexcept
 	{
@@ -887,12 +939,14 @@ class timer
 		static_assert(std::is_invocable_v<stored &> ||
 		                      std::is_invocable_v<stored &, expiry>,
 		              "a callable takes no argument, or a timerhub::expiry");
+		detail::check_stored<stored, Callable>();
 		if constexpr (is_small_v<stored>) {
 			const stored copy(std::forward<Callable>(callable));
 
 			spec.data = detail::pack(copy);
 			spec.fn = detail::call_small<stored>;
-			cancel();
+			const withdrawn before(*this);
+
 			return detail::is_callable(copy) ? begin(on, spec, nullptr)
 			                                 : error(-EINVAL);
 		} else {
@@ -901,7 +955,8 @@ class timer
 
 			spec.ptr = home;
 			spec.fn = detail::call_block<stored>;
-			cancel();
+			const withdrawn before(*this);
+
 			return home ? begin(on, spec, home) : error(-ENOMEM);
 		}
 	}
@@ -916,7 +971,9 @@ class timer
 	{
 		hub_ = timerhub_queue_hub(on.native());
 		block_ = home;
-		const int result = timerhub_arm(on.native(), &spec, &handle_);
+		const int result = spec.slack_ns <= detail::out_of_range / 2
+		                           ? timerhub_arm(on.native(), &spec, &handle_)
+		                           : -ERANGE;
 
 		if (result < 0 && home)
 			home->leave();
@@ -1331,13 +1388,14 @@ template <> class timeout<void> final : public detail::timeout_base
 	}
 
 	template <class Callable>
-	[[nodiscard]] std::error_code add(const loop &on, const Callable &callable) noexcept
+	[[nodiscard]] std::error_code add(const loop &on, Callable &&callable) noexcept
 	{
-		using stored = std::decay_t<const Callable &>;
+		using stored = std::decay_t<Callable>;
 
 		static_assert(is_small_v<stored>, "too large, or with state: timeout<Callable>");
 		static_assert(std::is_invocable_v<const stored &>, "a callable takes no argument");
-		const stored copy(callable);
+		detail::check_stored<stored, Callable>();
+		const stored copy(std::forward<Callable>(callable));
 
 		if (is_added())
 			return error(-EEXIST);

@@ -504,9 +504,19 @@ TIMERHUB_API int timerhub_journal_peek_key(struct timerhub_journal *journal, con
 TIMERHUB_API int timerhub_journal_each(struct timerhub_journal *journal,
                                        timerhub_journal_visit *visit, void *context);
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+/* the function timerhub_journal_stats() has the name of the struct */
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* Read the counters of the journal. Errors: -EINVAL, -EOWNERDEAD. */
 TIMERHUB_API int timerhub_journal_stats(struct timerhub_journal *journal,
                                         struct timerhub_journal_stats *ret_stats);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /*
  * Check the journal in `dir`: read the journal as timerhub_journal_open() would, but change nothing

@@ -318,12 +318,22 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
 
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+/* the function timerhub_relay_stats() has the name of the struct */
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /*
  * Read the counters of the relay, and the counters of the queue from Redis. Errors: -EINVAL,
  * -EOWNERDEAD, and the network errors at the top of this header.
  */
 TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
                                       struct timerhub_relay_stats *ret_stats);
+
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /*
  * Check the queue `queue` on the servers at `redis`. `redis` has the form of

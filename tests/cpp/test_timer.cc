@@ -293,6 +293,102 @@ void callable_may_come_from_what_arming_destroys()
 	expect(rig.go(3s) == 1 && calls == 1);
 }
 
+/* A callable whose last copy runs a function as it is destroyed. */
+class last_words
+{
+      public:
+	explicit last_words(std::function<void()> say) : say_(std::move(say))
+	{
+	}
+
+	last_words(last_words &&other) noexcept : say_(std::exchange(other.say_, nullptr))
+	{
+	}
+
+	last_words &operator=(const last_words &) = delete;
+
+	~last_words()
+	{
+		if (say_)
+			say_();
+	}
+
+	void operator()() const
+	{
+	}
+
+      private:
+	std::function<void()> say_;
+};
+
+void destroyed_callable_may_arm_its_timer()
+{
+	rig rig;
+	int inner = 0, outer = 0;
+	timerhub::timer timer;
+	const auto arm_again = [&] {
+		expect(!timer.arm_after(rig.queue, 2s,
+		                        [&rig, &inner] { inner += rig.live() == 1; }));
+	};
+	const auto ended_by = [&](const std::function<void()> &end) {
+		expect(!timer.arm_after(rig.queue, 1s, last_words(arm_again)));
+		end();
+		/* the timer that was armed last is the one that counts */
+		expect(timer.handle() != 0 && rig.live() == 1);
+		expect(rig.go(rig.hub.now().time_since_epoch() + 5s) == 1 && outer == 0);
+	};
+
+	ended_by([&] { expect(!timer.arm_after(rig.queue, 3s, [&outer] { outer++; })); });
+	ended_by([&] {
+		expect(!timer.arm_every(rig.queue, 3s,
+		                        [&outer, &rig] { outer += rig.live() > 0; }));
+	});
+	ended_by([&] { expect(!timer.cancel()); });
+	ended_by([&] { expect(timer.arm_every(rig.queue, 0s, [] {}) == errc::invalid_argument); });
+	ended_by([&] {
+		expect(timer.arm_after(rig.queue, std::chrono::hours::max(), [] {}) ==
+		       errc::result_out_of_range);
+	});
+	ended_by([&] { timer = timerhub::timer(); });
+	ended_by([&] {
+		timerhub::timer other;
+
+		expect(!other.arm_after(rig.queue, 3s, [&outer] { outer++; }));
+		timer = std::move(other);
+	});
+	expect(inner == 7);
+	/* the callable of an arm call that fails is destroyed too */
+	expect(timer.arm_after(rig.queue, std::chrono::hours::max(), last_words(arm_again)) ==
+	       errc::result_out_of_range);
+	expect(timer.handle() != 0 && rig.live() == 1);
+	expect(!timer.cancel());
+	expect(rig.go(rig.hub.now().time_since_epoch() + 5s) == 0 && rig.live() == 0);
+}
+
+void destroyed_callable_may_destroy_its_timer()
+{
+	rig rig;
+	const auto ended_by = [&](const std::function<void(timerhub::timer &)> &end) {
+		auto timer = std::make_unique<timerhub::timer>();
+		timerhub::timer &same = *timer;
+
+		expect(!same.arm_after(rig.queue, 1s, last_words([&timer] { timer.reset(); })));
+		end(same);
+		expect(!timer && rig.live() == 0);
+		expect(rig.go(rig.hub.now().time_since_epoch() + 5s) == 0);
+	};
+	const auto never = [] { expect(false); };
+
+	ended_by([&](auto &timer) { expect(!timer.arm_after(rig.queue, 2s, never)); });
+	ended_by([&](auto &timer) { expect(!timer.arm_after(rig.queue, 2s, last_words([] {}))); });
+	ended_by([&](auto &timer) { expect(timer.arm_every(rig.queue, 0s, never).value()); });
+	ended_by([&](auto &timer) {
+		expect(timer.arm_after(rig.queue, std::chrono::hours::max(), never).value());
+	});
+	ended_by([](auto &timer) { expect(!timer.cancel()); });
+	ended_by([](auto &timer) { timer = timerhub::timer(); });
+}
+
 template <class Callable> void moved_timer_still_calls(Callable callable, const int &calls)
 {
 	rig rig;
@@ -610,16 +706,42 @@ void mutable_callable_keeps_its_state()
 	expect(rig.go(1s) == 1 && rig.go(2s) == 1 && rig.go(3s) == 1 && last == 3);
 }
 
+/* Trivially copyable as a type, and yet it has no copy constructor. */
+struct adds_once {
+	int *sum;
+
+	explicit adds_once(int *sum_at) : sum(sum_at)
+	{
+	}
+
+	adds_once(adds_once &&) = default;
+
+	void operator()() const
+	{
+		*sum += 5;
+	}
+};
+
 void callable_that_cannot_be_copied_is_moved_in()
 {
 	rig rig;
 	int sum = 0;
+
+	static_assert(timerhub::is_small_v<adds_once>);
+	{
+		timerhub::timer small;
+
+		expect(!small.arm_after(rig.queue, 1s, adds_once(&sum)));
+		expect(!rig.queue.call_after(1s, adds_once(&sum)));
+		expect(rig.go(1s) == 2 && sum == 10);
+		sum = 0;
+	}
 	timerhub::timer timer;
 	auto owned = std::make_unique<int>(5);
 
 	expect(!timer.arm_after(rig.queue, 1s,
 	                        [&sum, owned = std::move(owned)] { sum += *owned; }));
-	expect(rig.go(1s) == 1 && sum == 5);
+	expect(rig.go(2s) == 1 && sum == 5);
 }
 
 void memory_is_refused()
@@ -690,6 +812,21 @@ void what_does_not_fit_is_refused()
 		expect(!timer.arm_after(rig.queue, 1s, nothing));
 		expect(timer.expires_after(far) == refused);
 	}
+	/* A slack of three days or more is as good as three days, but it must be a slack. */
+	for (const timerhub::delay slack :
+	     { timerhub::delay(std::chrono::hours::max()),
+	       timerhub::delay(std::chrono::duration<std::uint64_t, std::nano>(UINT64_MAX)),
+	       timerhub::delay(real(std::numeric_limits<double>::quiet_NaN())),
+	       timerhub::delay(real(std::numeric_limits<double>::infinity())) }) {
+		expect(timer.arm_after(rig.queue, 1s, nothing, slack) == refused);
+		expect(timer.arm_at(rig.queue, rig.at(9s), nothing, slack) == refused);
+		expect(timer.arm_every(rig.queue, 1s, nothing, slack) == refused);
+		expect(timer.arm_never(rig.queue, nothing, slack) == refused);
+		expect(timer.arm_after(
+			       rig.queue, 1s, [&rig, &timer, slack] {}, slack) == refused);
+		expect(timer.handle() == 0 && rig.live() == 0);
+	}
+	expect(!timer.arm_after(rig.queue, 1s, nothing, std::chrono::nanoseconds::max()));
 	using hours = std::chrono::time_point<timerhub::clock, std::chrono::hours>;
 	const hours never(std::chrono::hours::max());
 	expect(timer.expires_at(never) == refused);
@@ -889,6 +1026,8 @@ static const test tests[] = {
 	TEST(cancelled_timer_never_calls_and_may_be_armed_again),
 	TEST(arming_cancels_what_was_armed),
 	TEST(callable_may_come_from_what_arming_destroys),
+	TEST(destroyed_callable_may_arm_its_timer),
+	TEST(destroyed_callable_may_destroy_its_timer),
 	TEST(timer_is_moved_while_armed),
 	TEST(hub_and_queue_are_moved_while_timers_are_armed),
 	TEST(timer_outlives_its_queue),
