@@ -88,6 +88,17 @@
 #include <type_traits>
 #include <utility>
 
+#if __cplusplus >= 202002L
+#include <version>
+#endif
+#ifdef __cpp_lib_jthread
+#include <stop_token>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#endif
+
 #include "timerhub.h"
 #include "timerhub_loop.h"
 
@@ -453,6 +464,47 @@ template <class Callable> constexpr bool is_callable(const Callable &callable) n
 
 } // namespace detail
 
+#ifdef __cpp_lib_jthread
+namespace detail
+{
+
+/* An eventfd. signal() makes it readable for good. */
+class stop_fd
+{
+      public:
+	stop_fd() noexcept : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+	{
+		if (fd_ < 0)
+			fd_ = -errno;
+	}
+
+	~stop_fd()
+	{
+		if (fd_ >= 0)
+			::close(fd_);
+	}
+
+	stop_fd(const stop_fd &) = delete;
+	stop_fd &operator=(const stop_fd &) = delete;
+
+	/* It can only fail with a full counter, and then the eventfd is readable already. */
+	void signal() const noexcept
+	{
+		static_cast<void>(::eventfd_write(fd_, 1));
+	}
+
+	int fd() const noexcept
+	{
+		return fd_;
+	}
+
+      private:
+	int fd_;
+};
+
+} // namespace detail
+#endif
+
 /*
  * A hub is a timer service, and owns a struct timerhub. If a hub is moved, its queues and timers
  * belong to the new object.
@@ -618,6 +670,32 @@ class queue
 	{
 		return counted(timerhub_dispatch(queue_, max), ret_count);
 	}
+
+#ifdef __cpp_lib_jthread
+	/*
+	 * Waits and dispatches until `stop` is requested, for a std::jthread. Several threads may
+	 * run one queue, and each is stopped by itself. An exception of a callable leaves run().
+	 * Errors are those of dispatch(), eventfd(2) and poll(2).
+	 */
+	std::error_code run(const std::stop_token &stop) const
+	{
+		const detail::stop_fd stopped;
+		pollfd ready[] = { { fd(), POLLIN, 0 }, { stopped.fd(), POLLIN, 0 } };
+
+		for (const pollfd &polled : ready)
+			if (polled.fd < 0)
+				return error(polled.fd);
+		const std::stop_callback on_stop(stop, [&stopped] { stopped.signal(); });
+
+		while (!stop.stop_requested()) {
+			if (::poll(ready, 2, -1) < 0 && errno != EINTR)
+				return error(-errno);
+			if (const std::error_code result = dispatch())
+				return result;
+		}
+		return std::error_code();
+	}
+#endif
 
 	/*
 	 * Calls timerhub_drain(). Use drain() only for timers that were armed by the calls of

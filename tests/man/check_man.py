@@ -6,6 +6,7 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py lint FOLDER                mandoc has nothing to warn of
        check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
        check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
+       check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to the program of a page.
@@ -84,12 +85,14 @@ def literal_blocks(text):
     return [plain(block) for block in blocks]
 
 
-def program_and_output(path):
-    """A page has one program, followed by its output."""
+def program_and_output(path, number=0):
+    """A page has one program, followed by its output. That of the header for C++ has two."""
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
-    if len(blocks) != 2 or "int main(" not in blocks[0] or "int main(" in blocks[1]:
+    pairs = list(zip(blocks[::2], blocks[1::2]))
+    if len(blocks) != (4 if path.name == CPP_PAGE else 2) or not all(
+            "int main(" in program and "int main(" not in output for program, output in pairs):
         raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
-    return blocks
+    return pairs[number]
 
 
 # ---- pages ----
@@ -298,13 +301,13 @@ def check_lint(folder):
     return complaints or ([f"mandoc: status {done.returncode}"] if done.returncode else [])
 
 
-def write_program(page, target):
-    target.write_text(program_and_output(page)[0], encoding="utf-8")
+def write_program(page, target, number=0):
+    target.write_text(program_and_output(page, number)[0], encoding="utf-8")
     return []
 
 
-def check_run(page, program):
-    wanted = program_and_output(page)[1]
+def check_run(page, program, number=0):
+    wanted = program_and_output(page, number)[1]
     emulator = shlex.split(os.environ.get("MESON_EXE_WRAPPER", ""))  # set if cross-compiled
     # Each program runs in a directory of its own, because some programs write files into the
     # current directory.
@@ -320,7 +323,8 @@ def check_run(page, program):
 
 
 COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, write_program),
-            "run": (2, check_run)}
+            "run": (2, check_run), "second-program": (2, lambda *paths: write_program(*paths, 1)),
+            "second-run": (2, lambda *paths: check_run(*paths, 1))}
 
 
 def run_command(commands, usage, arguments):

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests queue::run() of C++20. Each test ends with the end of its std::jthreads: a thread that is
+ * not woken makes the program hang.
+ */
+#include <timerhub.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+
+#include "expect.hpp"
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+/* A hub with a thread of its own, and a queue. */
+struct rig {
+	timerhub::hub hub;
+	timerhub::queue queue;
+
+	rig()
+	{
+		timerhub_config config{};
+
+		config.sleeper = TIMERHUB_SLEEPER_POLL;
+		expect(!hub.open(config) && !queue.open(hub));
+	}
+};
+
+void runs(const timerhub::queue &queue, std::stop_token stop, std::atomic<int> &ended)
+{
+	expect(!queue.run(stop));
+	expect(stop.stop_requested());
+	ended++;
+	ended.notify_all();
+}
+
+void waiting_thread_calls_what_is_due_and_is_woken_by_its_stop()
+{
+	rig rig;
+	std::atomic<int> calls{ 0 }, ended{ 0 };
+	std::jthread first([&](std::stop_token stop) { runs(rig.queue, stop, ended); });
+
+	for (int i = 0; i < 3; i++) {
+		expect(!rig.queue.call_after(1ms, [&calls] {
+			calls++;
+			calls.notify_all();
+		}));
+		calls.wait(i);
+	}
+	first.request_stop();
+	first.join();
+	expect(calls == 3 && ended == 1);
+}
+
+void stop_ends_one_thread_of_a_queue()
+{
+	rig rig;
+	std::atomic<int> calls{ 0 }, first_ended{ 0 }, second_ended{ 0 };
+	std::jthread first([&](std::stop_token stop) { runs(rig.queue, stop, first_ended); });
+	std::jthread second([&](std::stop_token stop) { runs(rig.queue, stop, second_ended); });
+
+	first.request_stop();
+	first_ended.wait(0);
+	expect(second_ended == 0);
+	expect(!rig.queue.call_after(1ms, [&calls] {
+		calls++;
+		calls.notify_all();
+	}));
+	calls.wait(0); /* the second thread goes on */
+}
+
+void stop_by_a_callable_or_before_the_run()
+{
+	rig rig;
+	std::stop_source source;
+	const auto stop_it = [&source] { source.request_stop(); };
+
+	expect(!rig.queue.call_after(1ms, stop_it));
+	expect(!rig.queue.run(source.get_token()));
+	expect(source.stop_requested() && !rig.queue.run(source.get_token()));
+}
+
+void queue_that_is_not_open()
+{
+	expect(timerhub::queue().run(std::stop_token()) == std::errc::invalid_argument);
+}
+
+} // namespace
+
+#define TEST(name)                                                                                 \
+	{                                                                                          \
+#name, name                                                                        \
+	}
+
+static const test tests[] = {
+	TEST(waiting_thread_calls_what_is_due_and_is_woken_by_its_stop),
+	TEST(stop_ends_one_thread_of_a_queue),
+	TEST(stop_by_a_callable_or_before_the_run),
+	TEST(queue_that_is_not_open),
+};
+
+int main(int argc, char **argv)
+{
+	return tests_run(tests, argc, argv);
+}
