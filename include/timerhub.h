@@ -497,10 +497,10 @@ typedef int timerhub_each_fn(const struct timerhub_event *timer, uint64_t interv
  * Call `fn` for every live timer that the program has armed on the hub, in no particular order.
  * During the call, another thread may arm, move or deliver a timer. timerhub_each() may then miss
  * the timer or show its earlier state. While `fn` runs, another thread may cancel the timer and
- * free the memory at the timer's `ptr`. `fn` may use this memory only if the program keeps it valid. `fn` may make any
- * call that a callback of timerhub_dispatch() may make. Thread-safe. If `fn` is lock-free,
- * timerhub_each() is also lock-free. Returns 0, or the first result of `fn` that is not 0. -EINVAL:
- * an argument is NULL.
+ * free the memory at the timer's `ptr`. `fn` may use this memory only if the program keeps it
+ * valid. `fn` may make any call that a callback of timerhub_dispatch() may make. Thread-safe. If
+ * `fn` is lock-free, timerhub_each() is also lock-free. Returns 0, or the first result of `fn` that
+ * is not 0. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context);
 

@@ -24,10 +24,10 @@ void bell_close(int fd)
 		(void)close(fd);
 }
 
-static uint64_t one = 1, count;
+static uint64_t always_one = 1, always_read;
 static const struct bell_words always = {
-	.ring = { .iov_base = &one, .iov_len = sizeof(one) },
-	.clear = { .iov_base = &count, .iov_len = sizeof(count) },
+	.ring = { .iov_base = &always_one, .iov_len = sizeof(always_one) },
+	.clear = { .iov_base = &always_read, .iov_len = sizeof(always_read) },
 };
 
 void bell_words_init(struct bell_words *words)

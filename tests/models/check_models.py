@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-RUN = re.compile(r"^ \*   (?:(true)|bug (\w+) +(\w+))((?: +-D\w+(?:=\w+)?)*)(?: .*)?$", re.MULTILINE)
+RUN = re.compile(r"^ \*   (?:(true)|bug (\w+) +(\w+))((?: +-D\w+(?:=\w+)?)*)(?: .*)?$",
+                 re.MULTILINE)
 # Largest depth of a search. A path with more steps is an error.
 DEPTH_MAX = "-m200000"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the owner's promise, as of 2026-11-26: which caller wakes the owner, and when the owner
- * may sleep. A design note: the simulation runs the code itself.
+ * A model of the owner's promise, as of 2026-11-26: which caller wakes the owner, and when the
+ * owner may sleep. A design note: the simulation runs the code itself.
  *
  * Two callers each arm a timer, with one of two deadlines. A canceller may cancel one of the
  * callers' timers before the owner has seen the timer. A third timer was armed earlier. The owner
  * and the clock are processes too.
  *
  * Each thread's stores go through a store buffer, in order (TSO). A seq_cst store and a system call
- * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. A signal may end the owner's first sleep too early (EINTR). With
- * -DGATHERS the owner coalesces a burst of timers, and does not spin. No system call of the model
- * is refused.
+ * each wait until the thread's buffer is empty. The inbox is only a flag for each caller. A signal
+ * may end the owner's first sleep too early (EINTR). With -DGATHERS the owner coalesces a burst of
+ * timers, and does not spin. No system call of the model is refused.
  *
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
