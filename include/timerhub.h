@@ -282,6 +282,12 @@ struct timerhub_stats {
 	/* Number of times that the kernel told the owner that the wall clock was set. */
 	uint64_t clock_jumps;
 	uint64_t reserved[15];
+	/*
+	 * The same histogram for the delivery: the time at which a call took an event, minus the
+	 * deadline. A call reads the clock once, when it has found its first event, so the time in
+	 * its own callbacks is not counted.
+	 */
+	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
 /*
@@ -582,10 +588,10 @@ TIMERHUB_API int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret
 
 /*
  * Write statistics as text for a log. The text has a line "name value" for each counter, and a line
- * with the sleeper's name. The last three lines have upper bounds of the lateness: p50, p99 and
- * maximum. As with snprintf(), the result is the length of the whole text. A text that does not fit
- * into `bytes` bytes is cut, and still ends with a NUL. `buffer` may be NULL if `bytes` is 0.
- * Thread-safe and async-signal-safe. -EINVAL: an argument is NULL.
+ * with the sleeper's name. The last six lines have upper bounds of the lateness at the signal and
+ * at the delivery: p50, p99 and maximum. As with snprintf(), the result is the length of the whole
+ * text. A text that does not fit into `bytes` bytes is cut, and still ends with a NUL. `buffer` may
+ * be NULL if `bytes` is 0. Thread-safe and async-signal-safe. -EINVAL: an argument is NULL.
  */
 TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer,
                                      size_t bytes);

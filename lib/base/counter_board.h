@@ -20,7 +20,7 @@
 
 #define BOARD_NAME "timerhub" /* the name of the board's memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 4u
+#define BOARD_VERSION 5u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #ifndef BOARD_QUEUES_MAX
@@ -104,12 +104,24 @@ struct board_queue {
 	atomic_u64 fd_plus_one; /* the queue's eventfd plus 1, or 0 without a queue */
 };
 
+/* Lateness of the events that consumers on some of the CPUs took. Buckets as in board_owner. */
+struct board_deliveries {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
+};
+
+/* Returns the bucket of a lateness histogram. Set back, the clock may be before the deadline. */
+static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
+{
+	return now_ns <= deadline_ns ? 0 : bits_highest(now_ns - deadline_ns);
+}
+
 struct board {
 	struct board_header header;
 	struct board_owner owner;
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];
 	struct board_lane lanes[BOARD_LANES_MAX];
+	struct board_deliveries deliveries[BOARD_SHARDS_MAX]; /* by CPU */
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 

@@ -89,9 +89,33 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
 }
 
+/*
+ * Count how late the events were taken. The call's first events read the clock into `*now_ns`. The
+ * events of a batch mostly have one bucket, so an addition counts a run of them.
+ */
+static void queue_count_lateness(const struct timerhub_queue *queue,
+                                 const struct timerhub_event *events, unsigned count,
+                                 uint64_t *now_ns)
+{
+	struct board_deliveries *deliveries =
+		&queue->hub->board->deliveries[cpu_current() % BOARD_SHARDS_MAX];
+
+	if (*now_ns == 0)
+		*now_ns = clock_now_ns(&queue->hub->clock);
+	for (unsigned i = 0, run; i < count; i += run) {
+		unsigned bucket = board_bucket(*now_ns, events[i].expires_ns);
+
+		for (run = 1; i + run < count; run++)
+			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
+				break;
+		/* Relaxed: the counts are only shown. */
+		(void)u64_fetch_add_relaxed(&deliveries->lateness[bucket], run);
+	}
+}
+
 /* Append one batch of events to `events`. Returns false if the outbox was empty. */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
-                             unsigned max, unsigned *count)
+                             unsigned max, unsigned *count, uint64_t *now_ns)
 {
 	uint64_t handles[CONSUME_BATCH];
 	uint32_t retired[CONSUME_BATCH];
@@ -112,6 +136,8 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		if (ended)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
+	if (delivered > 0)
+		queue_count_lateness(queue, &events[*count], delivered, now_ns);
 	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
 	*count += delivered;
 	return taken > 0;
@@ -142,9 +168,10 @@ static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *
                            unsigned max)
 {
 	unsigned count = 0;
+	uint64_t now_ns = 0; /* not read yet */
 
 	do {
-		while (count < max && queue_take_batch(queue, events, max, &count)) {
+		while (count < max && queue_take_batch(queue, events, max, &count, &now_ns)) {
 		}
 	} while (count < max && !queue_clear(queue));
 	if (count == max)
@@ -187,6 +214,7 @@ struct dispatching {
 	struct timerhub_queue *queue;
 	struct callback *callback; /* the thread's cell, or NULL before the first event */
 	uint64_t end;              /* position in the outbox from which on nothing is taken */
+	uint64_t now_ns;           /* the clock when the first event was found; 0: not read yet */
 	unsigned count;            /* number of events taken so far */
 	bool running;              /* true: the thread is inside a callback */
 	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
@@ -208,6 +236,8 @@ static bool dispatching_take(struct dispatching *dispatching, struct timerhub_ev
 		callback_consider(dispatching->callback, handle);
 		delivered = deliver(queue, handle, event, &ended);
 	}
+	if (delivered)
+		queue_count_lateness(queue, event, 1, &dispatching->now_ns);
 	if (delivered && !ended) /* the timer may expire again */
 		dispatching->end = u64_min(dispatching->end, tail);
 	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,

@@ -277,6 +277,14 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 		stats->lateness[i] = u64_load_relaxed(&counts->lateness[i]);
 }
 
+static void stats_add_deliveries(const struct board *board, struct timerhub_stats *stats)
+{
+	for (unsigned cpu = 0; cpu < BOARD_SHARDS_MAX; cpu++)
+		for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+			stats->delivery_lateness[i] +=
+				u64_load_relaxed(&board->deliveries[cpu].lateness[i]);
+}
+
 int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 {
 	struct timerhub_stats stats = { .armed = 0 };
@@ -293,6 +301,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
+	stats_add_deliveries(hub->board, &stats);
 	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;

@@ -53,6 +53,11 @@ static const struct metrics_family lateness_family = {
 	"Time at which a timer was delivered to its queue, minus the deadline."
 };
 
+static const struct metrics_family delivery_lateness_family = {
+	PREFIX "delivery_lateness_seconds", "histogram", "seconds",
+	"Time at which a call took an event from its queue, minus the deadline."
+};
+
 static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
 {
 	const void *value = (const char *)stats + number->offset;
@@ -92,16 +97,22 @@ static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 	return i < TIMERHUB_LATENESS_BUCKETS - 1 ? (uint64_t)2 << i : UINT64_MAX;
 }
 
-static void text_add_lateness(struct text *text, const uint64_t *buckets)
+static void text_add_bound(struct text *text, const char *name, const char *which,
+                           const uint64_t *buckets, uint64_t rank)
+{
+	text_add(text, name);
+	text_add_line(text, which, lateness_below_ns(buckets, rank));
+}
+
+static void text_add_lateness(struct text *text, const char *name, const uint64_t *buckets)
 {
 	uint64_t count = 0;
 
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		count += buckets[i];
-	text_add_line(text, "lateness_p50_below_ns", lateness_below_ns(buckets, count - count / 2));
-	text_add_line(text, "lateness_p99_below_ns",
-	              lateness_below_ns(buckets, count - count / 100));
-	text_add_line(text, "lateness_max_below_ns", lateness_below_ns(buckets, count));
+	text_add_bound(text, name, "_p50_below_ns", buckets, count - count / 2);
+	text_add_bound(text, name, "_p99_below_ns", buckets, count - count / 100);
+	text_add_bound(text, name, "_max_below_ns", buckets, count);
 }
 
 int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t bytes)
@@ -116,7 +127,8 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 	text_add(&text, "sleeper ");
 	text_add(&text, sleeper_name(stats->sleeper));
 	text_add_char(&text, '\n');
-	text_add_lateness(&text, stats->lateness);
+	text_add_lateness(&text, "lateness", stats->lateness);
+	text_add_lateness(&text, "delivery_lateness", stats->delivery_lateness);
 	text_end(&text);
 	return (int)text.length;
 }
@@ -148,6 +160,10 @@ void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, siz
 	for (size_t hub = 0; hub < count; hub++)
 		metrics_add_histogram(text, &lateness_family, hubs[hub].labels,
 		                      hubs[hub].stats.lateness);
+	metrics_add_family(text, &delivery_lateness_family);
+	for (size_t hub = 0; hub < count; hub++)
+		metrics_add_histogram(text, &delivery_lateness_family, hubs[hub].labels,
+		                      hubs[hub].stats.delivery_lateness);
 }
 
 int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer, size_t bytes)

@@ -21,12 +21,9 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 	uint64_t now_ns = clock_now_ns(publisher->clock);
 
 	for (unsigned i = 0; i < queue->unpublished; i++) {
-		uint64_t deadline_ns = queue->deadlines_ns[i];
-		/* now_ns is before the deadline only if the clock was set back. */
-		uint64_t late_ns = now_ns > deadline_ns ? now_ns - deadline_ns : 0;
+		unsigned bucket = board_bucket(now_ns, queue->deadlines_ns[i]);
 
-		u64_count(&publisher->counts->lateness[late_ns == 0 ? 0 : bits_highest(late_ns)],
-		          1);
+		u64_count(&publisher->counts->lateness[bucket], 1);
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
 	publisher->told += queue->unpublished;

@@ -109,6 +109,74 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 }
 END_TEST
 
+/* The ways to take an event. Each returns the number of events. */
+static int take_by_drain(struct timerhub_queue *queue)
+{
+	struct timerhub_event events[8];
+
+	return timerhub_drain(queue, events, COUNT_OF(events));
+}
+
+static int take_by_wait(struct timerhub_queue *queue)
+{
+	struct timerhub_event events[8];
+
+	return timerhub_wait(queue, events, COUNT_OF(events), 0);
+}
+
+static int take_by_dispatch(struct timerhub_queue *queue)
+{
+	return timerhub_dispatch(queue, 8);
+}
+
+static int (*const takes[])(struct timerhub_queue *) = { take_by_drain, take_by_wait,
+	                                                 take_by_dispatch };
+
+/* The owner signals both events in time, and the consumer takes them late. */
+START_TEST(stats_of_delivery_lateness_are_of_the_taking)
+{
+	for (unsigned bit = 10; bit < 60; bit++) {
+		struct rig rig = rig_manual(4);
+		struct timerhub_stats stats;
+
+		arm_at(rig.queue, 1024, 0);
+		arm_at(rig.queue, 1023, 0);
+		advance(rig.hub, 1024);
+		advance(rig.hub, 1024 + (UINT64_C(1) << bit));
+		expect_eq(takes[_i](rig.queue), 2);
+		expect_eq(takes[_i](rig.queue), 0);
+		stats = stats_of(rig.hub);
+		expect_eq(stats.delivery_lateness[bit], 2);
+		expect_eq(stats.lateness[0], 2);
+		for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+			expect(i == bit || stats.delivery_lateness[i] == 0);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+static void advance_by_10000(const struct timerhub_event *event)
+{
+	struct timerhub *hub = timerhub_queue_hub(event->queue);
+
+	advance(hub, timerhub_now(hub) + 10000);
+}
+
+/* A call reads the clock once: the time in its callbacks is not seen. */
+START_TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call)
+{
+	struct rig rig = rig_manual(4);
+
+	expect_eq(timerhub_call(rig.queue, 1000, advance_by_10000, NULL, NULL), 0);
+	expect_eq(timerhub_call(rig.queue, 1000, advance_by_10000, NULL, NULL), 0);
+	expect_eq(timerhub_call(rig.queue, 2000, advance_by_10000, NULL, NULL), 0);
+	advance(rig.hub, 1000);
+	expect_eq(timerhub_dispatch(rig.queue, 8), 3);
+	expect_eq(stats_of(rig.hub).delivery_lateness[0], 3);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Each event has a lateness of its own, even if one signal announces several events. */
 START_TEST(stats_of_lateness_are_of_each_event)
 {
@@ -179,6 +247,8 @@ int main(int argc, char **argv)
 	tests_add(stats_count_overruns, 30);
 	tests_add(stats_of_lateness_are_of_signal_time, 30);
 	tests_add(stats_of_lateness_are_of_each_event, 30);
+	tests_add_loop(stats_of_delivery_lateness_are_of_the_taking, 30, COUNT_OF(takes));
+	tests_add(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30);
 	tests_add(stats_of_a_far_timer_show_it_cascading, 30);
 	tests_add(stats_of_a_real_hub_add_up, 60);
 	return tests_run();

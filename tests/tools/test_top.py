@@ -99,9 +99,10 @@ def as_stats(hub):
     """Returns the tool's values, in the form of the process's own."""
     stats = {name: hub[name] for name in COUNTERS}
     stats["sleeper"] = {"none": 0, "io_uring": 1, "ppoll": 2}[hub["sleeper"]]
-    stats["lateness"] = [0] * 64
-    for below_ns, count in hub["lateness"]["buckets"]:
-        stats["lateness"][63 if below_ns is None else below_ns.bit_length() - 2] = count
+    for name in ("lateness", "delivery_lateness"):
+        stats[name] = [0] * 64
+        for below_ns, count in hub[name]["buckets"]:
+            stats[name][63 if below_ns is None else below_ns.bit_length() - 2] = count
     return stats
 
 
@@ -136,6 +137,7 @@ class Json(unittest.TestCase):
             self.assertEqual(watched.do("drain 0 1 1000"), "50")
             self.check(watched, live=0, inbox=0, outbox=[0, 0])
             self.assertEqual(once(watched.pid)["hubs"][0]["lateness"]["count"], 420)
+            self.assertEqual(once(watched.pid)["hubs"][0]["delivery_lateness"]["count"], 420)
 
     def check(self, watched, live, inbox, outbox):
         hub = once(watched.pid)["hubs"][0]

@@ -213,6 +213,9 @@ static void print_stats(const struct hub *hub)
 	printf("\"sleeper\":%" PRIu32 ",\"lateness\":[", stats.sleeper);
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		printf("%s%" PRIu64, i > 0 ? "," : "", stats.lateness[i]);
+	printf("],\"delivery_lateness\":[");
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		printf("%s%" PRIu64, i > 0 ? "," : "", stats.delivery_lateness[i]);
 	puts("]}");
 }
 

@@ -16,8 +16,8 @@
 
 #include "dice.h"
 
-#define TEXT_BYTES 8192
-#define MANUAL_BYTES 5000 /* upper bound of the text's length that the manual states */
+#define TEXT_BYTES 16384
+#define MANUAL_BYTES 8000 /* upper bound of the text's length that the manual states */
 
 START_TEST(text_is_that_of_the_format)
 {
@@ -40,6 +40,7 @@ START_TEST(text_is_that_of_the_format)
 		.live = 7,
 		.sleeper = TIMERHUB_SLEEPER_POLL,
 		.lateness = { [0] = 1, [6] = 2, [35] = 4, [36] = 8, [63] = 16 },
+		.delivery_lateness = { [7] = 5 },
 	};
 	char text[TEXT_BYTES];
 
@@ -49,9 +50,11 @@ START_TEST(text_is_that_of_the_format)
 	expect(strncmp(text, begins, strlen(begins)) == 0);
 	expect(strstr(text, gauge) != NULL);
 	expect(strstr(text, ends) != NULL);
-	expect(strcmp(strstr(text, "_bucket{le=\"68"),
-	              "_bucket{le=\"68.719476735\"} 7\n"
-	              "timerhub_lateness_seconds_bucket{le=\"+Inf\"} 31\n# EOF\n") == 0);
+	expect(strstr(text, "timerhub_lateness_seconds_bucket{le=\"68.719476735\"} 7\n"
+	                    "timerhub_lateness_seconds_bucket{le=\"+Inf\"} 31\n"
+	                    "# TYPE timerhub_delivery_lateness_seconds histogram\n") != NULL);
+	expect(strcmp(strstr(text, "delivery_lateness_seconds_bucket{le=\"+Inf"),
+	              "delivery_lateness_seconds_bucket{le=\"+Inf\"} 5\n# EOF\n") == 0);
 	expect(strstr(text, "_sum") == NULL && strstr(text, "_count") == NULL);
 }
 END_TEST
@@ -131,24 +134,27 @@ START_TEST(bucket_counts_all_that_are_not_later)
 	for (unsigned round = 0; round < scaled(200); round++) {
 		struct timerhub_stats stats = { 0 };
 		char text[TEXT_BYTES], *line;
-		uint64_t all = 0, seconds, ns, count;
+		const uint64_t *buckets = stats.lateness;
+		uint64_t all[2] = { 0 }, seconds, ns, count;
 		unsigned lines = 0;
 
-		for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
-			all += stats.lateness[i] = dice_below(&dice, 1000);
+		for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++) {
+			all[0] += stats.lateness[i] = dice_below(&dice, 1000);
+			all[1] += stats.delivery_lateness[i] = dice_below(&dice, 1000);
+		}
 		expect(timerhub_stats_metrics(&stats, text, sizeof(text)) > 0);
 		for (line = strstr(text, "_bucket{"); line; line = strstr(line + 1, "_bucket{")) {
 			if (sscanf(line, "_bucket{le=\"%" SCNu64 ".%9" SCNu64 "\"} %" SCNu64,
 			           &seconds, &ns, &count) == 3)
-				expect_eq(count,
-				          not_later(stats.lateness, seconds * 1000000000 + ns));
+				expect_eq(count, not_later(buckets, seconds * 1000000000 + ns));
 			else if (sscanf(line, "_bucket{le=\"+Inf\"} %" SCNu64, &count) == 1)
-				expect_eq(count, all);
+				expect_eq(count, all[buckets != stats.lateness]);
 			else
 				expect(false);
-			lines++;
+			if (++lines == 31)
+				buckets = stats.delivery_lateness;
 		}
-		expect_eq(lines, 31);
+		expect_eq(lines, 62);
 	}
 }
 END_TEST

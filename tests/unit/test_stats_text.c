@@ -46,7 +46,10 @@ START_TEST(text_is_a_line_for_each_counter)
 				     "owner_wakeups 10\nsubmit_wakes 11\nqueue_signals 12\n"
 				     "cascaded 13\nclock_jumps 18446744073709551615\n"
 				     "sleeper io_uring\nlateness_p50_below_ns 2048\n"
-				     "lateness_p99_below_ns 4096\nlateness_max_below_ns 4096\n";
+				     "lateness_p99_below_ns 4096\nlateness_max_below_ns 4096\n"
+				     "delivery_lateness_p50_below_ns 64\n"
+				     "delivery_lateness_p99_below_ns 64\n"
+				     "delivery_lateness_max_below_ns 128\n";
 	struct timerhub_stats stats = {
 		.armed = 1,
 		.refiled = 2,
@@ -64,6 +67,7 @@ START_TEST(text_is_a_line_for_each_counter)
 		.clock_jumps = UINT64_MAX,
 		.sleeper = TIMERHUB_SLEEPER_URING,
 		.lateness = { [10] = 3, [11] = 2 },
+		.delivery_lateness = { [5] = 199, [6] = 1 },
 	};
 	char text[TEXT_BYTES];
 

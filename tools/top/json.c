@@ -137,18 +137,21 @@ static void json_queues(FILE *out, const struct reading *now)
 static void json_hub(FILE *out, const struct hub *hub, const struct reading *now,
                      const struct reading *before)
 {
-	struct lateness since_open = lateness_between(now, NULL);
+	struct lateness events = lateness_between(now->lateness, NULL);
+	struct lateness deliveries = lateness_between(now->delivery_lateness, NULL);
 
 	fputc('{', out);
 	json_about(out, &hub->about, now);
 	json_counters(out, now);
 	json_queues(out, now);
-	json_lateness(out, "lateness", &since_open);
+	json_lateness(out, "lateness", &events);
+	json_lateness(out, "delivery_lateness", &deliveries);
 	if (before && before->at_ns > 0) {
-		struct lateness lately = lateness_between(now, before);
-
+		events = lateness_between(now->lateness, before->lateness);
+		deliveries = lateness_between(now->delivery_lateness, before->delivery_lateness);
 		json_rates(out, now, before);
-		json_lateness(out, "lateness_lately", &lately);
+		json_lateness(out, "lateness_lately", &events);
+		json_lateness(out, "delivery_lateness_lately", &deliveries);
 	}
 	fputc('}', out);
 }

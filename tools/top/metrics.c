@@ -63,6 +63,8 @@ static struct timerhub_stats stats_of(const struct reading *reading)
 	};
 
 	memcpy(stats.lateness, reading->lateness, sizeof(stats.lateness));
+	memcpy(stats.delivery_lateness, reading->delivery_lateness,
+	       sizeof(stats.delivery_lateness));
 	return stats;
 }
 

@@ -142,7 +142,7 @@ static void page_counters(struct page *page, const struct reading *now,
 		         number(rows[i].now).text);
 }
 
-static void page_percentiles(struct page *page, const struct lateness *lately,
+static void page_percentiles(struct page *page, const char *name, const struct lateness *lately,
                              const struct lateness *since_open)
 {
 	const struct {
@@ -154,7 +154,7 @@ static void page_percentiles(struct page *page, const struct lateness *lately,
 		{ "max <", lately->max_below_ns, since_open->max_below_ns },
 	};
 
-	page_add(page, "%-8s %10s %12s", "lateness", "lately", "since open");
+	page_add(page, "%-8s %10s %12s", name, "lately", "since open");
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		page_add(page, "%-8s %10s %12s", rows[i].name,
 		         lately->count > 0 ? span(rows[i].lately_ns).text : "-",
@@ -242,8 +242,12 @@ static void page_beside(struct page *page, unsigned from, const struct page *rig
 void page_fill(struct page *page, const struct target *target, unsigned index,
                const struct reading *now, const struct reading *before, unsigned columns)
 {
-	struct lateness lately = lateness_between(now, before ? before : now);
-	struct lateness since_open = lateness_between(now, NULL);
+	const struct reading *earlier = before ? before : now;
+	struct lateness lately = lateness_between(now->lateness, earlier->lateness);
+	struct lateness since_open = lateness_between(now->lateness, NULL);
+	struct lateness taken_lately =
+		lateness_between(now->delivery_lateness, earlier->delivery_lateness);
+	struct lateness taken = lateness_between(now->delivery_lateness, NULL);
 	struct page right = { .count = 0 };
 	unsigned from;
 
@@ -253,7 +257,8 @@ void page_fill(struct page *page, const struct target *target, unsigned index,
 	page_depths(page, &target->hubs[index].about, now);
 	page_add(page, "%s", "");
 	page_counters(page, now, before);
-	page_percentiles(&right, &lately, &since_open);
+	page_percentiles(&right, "delivery", &taken_lately, &taken);
+	page_percentiles(&right, "lateness", &lately, &since_open);
 	page_histogram(&right, &since_open);
 	if (columns >= TWO_HALVES_MIN) {
 		page_beside(page, from, &right);

@@ -45,6 +45,14 @@ static void read_owner(const struct board_owner *owner, struct reading *reading)
 		reading->lateness[i] = u64_load_relaxed(&owner->lateness[i]);
 }
 
+static void read_deliveries(const struct board *board, struct reading *reading)
+{
+	for (unsigned cpu = 0; cpu < BOARD_SHARDS_MAX; cpu++)
+		for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
+			reading->delivery_lateness[i] +=
+				u64_load_relaxed(&board->deliveries[cpu].lateness[i]);
+}
+
 static void read_slots(const struct board *board, struct reading *reading)
 {
 	uint64_t takes = 0, used = 0, free_again = 0;
@@ -118,6 +126,7 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 		ended += read_queue(&board->queues[i], i, ret_reading);
 	read_inbox(board, ret_reading);
 	read_owner(&board->owner, ret_reading);
+	read_deliveries(board, ret_reading);
 	ret_reading->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
 	ended += u64_load_relaxed(&board->callers.dropped) + ret_reading->live;
 	ret_reading->cancelled = reading_more(ret_reading->armed, ended);
@@ -141,14 +150,12 @@ static uint64_t lateness_quantile_ns(const struct lateness *lateness, uint64_t w
 	return 0;
 }
 
-struct lateness lateness_between(const struct reading *now, const struct reading *before)
+struct lateness lateness_between(const uint64_t *now, const uint64_t *before)
 {
 	struct lateness lateness = { .count = 0 };
 
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++) {
-		uint64_t earlier = before ? before->lateness[i] : 0;
-
-		lateness.buckets[i] = reading_more(now->lateness[i], earlier);
+		lateness.buckets[i] = reading_more(now[i], before ? before[i] : 0);
 		lateness.count += lateness.buckets[i];
 	}
 	lateness.p50_below_ns = lateness_quantile_ns(&lateness, (lateness.count + 1) / 2);

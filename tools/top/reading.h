@@ -32,6 +32,7 @@ struct reading {
 	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
 	uint64_t sleeper;
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
+	uint64_t delivery_lateness[BOARD_LATENESS_BUCKETS];
 	uint32_t queue_count; /* number of open queues */
 	struct queue_reading queues[READING_QUEUES_MAX];
 };
@@ -61,10 +62,10 @@ struct lateness {
 };
 
 /*
- * Returns the lateness of the events between the readings `before` and `now`. If `before` is NULL,
+ * Returns the lateness of the events between two readings of a histogram. If `before` is NULL,
  * returns the lateness of all events of the hub.
  */
-struct lateness lateness_between(const struct reading *now, const struct reading *before);
+struct lateness lateness_between(const uint64_t *now, const uint64_t *before);
 
 /*
  * Returns the exclusive upper bound of a histogram's bucket, or UINT64_MAX if the bucket has no
