@@ -22,7 +22,7 @@ struct fork_check {
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /* Returns 0, or -EOWNERDEAD in a child. */
-__attribute__((cold)) int fork_check_compare_pid(const struct fork_check *fork_check);
+int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
 /* The same. As the last step of a call, it costs no more registers where the page answers. */
 static inline int fork_check_result(const struct fork_check *fork_check)
