@@ -12,24 +12,6 @@
 
 #define FRESH_AHEAD 12 /* number of list entries by which fresh_fetch() prefetches in advance */
 
-void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	if (timeout->is_listed)
-		return;
-	timeout->is_listed = 1;
-	loop->listed[loop->listed_count++] = timeout->place;
-}
-
-/*
- * Returns `now_ns` plus `delay_ns`, but at most UINT64_MAX - 1. fresh_move_on() calls
- * fresh_far_ns() for deadlines near UINT64_MAX. If the wall clock was set back, fresh_move_on()
- * calls fresh_far_ns() for all deadlines.
- */
-static uint64_t fresh_far_ns(uint64_t delay_ns, uint64_t now_ns)
-{
-	return u64_min(u64_add_saturating(now_ns, delay_ns), UINT64_MAX - 1);
-}
-
 /*
  * Put all timeouts of the array `fresh` into the list. Callbacks have set these timeouts. While a
  * turn runs, loop_recheck() skips listed timeouts.
@@ -41,28 +23,22 @@ static void fresh_list_all(struct timerhub_loop *loop)
 			fresh_list(loop, loop->front.fresh[i]);
 }
 
-void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
+void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
-	uint64_t base_ns = front->base_ns, passed_ns = now_ns - base_ns;
-	/* The largest deadline that stays below UINT64_MAX when `passed_ns` is added. */
-	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : 0;
-	uint32_t count = front->fresh_count;
+	uint64_t passed_ns = now_ns - base_ns; /* modulo 2^64, if the wall clock was set back */
+	/* the largest deadline that stays below UINT64_MAX when `passed_ns` is added */
+	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : UINT64_MAX - 1;
 
-	front->base_ns = now_ns;
-	front->delay_max_ns = UINT64_MAX - 1 - now_ns;
-	if (count == 0)
-		return;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < front->fresh_count; i++) {
 		struct timerhub_timeout *timeout = front->fresh[i];
 		uint64_t deadline_ns = timeout->deadline_ns;
 
 		timeout->fresh = 0;
 		if (deadline_ns <= near_ns)
 			deadline_ns += passed_ns;
-		/* UINT64_MAX would mean that the timeout was stopped */
-		else if (deadline_ns != UINT64_MAX)
-			deadline_ns = fresh_far_ns(deadline_ns - base_ns, now_ns);
+		else if (deadline_ns != UINT64_MAX) /* which means that it was stopped */
+			deadline_ns = UINT64_MAX - 1;
 		timeout->deadline_ns = deadline_ns;
 		if (deadline_ns < timeout->filed_ns)
 			fresh_list(loop, timeout);
@@ -99,23 +75,26 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
  */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
+	const struct place *table = loop->places.table;
+	const struct timer_filing *list = loop->filings;
+
 	if (i + 2 * FRESH_AHEAD < loop->listed_count) {
-		__builtin_prefetch(&loop->places.table[loop->listed[i + 2 * FRESH_AHEAD]]);
-		__builtin_prefetch(&loop->filings[loop->listed[i + 2 * FRESH_AHEAD]], 1);
+		__builtin_prefetch(&table[list[i + 2 * FRESH_AHEAD].place]);
+		__builtin_prefetch(&list[list[i + 2 * FRESH_AHEAD].place], 1);
 	}
 	if (i + FRESH_AHEAD < loop->listed_count)
-		__builtin_prefetch(loop->places.table[loop->listed[i + FRESH_AHEAD]].timeout, 1);
+		__builtin_prefetch(place_timeout(&table[list[i + FRESH_AHEAD].place]), 1);
 }
 
 void fresh_file(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->listed_count; i++) {
-		struct place *place = &loop->places.table[loop->listed[i]];
-		struct timerhub_timeout *timeout = place->timeout;
+		struct place *place = &loop->places.table[loop->filings[i].place];
+		struct timerhub_timeout *timeout = place_timeout(place);
 
 		fresh_fetch(loop, i);
 		if (!timeout) {
-			place->is_listed = 0;
+			place->holder &= ~PLACE_LISTED;
 			continue;
 		}
 		timeout->is_listed = 0;

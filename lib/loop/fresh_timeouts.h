@@ -11,14 +11,31 @@
 
 #include "loop/loop.h"
 
+/* The rest of fresh_move_on(). */
+void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
+
 /*
  * Add the time since the last reading of the clock to the deadlines that were set by delay.
  * `now_ns` is a new reading of the clock. After fresh_move_on() new delays count from `now_ns`.
  */
-void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns);
+static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
+{
+	uint64_t base_ns = loop->front.base_ns;
+
+	loop->front.base_ns = now_ns;
+	loop->front.delay_max_ns = UINT64_MAX - 1 - now_ns;
+	if (loop->front.fresh_count > 0 && !loop->is_exact)
+		fresh_move(loop, base_ns, now_ns);
+}
 
 /* Put the timeout's place into the list of places that fresh_file() checks. */
-void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
+static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	if (timeout->is_listed)
+		return;
+	timeout->is_listed = 1;
+	loop->filings[loop->listed_count++].place = timeout->place;
+}
 
 /* Remove the timeout from the loop's array `fresh`. */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Declares struct timerhub_loop with all its parts. open.c opens and closes loops. timeouts.c adds,
- * removes, sets and stops timeouts. turn.c expires timeouts.
- */
+/* struct timerhub_loop with all its parts, and what the files of this folder ask of each other. */
 #ifndef TIMERHUB_LOOP_INSIDE_H
 #define TIMERHUB_LOOP_INSIDE_H
 
 #include <timerhub_loop.h>
+
+#include <errno.h>
 
 #include "base/clock.h"
 #include "base/fork_check.h"
@@ -14,50 +13,68 @@
 #include "loop/wake.h"
 #include "schedule/schedule.h"
 
-struct timerhub_loop {
-	/* The inline calls use `front`, so `front` must be the first member of the loop. */
-	struct timerhub_loop_front front;
-	uint64_t thread;     /* number of the thread that opened the loop, from loop_thread() */
-	uint64_t turn_ns;    /* the last turn's last reading of the clock */
-	uint64_t next_ns;    /* time of the first schedule entry, or an earlier time */
-	uint64_t timeout_ns; /* how long the program may block, counted from turn_ns */
-	/*
-	 * The list: places whose timeouts may be scheduled too late. A place is listed at most
-	 * once.
-	 */
-	uint32_t *listed;
-	uint32_t listed_count;
-	/* the place that is scheduled at next_ns; SLOT_NONE: no place, or not known */
-	uint32_t first;
-	bool is_stirred; /* true: schedule entries have changed since next_ns was computed */
-	/* A dummy timeout without a deadline. It replaces timeouts that leave the array `fresh`. */
-	struct timerhub_timeout gone;
-	/* True: a callback has closed the loop, so the end of the turn frees the loop. */
-	bool is_closed;
-	struct places places;
-	struct schedule schedule;
-	struct wake wake;
-	struct clock clock; /* clock of a loop without a hub */
-	struct fork_check fork_check;
-	struct timer_filing *filings;
-	struct memory memory; /* memory of `filings` and `listed` */
+/* The counters of timerhub_loop_stats() that no decision depends on. */
+struct loop_counts {
+	uint64_t callbacks;
+	uint64_t empty_wakes;
+	uint64_t turn_max_ns;
+	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
-/* Returns the calling thread's number. Living threads have different numbers. */
-uint64_t loop_thread(void);
+struct timerhub_loop {
+	struct timerhub_loop_front front; /* the first member, because the inline calls use it */
+	/* A quiet turn reads the members up to `wake`: two cache lines beside the front's first. */
+	_Alignas(CACHE_LINE_BYTES)
+		uint64_t next_ns; /* time of the first schedule entry, or an earlier time */
+	uint64_t turn_ns;         /* the last reading of the clock by turn, settle or timeout */
+	uint64_t turns;
+	struct fork_check fork_check;
+	uint32_t listed_count; /* of the list: places that may be scheduled too late, once each */
+	/* place of an exact entry at next_ns, which may be stale by now, or SLOT_NONE */
+	uint32_t first;
+	struct clock clock; /* of a loop without a hub */
+	bool is_manual;     /* timerhub_loop_advance() gives the time */
+	bool is_exact;   /* is_manual, or the hub is manual: a delay counts from the call's time */
+	bool is_stirred; /* schedule entries have changed since next_ns was computed */
+	bool must_turn;  /* do not block: the queue has more events, or the clock was set */
+	bool is_closed;  /* a callback has closed the loop, so the end of the turn frees it */
+	struct wake wake;
+	struct timerhub_timeout gone; /* stands in `fresh` for timeouts that have left it */
+	struct places places;
+	struct schedule schedule;
+	struct timer_filing *filings; /* `place` of the k-th filing is the list's k-th place */
+	struct memory memory;         /* of `filings` */
+	struct loop_counts counts;
+};
 
-static inline bool loop_alive(const struct timerhub_loop *loop)
+/* Returns the calling thread's number. Living threads have different numbers, and none has 0. */
+static inline uint64_t loop_thread(void)
 {
-	return fork_check_goes_on(&loop->fork_check);
+#ifdef TIMERHUB_LOOP_INLINE
+	return timerhub_loop_thread();
+#else
+	static _Thread_local char self;
+
+	return (uint64_t)(uintptr_t)&self;
+#endif
 }
 
-/* Returns 0 if the calling thread may use the loop, or -EINVAL, -EPERM or -EOWNERDEAD. */
-int loop_check(const struct timerhub_loop *loop);
+/* Returns 0 if the calling thread may use the loop, else -EINVAL or -EPERM. */
+static inline int loop_check(const struct timerhub_loop *loop)
+{
+	if (!loop)
+		return -EINVAL;
+	return loop->front.thread == loop_thread() || loop->front.thread == 0 ? 0 : -EPERM;
+}
 
-/* Free a loop that has no timeouts. The loop may be only partly open. */
+/* Free a loop that has no timeouts. It may be only partly open. */
 void loop_free(struct timerhub_loop *loop);
 
-/* Read the loop's clock. */
-uint64_t loop_read_ns(const struct timerhub_loop *loop);
+/* Read the loop's clock. UINT64_MAX would mean that there is no deadline. */
+static inline uint64_t loop_read_ns(const struct timerhub_loop *loop)
+{
+	return u64_min(loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock),
+	               UINT64_MAX - 1);
+}
 
 #endif

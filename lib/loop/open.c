@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes loops, and returns a loop's descriptor, queue, time and timeout. Only the loop's
- * thread calls these functions. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Opens and closes loops, gives them to another thread, and returns a loop's descriptor, queue and
+ * time. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cancellation.h"
@@ -14,47 +13,24 @@
 /* The largest number of timeouts in a loop, and the largest number of timers in a hub. */
 #define LOOP_TIMEOUTS_MAX ((1u << 26) - 2)
 
-uint64_t loop_thread(void)
-{
-#ifdef TIMERHUB_LOOP_INLINE
-	/* timerhub_loop_owner(NULL) returns the number of the calling thread */
-	return timerhub_loop_owner(NULL);
-#else
-	static _Thread_local char self;
-
-	return (uint64_t)(uintptr_t)&self;
-#endif
-}
-
-uint64_t loop_read_ns(const struct timerhub_loop *loop)
-{
-	uint64_t now_ns =
-		loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
-
-	/* do not return UINT64_MAX, which means that there is no deadline */
-	return u64_min(now_ns, UINT64_MAX - 1);
-}
-
 /* ---- open ---- */
 
-static int loop_config_check(const struct timerhub_loop_config *config)
+static int loop_config_check(const struct timerhub_loop_config *config, const struct timerhub *hub)
 {
-	return config->flags != 0 || config->timeouts_max > LOOP_TIMEOUTS_MAX ||
-	                       config->clock > TIMERHUB_CLOCK_REALTIME
+	if ((config->flags & ~TIMERHUB_LOOP_MANUAL) != 0 || (config->flags && hub))
+		return -EINVAL;
+	return config->timeouts_max > LOOP_TIMEOUTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME
 	               ? -EINVAL
 	               : 0;
 }
 
 static int loop_open_tables(struct timerhub_loop *loop, uint32_t max)
 {
-	size_t filings_bytes = max * sizeof(struct timer_filing);
-	int result = memory_reserve(&loop->memory, filings_bytes + max * sizeof(*loop->listed));
-	char *base = loop->memory.base;
+	int result = memory_reserve(&loop->memory, max * sizeof(struct timer_filing));
 
 	if (result < 0)
 		return result;
-	loop->filings = (struct timer_filing *)(void *)base;
-	loop->listed = (uint32_t *)(void *)(base + filings_bytes);
+	loop->filings = loop->memory.base;
 	result = places_open(&loop->places, max);
 	return result == 0 ? schedule_open(&loop->schedule, loop->filings, max) : result;
 }
@@ -65,22 +41,24 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	uint32_t max = config->timeouts_max > 0 ? config->timeouts_max : LOOP_TIMEOUTS_DEFAULT;
 	int result;
 
-	loop->thread = loop_thread();
 	loop->next_ns = UINT64_MAX;
 	loop->first = SLOT_NONE;
 	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
-	loop->timeout_ns = UINT64_MAX;
-	clock_init(&loop->clock, config->clock, false);
+	loop->is_manual = (config->flags & TIMERHUB_LOOP_MANUAL) != 0;
+	loop->is_exact = loop->is_manual || (hub && timerhub_wake_fd(hub) >= 0);
+	clock_init(&loop->clock, config->clock, loop->is_manual);
 	result = wake_open(&loop->wake, hub, &loop->clock);
 	if (result == 0)
 		result = fork_check_open(&loop->fork_check, sizeof(uint32_t));
 	if (result == 0)
 		result = loop_open_tables(loop, max);
-	if (result == 0) {
-		loop->turn_ns = loop_read_ns(loop);
-		fresh_move_on(loop, loop->turn_ns);
-	}
-	return result;
+	if (result < 0)
+		return result;
+	loop->turn_ns = loop_read_ns(loop);
+	fresh_move_on(loop, loop->turn_ns);
+	if (loop->is_exact)
+		loop->front.fresh_count = TIMERHUB_LOOP_FRESH_MAX; /* no inline call sets a delay */
+	return 0;
 }
 
 int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
@@ -95,7 +73,7 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 		return -EINVAL;
 	result = options_read(&known, sizeof(known), sizeof(known), config);
 	if (result == 0)
-		result = loop_config_check(&known);
+		result = loop_config_check(&known, hub);
 	if (result < 0)
 		return result;
 	loop = memory_allocate(sizeof(*loop));
@@ -127,7 +105,7 @@ void loop_free(struct timerhub_loop *loop)
 static void loop_remove_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->places.used; i++) {
-		struct timerhub_timeout *timeout = loop->places.table[i].timeout;
+		struct timerhub_timeout *timeout = place_timeout(&loop->places.table[i]);
 
 		if (timeout)
 			*timeout = (struct timerhub_timeout){ .owner = 0 };
@@ -155,25 +133,43 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 
 /* ---- ask ---- */
 
-int loop_check(const struct timerhub_loop *loop)
+int timerhub_loop_adopt(struct timerhub_loop *loop)
 {
-	if (!loop)
-		return -EINVAL;
-	if (loop->thread != loop_thread())
-		return -EPERM;
-	return fork_check_result(&loop->fork_check);
+	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
+
+	if (result < 0)
+		return result;
+	if (loop->front.turning)
+		return -EBUSY;
+	loop->front.thread = loop_thread();
+	return 0;
 }
 
 int timerhub_loop_fd(struct timerhub_loop *loop)
 {
 	int result = loop_check(loop);
 
+	if (result == 0 && loop->is_manual)
+		result = -EINVAL;
+	if (result == 0)
+		result = fork_check_result(&loop->fork_check);
 	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
 }
 
-uint64_t timerhub_loop_timeout(const struct timerhub_loop *loop)
+int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
 {
-	return loop ? loop->timeout_ns : UINT64_MAX;
+	int result = loop_check(loop);
+
+	if (result < 0)
+		return result;
+	if (loop->front.turning)
+		return -EBUSY;
+	if (!loop->is_manual || !clock_set(&loop->clock, now_ns))
+		return -EINVAL;
+	loop->turn_ns = loop_read_ns(loop);
+	fresh_move_on(loop, loop->turn_ns);
+	loop->front.thread = loop_thread();
+	return 0;
 }
 
 uint64_t timerhub_loop_now(const struct timerhub_loop *loop)

@@ -29,7 +29,7 @@ static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout 
 
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns)
 {
-	struct timerhub_timeout *timeout = loop->places.table[place].timeout;
+	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
 	loop->is_stirred = true;
@@ -64,10 +64,9 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
  */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
-	const struct timerhub_timeout *timeout = place->timeout;
-	unsigned shift = timeout ? timeout->grid : place->grid;
+	const struct timerhub_timeout *timeout = place_timeout(place);
 
-	return !grid_holds(shift, at_ns) && (!timeout || timeout->deadline_ns != at_ns);
+	return !grid_holds(place_grid(place), at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
 /*
@@ -77,6 +76,7 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
+	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
 	/* Leave an entry that is due, because the next turn checks all due entries. */
@@ -84,26 +84,23 @@ static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
 	}
-	if (place->timeout && place->timeout->deadline_ns != UINT64_MAX) {
-		loop_file_again(loop, place->timeout, at_ns,
-		                place->timeout->deadline_ns - loop->turn_ns);
+	if (timeout && timeout->deadline_ns != UINT64_MAX) {
+		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - loop->turn_ns);
 		return false;
 	}
 	schedule_remove(&loop->schedule, index);
-	*(place->timeout ? &place->timeout->filed_ns : &place->filed_ns) = UINT64_MAX;
+	*(timeout ? &timeout->filed_ns : &place->filed_ns) = UINT64_MAX;
 	return false;
 }
 
-/*
- * Not inline, because most turns do not call loop_correct_first(). If this function were inline,
- * every turn would save the function's registers.
- */
-static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *loop)
+void loop_correct_first(struct timerhub_loop *loop)
 {
 	uint64_t true_ns = UINT64_MAX;
 	uint32_t slots[REST_LOOKS_AT_ONCE];
 	unsigned count = 1, looks = 0;
 
+	if (!loop->is_stirred && !place_is_stale(&loop->places.table[loop->first], loop->next_ns))
+		return;
 	loop->first = SLOT_NONE;
 	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
 		count = schedule_doubt(&loop->schedule, true_ns, slots, REST_LOOKS_AT_ONCE);
@@ -116,13 +113,10 @@ static __attribute__((noinline)) void loop_correct_first(struct timerhub_loop *l
 			loop->first = slots[i];
 		}
 	}
+	/* An entry on its grid is never stale, so the turns need not read its timeout. */
+	if (loop->first != SLOT_NONE &&
+	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
+		loop->first = SLOT_NONE;
 	loop->next_ns = schedule_next_ns(&loop->schedule);
 	loop->is_stirred = count > 0; /* true if corrections are left for the next turn */
-}
-
-void loop_rest(struct timerhub_loop *loop)
-{
-	if (loop->is_stirred || (loop->first != SLOT_NONE &&
-	                         place_is_stale(&loop->places.table[loop->first], loop->next_ns)))
-		loop_correct_first(loop);
 }

@@ -16,6 +16,9 @@
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
+/* The rest of loop_rest(). */
+void loop_correct_first(struct timerhub_loop *loop);
+
 /*
  * Check whether the timeout of a place is due. The place's entry at `at_ns` was taken out of the
  * schedule. If the timeout is due now, and no other timeout has an earlier deadline, returns the
@@ -25,12 +28,14 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
- * Correct the earliest schedule entries before the loop blocks. Then compute the time at which the
- * loop must wake. If the timeout of an exact entry was moved, schedule the timeout again. If the
- * timeout was stopped, remove the entry. loop_rest() does not change an entry on the grid. At the
- * time of such an entry, the loop usually wakes for another timeout too. One call checks at most
- * 256 entries.
+ * Correct the earliest schedule entries before the loop blocks, at most 256 in one call, and find
+ * the time at which the loop must wake: an exact entry moves with its timeout, or goes with it. An
+ * entry on the grid stays, because the loop usually wakes then for another timeout too.
  */
-void loop_rest(struct timerhub_loop *loop);
+static inline void loop_rest(struct timerhub_loop *loop)
+{
+	if (loop->is_stirred || loop->first != SLOT_NONE)
+		loop_correct_first(loop);
+}
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the table of places of timeout_table.h. Tested through timerhub_loop.h by test_loop.c.
- */
+/* Implements timeout_table.h. Tested through timerhub_loop.h by test_loop.c. */
 #include "loop/timeout_table.h"
 
 #include "base/invariant.h"
@@ -24,18 +22,19 @@ void places_close(struct places *places)
 	memory_release(&places->memory);
 }
 
-/* Returns the index of a free place, or SLOT_NONE if no place is free. */
+/* Returns the index of a free place, or SLOT_NONE. */
 static uint32_t places_find(struct places *places)
 {
 	uint32_t index = places->free;
 
 	if (index != SLOT_NONE) {
-		places->free = places->table[index].next;
+		places->free = (uint32_t)(places->table[index].holder >> PLACE_NEXT_SHIFT);
 		return index;
 	}
 	if (places->used == places->max)
 		return SLOT_NONE;
-	places->table[places->used].filed_ns = UINT64_MAX;
+	places->table[places->used] =
+		(struct place){ .holder = PLACE_FREE, .filed_ns = UINT64_MAX };
 	return places->used++;
 }
 
@@ -47,12 +46,12 @@ bool places_take(struct places *places, struct timerhub_timeout *timeout, timerh
 	if (index == SLOT_NONE)
 		return false;
 	place = &places->table[index];
-	place->timeout = timeout;
-	place->fn = fn;
 	timeout->filed_ns = place->filed_ns;
-	timeout->is_listed = place->is_listed;
-	timeout->grid = place->grid;
+	timeout->is_listed = (place->holder & PLACE_LISTED) != 0;
+	timeout->grid = (uint8_t)place_grid(place);
 	timeout->place = index;
+	*place = (struct place){ .holder = (uintptr_t)timeout, .fn = fn };
+	places->taken++;
 	return true;
 }
 
@@ -61,13 +60,13 @@ void places_put(struct places *places, const struct timerhub_timeout *timeout)
 	uint32_t index = timeout->place;
 	struct place *place = &places->table[index];
 
-	invariant(index < places->used && place->timeout == timeout);
+	invariant(index < places->used && place_timeout(place) == timeout);
 	*place = (struct place){
-		.timeout = NULL,
+		.holder = PLACE_FREE | (timeout->is_listed ? PLACE_LISTED : 0) |
+		          (uint64_t)timeout->grid << PLACE_GRID_SHIFT |
+		          (uint64_t)places->free << PLACE_NEXT_SHIFT,
 		.filed_ns = timeout->filed_ns,
-		.next = places->free,
-		.is_listed = timeout->is_listed,
-		.grid = timeout->grid,
 	};
 	places->free = index;
+	places->taken--;
 }

@@ -1,57 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds, removes, sets and stops timeouts, and returns a timeout's deadline. Only the loop's thread
- * calls these functions. The inline functions of timerhub_loop.h handle the frequent cases of set,
- * set_at and stop. In the rare cases, the inline functions call the functions of this file.
- * Programs without inline calls always use this file. Tested by tests/unit/test_loop.c and
- * tests/service/test_loop.c.
+ * Adds, removes, sets and stops timeouts, and walks over them. The inline functions of
+ * timerhub_loop.h handle the frequent cases of set, set_at and stop, and call this file in the rare
+ * ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
-#include <errno.h>
-
 #include "loop/fresh_timeouts.h"
 
-/*
- * Macros of timerhub_loop.h replace three names of functions by inline calls. Undefine the macros,
- * because this file defines the functions.
- */
+/* The macros of timerhub_loop.h have the names of functions that this file defines. */
 #undef timerhub_timeout_set
 #undef timerhub_timeout_set_at
 #undef timerhub_timeout_stop
 
+/* Complemented, so that zeroed memory belongs to no loop, not even to NULL. */
 static uint64_t loop_owner(const struct timerhub_loop *loop)
 {
-	return (uint64_t)(uintptr_t)loop ^ loop_thread();
+	return ~(uint64_t)(uintptr_t)loop;
 }
 
-/*
- * Check that the calling thread may use this timeout with this loop. Returns 0, -EINVAL or -EPERM.
- */
+/* A timeout that is not of this loop says nothing about the loop, which may be freed. */
 static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
-	/*
-	 * Check the timeout before the loop is used. If the timeout was not added, the loop may be
-	 * freed.
-	 */
-	if (!loop || !timeout || timeout->owner == 0)
+	if (!loop || !timeout || timeout->owner != loop_owner(loop))
 		return -EINVAL;
-	if (timeout->owner == loop_owner(loop))
-		return 0;
-	return loop->thread == loop_thread() ? -EINVAL : -EPERM;
+	return loop_check(loop);
 }
 
 int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          timerhub_timeout_fn *fn)
 {
-	if (!loop || !timeout || !fn)
+	int result = loop_check(loop);
+
+	if (!timeout || !fn)
 		return -EINVAL;
-	if (loop->thread != loop_thread())
-		return -EPERM;
+	if (result < 0)
+		return result;
 	if (timeout->owner != 0)
 		return -EEXIST;
 	if (!places_take(&loop->places, timeout, fn))
 		return -EAGAIN;
 	timeout->deadline_ns = UINT64_MAX;
 	timeout->owner = loop_owner(loop);
+	loop->front.thread = loop_thread();
 	return 0;
 }
 
@@ -67,6 +56,27 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
+/* Set the timeout to an exact deadline. */
+static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                           uint64_t deadline_ns)
+{
+	timeout->deadline_ns = deadline_ns;
+	if (deadline_ns < timeout->filed_ns || loop->front.turning)
+		fresh_list(loop, timeout);
+}
+
+/* The program gives the clock, so the call can read it. */
+static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                               uint64_t delay_ns)
+{
+	uint64_t now_ns = loop->is_manual ? loop->front.base_ns : loop_read_ns(loop);
+
+	if (delay_ns > UINT64_MAX - 1 - now_ns)
+		return -ERANGE;
+	timeout_set_to(loop, timeout, now_ns + delay_ns);
+	return 0;
+}
+
 int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t delay_ns)
 {
@@ -75,6 +85,8 @@ int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *ti
 
 	if (result < 0)
 		return result;
+	if (loop->is_exact)
+		return timeout_set_exactly(loop, timeout, delay_ns);
 	front = &loop->front;
 	if (delay_ns > front->delay_max_ns)
 		return -ERANGE;
@@ -98,9 +110,7 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 	if (deadline_ns == UINT64_MAX)
 		return -ERANGE;
 	fresh_forget(loop, timeout);
-	timeout->deadline_ns = deadline_ns;
-	if (deadline_ns < timeout->filed_ns || loop->front.turning)
-		fresh_list(loop, timeout);
+	timeout_set_to(loop, timeout, deadline_ns);
 	return 0;
 }
 
@@ -115,6 +125,11 @@ int timerhub_timeout_stop(struct timerhub_loop *loop, struct timerhub_timeout *t
 	return result;
 }
 
+int timerhub_timeout_is_added(const struct timerhub_timeout *timeout)
+{
+	return timeout && timeout->owner != 0;
+}
+
 int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 {
 	return timerhub_timeout_deadline(timeout) != UINT64_MAX;
@@ -122,5 +137,53 @@ int timerhub_timeout_is_set(const struct timerhub_timeout *timeout)
 
 uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout)
 {
-	return timeout && timeout->owner != 0 ? timeout->deadline_ns : UINT64_MAX;
+	return timerhub_timeout_is_added(timeout) ? timeout->deadline_ns : UINT64_MAX;
+}
+
+/* ---- all timeouts ---- */
+
+int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn, void *context)
+{
+	int result = loop_check(loop);
+
+	if (!fn)
+		return -EINVAL;
+	for (uint32_t i = 0; result == 0 && i < loop->places.used; i++) {
+		struct timerhub_timeout *timeout = place_timeout(&loop->places.table[i]);
+
+		if (timeout)
+			result = fn(loop, timeout, context);
+	}
+	return result;
+}
+
+static int each_count_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
+                          void *context)
+{
+	uint64_t *count = context;
+
+	(void)loop;
+	*count += timeout->deadline_ns != UINT64_MAX;
+	return 0;
+}
+
+int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *ret_stats)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+	int result = loop_check(loop);
+
+	if (!ret_stats || (ret_stats->size > 0 && ret_stats->size < sizeof(stats)))
+		return -EINVAL;
+	if (result < 0)
+		return result;
+	(void)timerhub_loop_each(loop, each_count_set, &stats.set);
+	stats.added = loop->places.taken;
+	stats.turns = loop->turns;
+	stats.callbacks = loop->counts.callbacks;
+	stats.empty_wakes = loop->counts.empty_wakes;
+	stats.turn_max_ns = loop->counts.turn_max_ns;
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		stats.lateness[i] = loop->counts.lateness[i];
+	*ret_stats = stats;
+	return 0;
 }

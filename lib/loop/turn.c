@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a turn of a loop. A turn reads the clock and schedules the timeouts that were set since the
- * last turn. It then dispatches the queue and calls the callbacks of due timeouts. At its end, a
- * turn computes how long the program may block. Tested by tests/unit/test_loop.c.
+ * Makes a turn of a loop, and says how long the program may block. Tested by tests/unit/test_loop.c
+ * and test_loop_model.c.
  *
- * Callbacks are called in the order of the deadlines. The schedule returns places in the order of
- * their scheduled times. The deadline of a returned place may be later than its scheduled time,
- * even if both have passed. The turn then schedules the place again at the deadline. When the
- * schedule returns a place at the deadline, the turn calls the callback. If a callback sets a
- * timeout, the timeout is in the array `fresh` or in the list until the turn ends. Until then, the
- * timeout does not expire.
+ * The schedule returns places in the order of their scheduled times. If the deadline of a returned
+ * place is later, even if both have passed, the turn schedules the place again, at the deadline; so
+ * callbacks are called in the order of the deadlines. A timeout that a callback sets is in the
+ * array `fresh` or in the list until the turn ends, and does not expire before.
  */
-#include <errno.h>
+#include <limits.h>
 
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
 
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
 #define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
+#define MS_NS 1000000u
 /* turn_fetch() prefetches the timeout of each place TURN_AHEAD places in advance */
 #define TURN_AHEAD 12
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
 	struct timerhub_loop *loop;
+	uint64_t began_ns;
 	unsigned called;     /* number of callbacks that the turn has called */
+	bool was_due;        /* true: a schedule entry was due when the turn began */
 	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
-	bool is_full;        /* true: the queue holds more events */
 	int *ret_result;     /* the turn's result becomes a negative errno if its end fails */
 };
+
+static bool loop_alive(const struct timerhub_loop *loop)
+{
+	return fork_check_goes_on(&loop->fork_check);
+}
 
 static bool turn_is_over(const struct turn *turn)
 {
@@ -47,13 +51,18 @@ CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 		__builtin_prefetch(&loop->filings[far], 1);
 	}
 	if (near != SLOT_NONE)
-		__builtin_prefetch(loop->places.table[near].timeout, 1);
+		__builtin_prefetch(place_timeout(&loop->places.table[near]), 1);
 }
 
 /* Returns whether a timeout of the loop may be due. */
 static bool turn_may_expire(const struct timerhub_loop *loop)
 {
 	return loop->next_ns <= loop->turn_ns || loop->is_stirred;
+}
+
+static void turn_count_late(struct loop_counts *counts, uint64_t late_ns)
+{
+	counts->lateness[bits_highest(late_ns | 1)]++;
 }
 
 static void turn_expire(struct turn *turn)
@@ -70,38 +79,47 @@ static void turn_expire(struct turn *turn)
 		timeout = loop_recheck(loop, place, loop->schedule.taken_ns);
 		if (!timeout)
 			continue;
+		turn_count_late(&loop->counts, loop->turn_ns - timeout->deadline_ns);
 		timeout->deadline_ns = UINT64_MAX;
 		turn->called++;
 		loop->places.table[place].fn(loop, timeout);
 	}
 }
 
+/* ---- schedule, and say how long the program may block ---- */
+
 /* Read the clock, and schedule the timeouts that were set since the last reading of the clock. */
-static void turn_read(struct timerhub_loop *loop)
+static inline __attribute__((always_inline)) void loop_look(struct timerhub_loop *loop)
 {
-	loop->turn_ns = loop_read_ns(loop);
-	fresh_move_on(loop, loop->turn_ns);
+	if (!loop->is_manual) {
+		loop->turn_ns = loop_read_ns(loop);
+		fresh_move_on(loop, loop->turn_ns);
+	}
 	if (loop->listed_count > 0)
 		fresh_file(loop);
 }
 
+static uint64_t loop_block_ns(const struct timerhub_loop *loop)
+{
+	if (loop->must_turn || loop->next_ns <= loop->turn_ns)
+		return 0;
+	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
+}
+
 /*
- * Compute how long the program may block, and set the time at which the descriptor becomes
- * readable. Returns 0, or the negative errno with which the kernel has refused that.
+ * Find the time at which the loop must wake, and make the descriptor readable then. Returns 0, or
+ * the negative errno with which the kernel has refused that.
  */
-static int turn_settle(struct timerhub_loop *loop, bool is_full)
+static inline __attribute__((always_inline)) int loop_set_wake(struct timerhub_loop *loop)
 {
 	int result;
 
 	loop_rest(loop);
-	loop->timeout_ns = UINT64_MAX;
-	if (loop->next_ns != UINT64_MAX)
-		loop->timeout_ns =
-			loop->next_ns > loop->turn_ns ? loop->next_ns - loop->turn_ns : 0;
-	result = wake_set(&loop->wake, loop->next_ns, loop->turn_ns);
-	if (result == -ECANCELED || is_full)
-		loop->timeout_ns = 0;
-	return result == -ECANCELED ? 0 : result;
+	result = wake_set(&loop->wake, loop->must_turn ? 0 : loop->next_ns, loop->turn_ns);
+	if (result != -ECANCELED)
+		return result;
+	loop->must_turn = true;
+	return 0;
 }
 
 /*
@@ -111,6 +129,7 @@ static int turn_settle(struct timerhub_loop *loop, bool is_full)
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
+	struct loop_counts *counts = &loop->counts;
 	int result = 0;
 
 	*turn->ret_result = (int)turn->called;
@@ -118,46 +137,106 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	/*
-	 * The callbacks have taken time and may have set timeouts, so turn_end() reads the clock
-	 * again.
-	 */
+	/* The callbacks have taken time and may have set timeouts, so read the clock again. */
 	if (turn->called > 0 || turn->is_dispatching)
-		turn_read(loop);
+		loop_look(loop);
+	counts->callbacks += turn->called;
+	counts->empty_wakes += turn->was_due && turn->called == 0;
+	if (loop->turn_ns > turn->began_ns)
+		counts->turn_max_ns = u64_max(counts->turn_max_ns, loop->turn_ns - turn->began_ns);
 	loop->front.turning = 0;
 	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
-		result = turn_settle(loop, turn->is_full);
+		result = loop_set_wake(loop);
 	if (result < 0)
 		*turn->ret_result = result;
 }
 
 /* This file is compiled with -fexceptions, so that turn_end() runs when the stack is unwound. */
-static void turn_run(struct timerhub_loop *loop, int *ret_result)
+static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = {
 		.loop = loop,
+		.began_ns = loop->turn_ns,
+		.was_due = loop->next_ns <= loop->turn_ns,
 		.ret_result = ret_result,
 	};
 
 	loop->front.turning = 1;
 	turn.is_dispatching = true;
-	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &turn.is_full);
+	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &loop->must_turn);
 	turn.is_dispatching = false;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
 }
 
-int timerhub_loop_turn(struct timerhub_loop *loop)
+/* Begin a call that uses the loop's descriptors: check it, and bind an unbound loop. */
+static inline __attribute__((always_inline)) int loop_enter(struct timerhub_loop *loop)
 {
 	int result = loop_check(loop);
 
+	if (result == 0)
+		result = fork_check_result(&loop->fork_check);
 	if (result < 0)
 		return result;
 	if (loop->front.turning)
 		return -EBUSY;
-	turn_read(loop);
+	loop->front.thread = loop_thread();
+	return 0;
+}
+
+int timerhub_loop_turn(struct timerhub_loop *loop)
+{
+	int result = loop_enter(loop);
+
+	if (result < 0)
+		return result;
+	loop->must_turn = false;
+	loop->turns++;
+	loop_look(loop);
 	if (!loop->wake.hub && !turn_may_expire(loop))
-		return turn_settle(loop, false);
+		return loop_set_wake(loop);
 	turn_run(loop, &result);
 	return result;
+}
+
+int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns)
+{
+	int result = loop_enter(loop);
+
+	if (result < 0)
+		return result;
+	loop_look(loop);
+	result = loop_set_wake(loop);
+	if (result == 0 && ret_block_ns)
+		*ret_block_ns = loop_block_ns(loop);
+	return result;
+}
+
+/* Returns whether something was set since the loop last looked, or a manual hub may have moved. */
+static bool loop_has_news(const struct timerhub_loop *loop)
+{
+	return loop->listed_count > 0 ||
+	       (loop->is_exact ? !loop->is_manual : loop->front.fresh_count > 0);
+}
+
+uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
+{
+	if (!loop)
+		return UINT64_MAX;
+	if (loop_check(loop) < 0 || !loop_alive(loop) || loop->front.turning)
+		return 0;
+	if (loop_has_news(loop)) {
+		loop_look(loop);
+		loop_rest(loop);
+	}
+	return loop_block_ns(loop);
+}
+
+int timerhub_loop_timeout_ms(struct timerhub_loop *loop)
+{
+	uint64_t ns = timerhub_loop_timeout(loop);
+
+	if (ns == UINT64_MAX)
+		return -1;
+	return (int)u64_min(ns / MS_NS + (ns % MS_NS > 0), INT_MAX);
 }

@@ -75,28 +75,18 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Set the timerfd if necessary. If timeouts are due already, set it again although it is readable:
- * only that gives an edge-triggered poller a new edge.
+ * Set the timerfd. If timeouts are due already it is readable, but only a new setting gives an
+ * edge-triggered poller a new edge. If the wall clock was set, only that ends its being readable.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	bool has_gone_off = wake->set_ns <= now_ns;
-	bool is_due = next_ns <= now_ns;
-	int result;
-
-	/*
-	 * If the wall clock was set, the timerfd stays readable until the loop sets the timerfd
-	 * again.
-	 */
-	if (!is_due && next_ns >= wake->set_ns && !has_gone_off &&
-	    !wake->deadline_fd.clock->goes_back)
-		return 0;
 	/* The time 0 would disarm the timerfd, so use 1 instead. */
-	result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
+	int result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
+
 	if (result < 0 && result != -ECANCELED)
 		return result; /* set_ns is unchanged, so the next turn tries again */
 	wake->set_ns = next_ns;
-	if (is_due)
+	if (next_ns <= now_ns)
 		deadline_fd_settle(&wake->deadline_fd);
 	return result;
 }
@@ -108,8 +98,6 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		wake->is_rung = true;
 		return 0;
 	}
-	if (next_ns == wake->set_ns)
-		return 0;
 	wake->set_ns = next_ns;
 	/* The re-arm cannot fail: no program has the handle of the kept timer. */
 	(void)timerhub_rearm(wake->hub, wake->timer,
@@ -117,11 +105,10 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	return 0;
 }
 
-int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	if (wake->hub)
-		return wake_set_timer(wake, next_ns, now_ns);
-	return wake->deadline_fd.fd >= 0 ? wake_set_deadline_fd(wake, next_ns, now_ns) : 0;
+	return wake->hub ? wake_set_timer(wake, next_ns, now_ns)
+	                 : wake_set_deadline_fd(wake, next_ns, now_ns);
 }
 
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
@@ -134,7 +121,7 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return wake->deadline_fd.fd;
 	result = deadline_fd_create(&wake->deadline_fd);
 	if (result == 0)
-		result = wake_set_deadline_fd(wake, next_ns, now_ns);
+		result = wake_set(wake, next_ns, now_ns);
 	if (result < 0 && result != -ECANCELED) {
 		deadline_fd_close(&wake->deadline_fd);
 		return result;

@@ -13,15 +13,12 @@
 #include "base/deadline_fd.h"
 
 struct wake {
-	struct timerhub *hub;         /* hub of the loop, or NULL */
-	struct timerhub_queue *queue; /* queue of the loop, or NULL without a hub */
-	timerhub_timer timer;         /* the kept timer of the loop, on the queue */
-	/*
-	 * Timerfd of a loop without a hub. `fd` of the timerfd is -1 before the timerfd is created.
-	 */
-	struct deadline_fd deadline_fd;
+	struct timerhub *hub; /* hub of the loop, or NULL */
 	uint64_t set_ns; /* time from which the descriptor is readable, or UINT64_MAX for never */
-	bool is_rung;    /* true: the loop itself has made the queue's eventfd readable */
+	struct deadline_fd deadline_fd; /* of a loop without a hub; not open before it is wanted */
+	struct timerhub_queue *queue;   /* queue of the loop, or NULL without a hub */
+	timerhub_timer timer;           /* the kept timer of the loop, on the queue */
+	bool is_rung; /* true: the loop itself has made the queue's eventfd readable */
 };
 
 /*
@@ -52,6 +49,20 @@ void wake_drop_timers(const struct wake *wake);
  * once, with a new edge. Returns 0 or a negative errno. -ECANCELED: the wall clock was set, so read
  * it again before the program blocks.
  */
-int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
+int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
+
+/* Returns whether wake_set_anew() has nothing to do. */
+static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	if (wake->hub)
+		return next_ns == wake->set_ns && next_ns > now_ns;
+	return wake->deadline_fd.fd < 0 || (next_ns >= wake->set_ns && wake->set_ns > now_ns &&
+	                                    !wake->deadline_fd.clock->goes_back);
+}
+
+static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	return wake_is_set(wake, next_ns, now_ns) ? 0 : wake_set_anew(wake, next_ns, now_ns);
+}
 
 #endif

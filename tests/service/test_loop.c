@@ -102,8 +102,12 @@ START_TEST(misuse_of_open_is_answered)
 	options.later = 1;
 	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -E2BIG);
 	options.later = 0;
-	options.config.flags = 1;
+	options.config.flags = 1u << 31;
 	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
+	rig = rig_manual(2);
+	options.config.flags = TIMERHUB_LOOP_MANUAL;
+	expect_eq(timerhub_loop_open(&none, rig.hub, &options.config), -EINVAL);
+	rig_close(&rig);
 	options.config.flags = 0;
 	options.config.clock = TIMERHUB_CLOCK_REALTIME + 1;
 	expect_eq(timerhub_loop_open(&none, NULL, &options.config), -EINVAL);
@@ -117,6 +121,14 @@ START_TEST(misuse_of_open_is_answered)
 	timerhub_loop_close(NULL);
 }
 END_TEST
+
+static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *context)
+{
+	(void)context;
+	expect(of == loop);
+	expect_eq(timerhub_timeout_remove(of, timeout), 0);
+	return 3;
+}
 
 START_TEST(misuse_of_calls_is_answered)
 {
@@ -156,6 +168,9 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_remove(NULL, &item.timeout), -EINVAL);
 	expect_eq(timerhub_timeout_set(NULL, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set(NULL, NULL, 1), -EINVAL);
+	expect_eq(timerhub_timeout_is_added(NULL), 0);
+	expect_eq(timerhub_timeout_is_added(&other.timeout), 0);
+	expect_eq(timerhub_timeout_is_added(&item.timeout), 1);
 	expect_eq(timerhub_timeout_is_set(NULL), 0);
 	expect_eq(timerhub_timeout_deadline(NULL), NEVER);
 	expect_eq(timerhub_loop_turn(NULL), -EINVAL);
@@ -181,8 +196,36 @@ START_TEST(misuse_of_calls_is_answered)
 }
 END_TEST
 
+START_TEST(misuse_of_a_loop_is_answered)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) - 1 };
+	struct item item;
+
+	loop_begin(_i);
+	item_add(&item);
+	expect_eq(timerhub_loop_settle(NULL, NULL), -EINVAL);
+	expect_eq(timerhub_loop_adopt(NULL), -EINVAL);
+	expect_eq(timerhub_loop_advance(NULL, 1), -EINVAL);
+	expect_eq(timerhub_loop_advance(loop, HOUR), -EINVAL);
+	expect_eq(timerhub_loop_timeout_ms(NULL), -1);
+	expect_eq(timerhub_loop_each(NULL, each_ends, NULL), -EINVAL);
+	expect_eq(timerhub_loop_each(loop, NULL, NULL), -EINVAL);
+	expect_eq(timerhub_loop_stats(NULL, &stats), -EINVAL);
+	expect_eq(timerhub_loop_stats(loop, NULL), -EINVAL);
+	expect_eq(timerhub_loop_stats(loop, &stats), -EINVAL);
+	stats.size = 0;
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(stats.size, sizeof(stats));
+	expect_eq(stats.added, 1);
+	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 3);
+	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 0);
+	loop_end();
+}
+END_TEST
+
 static void *stranger(void *argument)
 {
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
 	struct item *item = argument;
 	struct item mine;
 
@@ -193,7 +236,13 @@ static void *stranger(void *argument)
 	expect_eq(timerhub_timeout_stop(loop, &item->timeout), -EPERM);
 	expect_eq(timerhub_timeout_remove(loop, &item->timeout), -EPERM);
 	expect_eq(timerhub_loop_turn(loop), -EPERM);
+	expect_eq(timerhub_loop_settle(loop, NULL), -EPERM);
+	expect_eq(timerhub_loop_advance(loop, HOUR), -EPERM);
+	expect_eq(timerhub_loop_each(loop, each_ends, NULL), -EPERM);
+	expect_eq(timerhub_loop_stats(loop, &stats), -EPERM);
 	expect_eq(timerhub_loop_fd(loop), -EPERM);
+	expect_eq(timerhub_loop_timeout(loop), 0);
+	expect_eq(timerhub_loop_timeout_ms(loop), 0);
 	return NULL;
 }
 
@@ -213,6 +262,150 @@ START_TEST(another_thread_is_refused)
 }
 END_TEST
 
+/* ---- the thread that a loop belongs to ---- */
+
+enum { BY_ADD, BY_TURN, BY_SETTLE, BY_ADVANCE, BY_ADOPT, BINDINGS };
+
+static void *first_user(void *how)
+{
+	static struct item item;
+
+	switch ((int)(intptr_t)how) {
+	case BY_ADD:
+		item_add(&item);
+		break;
+	case BY_TURN:
+		expect_eq(timerhub_loop_turn(loop), 0);
+		break;
+	case BY_SETTLE:
+		expect_eq(timerhub_loop_settle(loop, NULL), 0);
+		break;
+	case BY_ADVANCE:
+		expect_eq(timerhub_loop_advance(loop, 1), 0);
+		break;
+	default:
+		expect_eq(timerhub_loop_adopt(loop), 0);
+	}
+	expect_eq(timerhub_loop_turn(loop), 0);
+	return NULL;
+}
+
+/* Questions after the open do not make the loop main's. */
+START_TEST(loop_belongs_to_its_first_user)
+{
+	struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.flags = _i == BY_ADVANCE ? TIMERHUB_LOOP_MANUAL : 0,
+	};
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+	struct item item;
+	pthread_t thread;
+
+	memset(&item, 0, sizeof(item));
+	memset(&rig, 0, sizeof(rig));
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	if (_i != BY_ADVANCE)
+		expect_le(0, timerhub_loop_fd(loop));
+	expect(timerhub_loop_queue(loop) == NULL);
+	(void)timerhub_loop_now(loop);
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 0);
+	expect_eq(timerhub_loop_timeout(loop), NEVER);
+	/* refused calls do not bind it either */
+	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, 1), -EINVAL);
+	thread_start(&thread, first_user, (void *)(intptr_t)_i);
+	thread_join(thread);
+	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EPERM);
+	expect_eq(timerhub_loop_turn(loop), -EPERM);
+	loop_end();
+}
+END_TEST
+
+static void on_adopting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	on_item(of, timeout);
+	expect_eq(timerhub_loop_adopt(of), -EBUSY);
+	expect_eq(timerhub_loop_settle(of, NULL), -EBUSY);
+	expect_eq(timerhub_loop_timeout(of), 0);
+}
+
+static void *former_owner(void *items)
+{
+	struct item *item = items;
+
+	for (unsigned i = 0; i < 3; i++)
+		item_add(&item[i]);
+	expect_eq(timerhub_timeout_set(loop, &item[0].timeout, HOUR), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_timeout_set(loop, &item[1].timeout, 0), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &item[2].timeout, 1), 0);
+	return NULL;
+}
+
+/* The former thread has ended, with timeouts that are set, fresh and in the list. */
+START_TEST(adopted_loop_goes_on)
+{
+	struct item items[3];
+	pthread_t thread;
+	pid_t child;
+
+	loop_begin(_i);
+	thread_start(&thread, former_owner, items);
+	thread_join(thread);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 0), -EPERM);
+	expect_eq(timerhub_loop_adopt(loop), 0);
+	pass_ns(_i, 1000);
+	expect_eq(timerhub_loop_turn(loop), 2);
+	expect_eq(timerhub_timeout_is_set(&items[0].timeout), 1);
+	expect_eq(timerhub_timeout_remove(loop, &items[1].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[1].timeout, on_adopting), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, 0), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	thread_start(&thread, stranger, &items[0]);
+	thread_join(thread);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		expect_eq(timerhub_loop_adopt(loop), -EOWNERDEAD);
+		_exit(0);
+	}
+	child_ends_well(child);
+	loop_end();
+}
+END_TEST
+
+/* ---- what is set after the turn ---- */
+
+START_TEST(set_after_the_turn_counts)
+{
+	struct item item;
+	uint64_t block_ns = 0;
+	int fd;
+
+	loop_begin(_i);
+	item_add(&item);
+	fd = timerhub_loop_fd(loop);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_loop_timeout_ms(loop), -1);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	expect_le(timerhub_loop_timeout(loop), HOUR);
+	expect_lt(0, timerhub_loop_timeout_ms(loop));
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 0), 0);
+	expect_eq(timerhub_loop_timeout(loop), 0);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
+	expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
+	expect_le(block_ns, SEC / 100);
+	expect_eq(item.calls, 0);
+	pass_ns(_i, SEC / 100);
+	expect(fd_readable_within(fd, ARRIVES)); /* settle has set it */
+	while (timerhub_loop_turn(loop) == 0)
+		expect(fd_readable_within(fd, ARRIVES));
+	expect_eq(item.calls, 1);
+	loop_end();
+}
+END_TEST
+
 /* ---- fork ---- */
 
 static void forked_child(struct item *item, int alarm)
@@ -220,7 +413,9 @@ static void forked_child(struct item *item, int alarm)
 	struct timerhub_loop *mine;
 
 	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	expect_eq(timerhub_loop_settle(loop, NULL), -EOWNERDEAD);
 	expect_eq(timerhub_loop_fd(loop), -EOWNERDEAD);
+	expect_eq(timerhub_loop_timeout_ms(loop), 0);
 	if (alarm != ALONE) {
 		mine = NULL;
 		expect_eq(timerhub_loop_open(&mine, rig.hub, NULL), -EOWNERDEAD);
@@ -458,6 +653,10 @@ START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
 		calls += (unsigned)result;
 		if (calls < COUNT)
 			expect_edge(epoll_fd);
+		if (calls < COUNT && calls % 2 == 0) {
+			expect_eq(timerhub_loop_settle(loop, NULL), 0);
+			expect_edge(epoll_fd);
+		}
 	}
 	expect_eq(close(epoll_fd), 0);
 	loop_end();
@@ -686,8 +885,11 @@ START_TEST(storm_of_the_queue_takes_several_turns)
 {
 	enum { COUNT = 300 };
 	unsigned calls = 0;
+	uint64_t block_ns;
+	int epoll_fd;
 
 	loop_begin(WITH_MANUAL_HUB);
+	epoll_fd = edge_poller();
 	counted = 0;
 	for (unsigned i = 0; i < COUNT; i++)
 		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
@@ -699,7 +901,12 @@ START_TEST(storm_of_the_queue_takes_several_turns)
 		expect_eq(count, calls < COUNT ? 128 : COUNT % 128);
 		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
 		expect_eq(fd_readable(timerhub_loop_fd(loop)), calls < COUNT);
+		expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
+		expect_eq(block_ns, calls < COUNT ? 0 : NEVER);
+		if (calls < COUNT)
+			expect_edge(epoll_fd);
 	}
+	expect_eq(close(epoll_fd), 0);
 	expect_eq(counted, COUNT);
 	loop_end();
 }
@@ -908,7 +1115,11 @@ int main(int argc, char **argv)
 	rigs_begin("loop", argc, argv);
 	tests_add(misuse_of_open_is_answered, 20);
 	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
+	tests_add_loop(misuse_of_a_loop_is_answered, 20, ALARMS);
 	tests_add_loop(another_thread_is_refused, 20, ALARMS);
+	tests_add_loop(loop_belongs_to_its_first_user, 20, BINDINGS);
+	tests_add_loop(adopted_loop_goes_on, 20, ALARMS);
+	tests_add_loop(set_after_the_turn_counts, 60, ALARMS);
 	tests_add_loop(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS);
 	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
 	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Defines a fixture for tests of a loop without a hub. The loop has a manual clock, which the test
- * sets.
- */
+/* A loop in virtual time, for each way in which a loop gets its time. The test moves the time. */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 
@@ -10,24 +7,65 @@
 
 #include "loop/loop.h"
 
-/* Opens a loop at the clock value `now_ns`. */
-static inline struct timerhub_loop *loop_rig_open(uint32_t timeouts_max, uint64_t now_ns)
+enum loop_rig_kind {
+	LOOP_RIG_OWN_CLOCK, /* a loop that reads a clock; the test sets it from inside */
+	LOOP_RIG_MANUAL,
+	LOOP_RIG_ON_MANUAL_HUB,
+	LOOP_RIG_KINDS
+};
+
+/* Moves the time of the loop to `now_ns`. The time must not go back. */
+static inline void loop_rig_move(struct timerhub_loop *loop, uint64_t now_ns)
 {
-	struct timerhub_loop_config config = { .size = sizeof(config),
-		                               .timeouts_max = timeouts_max };
+	if (loop->wake.hub)
+		expect_eq(timerhub_advance(loop->wake.hub, now_ns, NULL), 0);
+	else if (loop->is_manual)
+		expect_eq(timerhub_loop_advance(loop, now_ns), 0);
+	else
+		expect(clock_set(&loop->clock, now_ns));
+}
+
+static inline uint64_t loop_rig_now_ns(const struct timerhub_loop *loop)
+{
+	return loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock);
+}
+
+/* Opens a loop at the time `now_ns`. */
+static inline struct timerhub_loop *loop_rig_open_kind(enum loop_rig_kind kind,
+                                                       uint32_t timeouts_max, uint64_t now_ns)
+{
+	struct timerhub_config manual = { .size = sizeof(manual), .flags = TIMERHUB_MANUAL };
+	struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.flags = kind == LOOP_RIG_MANUAL ? TIMERHUB_LOOP_MANUAL : 0,
+		.timeouts_max = timeouts_max,
+	};
+	struct timerhub *hub = NULL;
 	struct timerhub_loop *loop;
 
-	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
-	clock_init(&loop->clock, 0, true);
-	expect(clock_set(&loop->clock, now_ns));
+	manual.timers_max = 64;
+	if (kind == LOOP_RIG_ON_MANUAL_HUB)
+		expect_eq(timerhub_open(&hub, &manual), 0);
+	expect_eq(timerhub_loop_open(&loop, hub, &config), 0);
+	if (kind == LOOP_RIG_OWN_CLOCK)
+		clock_init(&loop->clock, 0, true);
+	loop_rig_move(loop, now_ns);
 	expect_eq(timerhub_loop_turn(loop), 0);
 	return loop;
 }
 
-/* Moves the clock of the loop to `now_ns`. The clock must not go back. */
-static inline void loop_rig_move(struct timerhub_loop *loop, uint64_t now_ns)
+static inline struct timerhub_loop *loop_rig_open(uint32_t timeouts_max, uint64_t now_ns)
 {
-	expect(clock_set(&loop->clock, now_ns));
+	return loop_rig_open_kind(LOOP_RIG_OWN_CLOCK, timeouts_max, now_ns);
+}
+
+/* Closes the loop, and its hub. */
+static inline void loop_rig_close(struct timerhub_loop *loop)
+{
+	struct timerhub *hub = loop->wake.hub;
+
+	timerhub_loop_close(loop);
+	timerhub_close(hub);
 }
 
 #endif

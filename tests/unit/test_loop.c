@@ -201,6 +201,84 @@ START_TEST(never_early_at_the_end_of_time)
 }
 END_TEST
 
+/* ---- a clock that the program gives ---- */
+
+static const unsigned leap_counts[] = { 1, 64, 65, 200, 10000 };
+
+/* The first test that a user writes: set an hour, go an hour ahead, see the expiry. */
+START_TEST(exact_if_the_program_gives_the_clock)
+{
+	enum loop_rig_kind kind = _i % 2 ? LOOP_RIG_MANUAL : LOOP_RIG_ON_MANUAL_HUB;
+	unsigned count = leap_counts[_i / 2], left = count;
+	struct item *items = calloc(count, sizeof(*items));
+
+	expect(items);
+	loop = loop_rig_open_kind(kind, count, START);
+	for (unsigned i = 0; i < count; i++) {
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_item), 0);
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, HOUR), 0);
+		expect_eq(timerhub_timeout_deadline(&items[i].timeout), START + HOUR);
+	}
+	expect_eq(turn_at(START + HOUR - 1), 0);
+	expect_eq(timerhub_loop_timeout(loop), 1);
+	expect_eq(timerhub_loop_now(loop), START + HOUR - 1);
+	loop_rig_move(loop, START + HOUR);
+	for (unsigned due; left > 0; left -= due) {
+		due = left < CALLBACKS_MAX ? left : CALLBACKS_MAX;
+		expect_eq(timerhub_loop_turn(loop), due);
+	}
+	/* a delay counts from the new time, without a turn in between */
+	loop_rig_move(loop, START + 2 * HOUR);
+	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
+	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 2 * HOUR + SEC);
+	expect_le(timerhub_loop_timeout(loop), SEC);
+	expect_eq(turn_at(START + 2 * HOUR + SEC), 1);
+	loop_rig_close(loop);
+	free(items);
+}
+END_TEST
+
+START_TEST(manual_loop_has_no_descriptor_and_does_not_go_back)
+{
+	loop = loop_rig_open_kind(LOOP_RIG_MANUAL, 1, START);
+	expect_eq(timerhub_loop_fd(loop), -EINVAL);
+	expect_eq(timerhub_loop_advance(loop, START - 1), -EINVAL);
+	expect_eq(timerhub_loop_now(loop), START);
+	expect_eq(timerhub_loop_advance(loop, START), 0);
+	expect_eq(timerhub_loop_advance(loop, NEVER), 0);
+	expect_eq(timerhub_loop_now(loop), NEVER - 1);
+	loop_rig_close(loop);
+}
+END_TEST
+
+/* ---- statistics ---- */
+
+START_TEST(stats_count_turns_that_were_slow_or_empty)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+	struct item *items = items_new(2);
+
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
+	expect_eq(turn_at(START + 1000), 1); /* takes 5 s, and sets the other */
+	expect_eq(timerhub_timeout_stop(loop, &items[1].timeout), 1);
+	(void)run_until(START + HOUR);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(stats.size, sizeof(stats));
+	expect_eq(stats.added, 2);
+	expect_eq(stats.set, 0);
+	expect_eq(stats.callbacks, 1);
+	expect_eq(stats.turn_max_ns, 5 * SEC);
+	expect_eq(stats.lateness[9], 1); /* 1,000 ns */
+	expect_le(1, stats.empty_wakes);
+	expect_le(stats.empty_wakes, 2);
+	expect_le(2 + stats.empty_wakes, stats.turns);
+	items_free(items);
+}
+END_TEST
+
 /* ---- laws 2 and 3: once per set, in order ---- */
 
 START_TEST(once_per_set)
@@ -721,9 +799,10 @@ START_TEST(layout_is_that_of_the_abi)
 	EXPECT_AT(timerhub_timeout, reserved, 31, 1);
 	EXPECT_AT(timerhub_loop_front, base_ns, 0, 8);
 	EXPECT_AT(timerhub_loop_front, delay_max_ns, 8, 8);
-	EXPECT_AT(timerhub_loop_front, fresh_count, 16, 4);
-	EXPECT_AT(timerhub_loop_front, turning, 20, 4);
-	EXPECT_AT(timerhub_loop_front, fresh, 24, 64 * sizeof(void *));
+	EXPECT_AT(timerhub_loop_front, thread, 16, 8);
+	EXPECT_AT(timerhub_loop_front, fresh_count, 24, 4);
+	EXPECT_AT(timerhub_loop_front, turning, 28, 4);
+	EXPECT_AT(timerhub_loop_front, fresh, 32, 64 * sizeof(void *));
 	expect_eq(offsetof(struct timerhub_loop, front), 0);
 	expect_eq(sizeof(struct timerhub_loop_config), 16);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
@@ -757,6 +836,9 @@ int main(int argc, char **argv)
 	tests_add(never_early_when_set_again_and_again_in_a_turn, 20);
 	tests_add(never_early_after_a_slow_callback, 20);
 	tests_add(never_early_at_the_end_of_time, 20);
+	tests_add_loop(exact_if_the_program_gives_the_clock, 20, 2 * COUNT_OF(leap_counts));
+	tests_add(manual_loop_has_no_descriptor_and_does_not_go_back, 20);
+	tests_add(stats_count_turns_that_were_slow_or_empty, 20);
 	tests_add(once_per_set, 20);
 	tests_add_loop(in_order_of_deadline_however_late_the_turn, 60, 4);
 	tests_add(set_in_each_callback_comes_in_a_later_turn, 20);

@@ -5,11 +5,9 @@
  * takes no time, or up to some seconds. The loop must call the callback of each due timeout exactly
  * once, in the right turn, in the order of the deadlines, and never early.
  *
- * The array behaves as the header timerhub_loop.h specifies for a loop. The delay of a timeout
- * counts from the call that sets the timeout. When the loop next reads the clock, the model sets
- * the timeout's deadline to the clock value plus the delay. The loop reads the clock in each turn.
- * If timerhub_timeout_set() has set 64 timeouts after the last reading, the next call of
- * timerhub_timeout_set() reads the clock again.
+ * If the program gives the clock, a deadline is exact at once. Else the model sets it when the loop
+ * next reads the clock, to the clock value plus the delay: in a turn, in settle, in timeout if
+ * something was set, and before the 65th set since the last reading.
  */
 #include "loop_rig.h"
 
@@ -38,10 +36,10 @@ struct entry {
 
 struct bench {
 	struct timerhub_loop *loop;
+	enum loop_rig_kind kind;
 	struct dice dice;
 	uint64_t now_ns;
-	/* clock value at the end of the last timerhub_loop_turn() */
-	uint64_t turn_began_ns;
+	uint64_t turn_began_ns; /* clock value that the loop read last, apart from a 65th set */
 	bool is_turning;
 	uint64_t turn_ns; /* clock value that the turn in progress has read */
 	unsigned called;  /* number of callbacks called in the turn in progress */
@@ -83,7 +81,7 @@ static void model_read_clock(void)
 /* Returns the clock value from which the delay of a new timeout counts. */
 static uint64_t model_base_ns(void)
 {
-	return bench->loop->front.base_ns;
+	return bench->kind == LOOP_RIG_OWN_CLOCK ? bench->loop->front.base_ns : bench->now_ns;
 }
 
 static bool model_is_listed(const struct entry *entry)
@@ -107,8 +105,23 @@ static void model_forget(struct entry *entry)
 			bench->fresh[i] = HOLE;
 }
 
+/* If the program gives the clock, a deadline is exact at once. */
+static void model_set_exactly(struct entry *entry, uint64_t deadline_ns)
+{
+	model_forget(entry);
+	entry->is_fresh = false;
+	entry->deadline_ns = entry->least_ns = deadline_ns;
+	entry->called_ns = bench->now_ns;
+	entry->is_set_in_turn = bench->is_turning;
+	expect_eq(timerhub_timeout_deadline(&entry->timeout), deadline_ns);
+}
+
 static void model_set(struct entry *entry, uint64_t delay_ns)
 {
+	if (bench->kind != LOOP_RIG_OWN_CLOCK) {
+		model_set_exactly(entry, bench->now_ns + delay_ns);
+		return;
+	}
 	if (!model_is_listed(entry)) {
 		if (bench->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
 			model_read_clock();
@@ -217,12 +230,7 @@ static void op_set_at(struct entry *entry)
 		expect_eq(result, -ERANGE);
 	} else {
 		expect_eq(result, 0);
-		model_forget(entry);
-		entry->is_fresh = false;
-		entry->deadline_ns = entry->least_ns = deadline_ns;
-		entry->called_ns = bench->now_ns;
-		entry->is_set_in_turn = bench->is_turning;
-		expect_eq(timerhub_timeout_deadline(&entry->timeout), deadline_ns);
+		model_set_exactly(entry, deadline_ns);
 	}
 }
 
@@ -272,11 +280,17 @@ static void op_random(void)
 	else
 		op_remove(entry);
 	expect_eq(timerhub_timeout_is_set(&entry->timeout), entry->deadline_ns != NEVER);
+	expect_eq(timerhub_timeout_is_added(&entry->timeout), entry->is_added);
 }
 
 static void random_time_passes(void)
 {
 	struct dice *dice = &bench->dice;
+	/* the time of a manual loop stands still in its callbacks */
+	if (bench->is_turning && bench->kind == LOOP_RIG_MANUAL) {
+		expect_eq(timerhub_loop_advance(bench->loop, bench->now_ns + 1), -EBUSY);
+		return;
+	}
 	uint64_t passed_ns = dice_one_in(dice, 8)   ? dice_magnitude(dice, 33)
 	                     : dice_one_in(dice, 4) ? dice_magnitude(dice, 20)
 	                                            : 0;
@@ -331,18 +345,82 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	}
 }
 
-static void bench_check_timeout(void)
+static void bench_check_timeout(uint64_t timeout_ns)
 {
-	uint64_t timeout_ns = timerhub_loop_timeout(bench->loop);
 	uint64_t first_ns = NEVER;
 
+	expect_eq(timerhub_loop_now(bench->loop), bench->turn_began_ns);
 	for (uint32_t i = 0; i < TIMEOUTS; i++)
 		if (bench->entries[i].deadline_ns < first_ns)
 			first_ns = bench->entries[i].deadline_ns;
-	if (first_ns <= bench->now_ns)
+	if (first_ns <= bench->turn_began_ns)
 		expect_eq(timeout_ns, 0);
 	else if (first_ns != NEVER)
-		expect_le(timeout_ns, first_ns - bench->now_ns);
+		expect_le(timeout_ns, first_ns - bench->turn_began_ns);
+}
+
+/* The program asks how long it may block, after it has set timeouts that no turn has seen. */
+static void bench_ask(void)
+{
+	uint64_t block_ns;
+	int ms;
+
+	if (dice_one_in(&bench->dice, 2)) {
+		expect_eq(timerhub_loop_settle(bench->loop, &block_ns), 0);
+		model_read_clock();
+		bench->turn_began_ns = bench->now_ns;
+	} else {
+		/* the clock is read if there is something to schedule, or on a manual hub */
+		bool reads = bench->kind != LOOP_RIG_OWN_CLOCK || bench->fresh_count > 0 ||
+		             bench->loop->listed_count > 0;
+
+		block_ns = timerhub_loop_timeout(bench->loop);
+		if (reads) {
+			model_read_clock();
+			bench->turn_began_ns = bench->now_ns;
+		}
+	}
+	bench_check_timeout(block_ns);
+	expect_eq(timerhub_loop_timeout(bench->loop), block_ns);
+	ms = timerhub_loop_timeout_ms(bench->loop);
+	if (block_ns == NEVER)
+		expect_eq(ms, -1);
+	else if (block_ns > (uint64_t)INT32_MAX * 1000000)
+		expect_eq(ms, INT32_MAX);
+	else
+		expect_eq(ms, block_ns / 1000000 + (block_ns % 1000000 > 0));
+}
+
+static int count_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout, void *context)
+{
+	unsigned *count = context;
+
+	expect(loop == bench->loop);
+	expect(((struct entry *)(void *)timeout)->is_added);
+	return ++*count == TIMEOUTS ? 7 : 0;
+}
+
+static void bench_count(void)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+	unsigned added = 0, set = 0, count = 0;
+	uint64_t late = 0;
+	int result;
+
+	for (uint32_t i = 0; i < TIMEOUTS; i++) {
+		added += bench->entries[i].is_added;
+		set += bench->entries[i].deadline_ns != NEVER;
+	}
+	result = timerhub_loop_each(bench->loop, count_one, &count);
+	expect_eq(result, added == TIMEOUTS ? 7 : 0);
+	expect_eq(count, added);
+	expect_eq(timerhub_loop_stats(bench->loop, &stats), 0);
+	expect_eq(stats.added, added);
+	expect_eq(stats.set, set);
+	expect_eq(stats.callbacks, bench->calls);
+	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
+		late += stats.lateness[i];
+	expect_eq(late, bench->calls);
 }
 
 static void bench_turn(void)
@@ -364,14 +442,13 @@ static void bench_turn(void)
 	}
 	bench->is_turning = false;
 	bench->turn_began_ns = bench->called > 0 ? bench->now_ns : bench->turn_ns;
-	expect_eq(timerhub_loop_now(bench->loop), bench->turn_began_ns);
 	for (uint32_t i = 0; i < TIMEOUTS; i += 97)
 		expect_eq(timerhub_timeout_deadline(&bench->entries[i].timeout),
 		          bench->entries[i].deadline_ns);
-	bench_check_timeout();
+	bench_check_timeout(timerhub_loop_timeout(bench->loop));
 }
 
-static void bench_open(uint64_t salt)
+static void bench_open(uint64_t salt, enum loop_rig_kind kind)
 {
 	struct dice dice = dice_new(salt);
 
@@ -380,7 +457,8 @@ static void bench_open(uint64_t salt)
 	bench->dice = dice;
 	bench->now_ns = bench->turn_began_ns =
 		dice_one_in(&dice, 3) ? dice_boundary(&bench->dice) : dice_magnitude(&dice, 60);
-	bench->loop = loop_rig_open(TIMEOUTS, bench->now_ns);
+	bench->kind = kind;
+	bench->loop = loop_rig_open_kind(kind, TIMEOUTS, bench->now_ns);
 	for (uint32_t i = 0; i < TIMEOUTS; i++) {
 		bench->entries[i].deadline_ns = NEVER;
 		if (i % 8 != 0)
@@ -392,7 +470,7 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 {
 	unsigned operations = sanitized() ? 100000 : 1000000, done = 0;
 
-	bench_open((uint64_t)_i);
+	bench_open((uint64_t)_i, (enum loop_rig_kind)(_i % LOOP_RIG_KINDS));
 	for (uint64_t turn = 0; done < operations; turn++) {
 		/* In one turn of a hundred, the test makes 10,000 calls. */
 		unsigned count =
@@ -406,11 +484,15 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 				random_time_passes();
 		}
 		random_time_passes();
+		if (dice_one_in(&bench->dice, 4))
+			bench_ask();
 		bench_turn();
+		if (dice_one_in(&bench->dice, 16))
+			bench_count();
 		done += count;
 	}
 	expect_lt(0, bench->calls);
-	timerhub_loop_close(bench->loop);
+	loop_rig_close(bench->loop);
 	for (uint32_t i = 0; i < TIMEOUTS; i++)
 		expect_eq(bench->entries[i].timeout.owner, 0);
 	free(bench);
@@ -420,6 +502,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	tests_begin("loop_model", argc, argv);
-	tests_add_loop(random_operations_agree_with_a_sorted_array, 240, (int)scaled(4));
+	tests_add_loop(random_operations_agree_with_a_sorted_array, 240,
+	               (int)scaled(2) * LOOP_RIG_KINDS);
 	return tests_run();
 }
