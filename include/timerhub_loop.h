@@ -115,11 +115,14 @@ TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 /*
  * Returns for how many ns the program may block: 0, do not block; UINT64_MAX, until a descriptor is
  * ready. A delay that was set since the loop's last reading of the clock makes the call read the
- * clock. UINT64_MAX for NULL, and 0 inside a callback, on another thread or in a forked child.
+ * clock. UINT64_MAX for NULL, and 0 inside a callback or on another thread.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
-/* The same in ms, for epoll_wait() and poll(): rounded up, at most INT_MAX; -1: for ever. */
+/*
+ * The same in ms, for epoll_wait() and poll(): rounded up, at most INT_MAX; -1: for ever. 0 in a
+ * forked child.
+ */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*

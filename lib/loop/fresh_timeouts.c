@@ -13,39 +13,49 @@
 #define FRESH_AHEAD 12 /* number of list entries by which fresh_fetch() prefetches in advance */
 
 /*
- * Put all timeouts of the array `fresh` into the list. Callbacks have set these timeouts. While a
- * turn runs, loop_recheck() skips listed timeouts.
+ * Empty `fresh` into the list: callbacks have set these timeouts, and a turn skips listed ones.
  */
-static void fresh_list_all(struct timerhub_loop *loop)
+static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
 		if (loop->front.fresh[i] != &loop->gone)
 			fresh_list(loop, loop->front.fresh[i]);
+	loop->front.fresh_count = 0;
+}
+
+/*
+ * Returns the deadline if the sum is not above the deadline before: the timeout was stopped, the
+ * clock was set back, or the sum has no place below UINT64_MAX.
+ */
+static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
+{
+	if (before_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return is_back ? sum_ns : UINT64_MAX - 1;
 }
 
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
+	struct timerhub_timeout *const *at = front->fresh, *const *end = at + front->fresh_count;
 	uint64_t passed_ns = now_ns - base_ns; /* modulo 2^64, if the wall clock was set back */
-	/* the largest deadline that stays below UINT64_MAX when `passed_ns` is added */
-	uint64_t near_ns = now_ns >= base_ns ? UINT64_MAX - 1 - passed_ns : UINT64_MAX - 1;
 
-	for (uint32_t i = 0; i < front->fresh_count; i++) {
-		struct timerhub_timeout *timeout = front->fresh[i];
-		uint64_t deadline_ns = timeout->deadline_ns;
+	for (; at < end; at++) {
+		struct timerhub_timeout *timeout = *at;
+		uint64_t before_ns = timeout->deadline_ns;
+		uint64_t deadline_ns = before_ns + passed_ns;
 
 		timeout->fresh = 0;
-		if (deadline_ns <= near_ns)
-			deadline_ns += passed_ns;
-		else if (deadline_ns != UINT64_MAX) /* which means that it was stopped */
-			deadline_ns = UINT64_MAX - 1;
+		if (__builtin_expect(deadline_ns + 1 <= before_ns, 0))
+			deadline_ns = fresh_far_ns(before_ns, deadline_ns, now_ns < base_ns);
 		timeout->deadline_ns = deadline_ns;
-		if (deadline_ns < timeout->filed_ns)
+		if (__builtin_expect(deadline_ns < timeout->filed_ns, 0))
 			fresh_list(loop, timeout);
 	}
 	if (front->turning)
 		fresh_list_all(loop);
-	front->fresh_count = 0;
+	else
+		front->fresh_count = 0;
 }
 
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)

@@ -24,7 +24,7 @@ static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 
 	loop->front.base_ns = now_ns;
 	loop->front.delay_max_ns = UINT64_MAX - 1 - now_ns;
-	if (loop->front.fresh_count > 0 && !loop->is_exact)
+	if (loop->front.fresh_count != loop->idle_count)
 		fresh_move(loop, base_ns, now_ns);
 }
 
@@ -34,6 +34,7 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	if (timeout->is_listed)
 		return;
 	timeout->is_listed = 1;
+	loop->block_ns = 0;
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 

@@ -21,6 +21,13 @@ struct loop_counts {
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 };
 
+enum loop_unquiet {
+	LOOP_STIRRED = 1,   /* schedule entries have changed since next_ns was computed */
+	LOOP_MUST_TURN = 2, /* do not block: the queue has more events, or the clock was set */
+	LOOP_HAS_HUB = 4,
+	LOOP_HAS_NO_CLOCK = 8 /* timerhub_loop_advance() gives the time */
+};
+
 struct timerhub_loop {
 	struct timerhub_loop_front front; /* the first member, because the inline calls use it */
 	/* A quiet turn reads the members up to `wake`: two cache lines beside the front's first. */
@@ -29,15 +36,17 @@ struct timerhub_loop {
 	uint64_t turn_ns;         /* the last reading of the clock by turn, settle or timeout */
 	uint64_t turns;
 	struct fork_check fork_check;
+	/* the answer of timerhub_loop_timeout() while nothing is fresh; 0: compute it */
+	uint64_t block_ns;
+	uint32_t unquiet;      /* bits of enum loop_unquiet; 0: a turn may have nothing to do */
+	uint32_t idle_count;   /* front.fresh_count while nothing is fresh */
 	uint32_t listed_count; /* of the list: places that may be scheduled too late, once each */
 	/* place of an exact entry at next_ns, which may be stale by now, or SLOT_NONE */
 	uint32_t first;
 	struct clock clock; /* of a loop without a hub */
 	bool is_manual;     /* timerhub_loop_advance() gives the time */
-	bool is_exact;   /* is_manual, or the hub is manual: a delay counts from the call's time */
-	bool is_stirred; /* schedule entries have changed since next_ns was computed */
-	bool must_turn;  /* do not block: the queue has more events, or the clock was set */
-	bool is_closed;  /* a callback has closed the loop, so the end of the turn frees it */
+	bool is_exact;  /* is_manual, or the hub is manual: a delay counts from the call's time */
+	bool is_closed; /* a callback has closed the loop, so the end of the turn frees it */
 	struct wake wake;
 	struct timerhub_timeout gone; /* stands in `fresh` for timeouts that have left it */
 	struct places places;
@@ -70,11 +79,12 @@ static inline int loop_check(const struct timerhub_loop *loop)
 /* Free a loop that has no timeouts. It may be only partly open. */
 void loop_free(struct timerhub_loop *loop);
 
-/* Read the loop's clock. UINT64_MAX would mean that there is no deadline. */
+/* Read the loop's clock. UINT64_MAX, which only a program can give, would mean no deadline. */
 static inline uint64_t loop_read_ns(const struct timerhub_loop *loop)
 {
-	return u64_min(loop->wake.hub ? timerhub_now(loop->wake.hub) : clock_now_ns(&loop->clock),
-	               UINT64_MAX - 1);
+	return (loop->unquiet & LOOP_HAS_HUB) != 0
+	               ? u64_min(timerhub_now(loop->wake.hub), UINT64_MAX - 1)
+	               : clock_now_ns(&loop->clock);
 }
 
 #endif

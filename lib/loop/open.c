@@ -46,6 +46,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
 	loop->is_manual = (config->flags & TIMERHUB_LOOP_MANUAL) != 0;
 	loop->is_exact = loop->is_manual || (hub && timerhub_wake_fd(hub) >= 0);
+	loop->unquiet = loop->is_manual ? LOOP_HAS_NO_CLOCK : hub ? LOOP_HAS_HUB : 0;
 	clock_init(&loop->clock, config->clock, loop->is_manual);
 	result = wake_open(&loop->wake, hub, &loop->clock);
 	if (result == 0)
@@ -56,8 +57,8 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 		return result;
 	loop->turn_ns = loop_read_ns(loop);
 	fresh_move_on(loop, loop->turn_ns);
-	if (loop->is_exact)
-		loop->front.fresh_count = TIMERHUB_LOOP_FRESH_MAX; /* no inline call sets a delay */
+	if (loop->is_exact) /* no inline call sets a delay */
+		loop->front.fresh_count = loop->idle_count = TIMERHUB_LOOP_FRESH_MAX;
 	return 0;
 }
 
@@ -166,7 +167,8 @@ int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
 		return -EBUSY;
 	if (!loop->is_manual || !clock_set(&loop->clock, now_ns))
 		return -EINVAL;
-	loop->turn_ns = loop_read_ns(loop);
+	loop->turn_ns = u64_min(now_ns, UINT64_MAX - 1);
+	loop->block_ns = 0;
 	fresh_move_on(loop, loop->turn_ns);
 	loop->front.thread = loop_thread();
 	return 0;

@@ -7,7 +7,7 @@
 static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t at_ns)
 {
-	loop->is_stirred = true;
+	loop->unquiet |= LOOP_STIRRED;
 	timeout->filed_ns = at_ns;
 	schedule_insert(&loop->schedule, timeout->place, at_ns);
 }
@@ -32,7 +32,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
 	uint64_t now_ns = loop->turn_ns;
 
-	loop->is_stirred = true;
+	loop->unquiet |= LOOP_STIRRED;
 	if (!timeout) {
 		loop->places.table[place].filed_ns = UINT64_MAX;
 		return NULL;
@@ -99,7 +99,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 	uint32_t slots[REST_LOOKS_AT_ONCE];
 	unsigned count = 1, looks = 0;
 
-	if (!loop->is_stirred && !place_is_stale(&loop->places.table[loop->first], loop->next_ns))
+	if ((loop->unquiet & LOOP_STIRRED) == 0 &&
+	    !place_is_stale(&loop->places.table[loop->first], loop->next_ns))
 		return;
 	loop->first = SLOT_NONE;
 	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
@@ -118,5 +119,8 @@ void loop_correct_first(struct timerhub_loop *loop)
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;
 	loop->next_ns = schedule_next_ns(&loop->schedule);
-	loop->is_stirred = count > 0; /* true if corrections are left for the next turn */
+	if (count == 0) /* else corrections are left for the next turn */
+		loop->unquiet &= ~(uint32_t)LOOP_STIRRED;
+	else
+		loop->unquiet |= LOOP_STIRRED;
 }

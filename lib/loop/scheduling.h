@@ -34,7 +34,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {
-	if (loop->is_stirred || loop->first != SLOT_NONE)
+	if ((loop->unquiet & LOOP_STIRRED) != 0 || loop->first != SLOT_NONE)
 		loop_correct_first(loop);
 }
 

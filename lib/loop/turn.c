@@ -57,7 +57,7 @@ CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 /* Returns whether a timeout of the loop may be due. */
 static bool turn_may_expire(const struct timerhub_loop *loop)
 {
-	return loop->next_ns <= loop->turn_ns || loop->is_stirred;
+	return loop->next_ns <= loop->turn_ns || (loop->unquiet & LOOP_STIRRED) != 0;
 }
 
 static void turn_count_late(struct loop_counts *counts, uint64_t late_ns)
@@ -88,38 +88,55 @@ static void turn_expire(struct turn *turn)
 
 /* ---- schedule, and say how long the program may block ---- */
 
-/* Read the clock, and schedule the timeouts that were set since the last reading of the clock. */
-static inline __attribute__((always_inline)) void loop_look(struct timerhub_loop *loop)
+static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	if (!loop->is_manual) {
-		loop->turn_ns = loop_read_ns(loop);
-		fresh_move_on(loop, loop->turn_ns);
-	}
+	if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
+		return;
+	loop->turn_ns = loop_read_ns(loop);
+	fresh_move_on(loop, loop->turn_ns);
+}
+
+/* Read the clock, and schedule the timeouts that were set since the last reading of the clock. */
+static void loop_look(struct timerhub_loop *loop)
+{
+	loop_read(loop);
 	if (loop->listed_count > 0)
 		fresh_file(loop);
 }
 
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
-	if (loop->must_turn || loop->next_ns <= loop->turn_ns)
+	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
 		return 0;
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
+}
+
+/* Remember for how long the program may block. A manual hub may move before the question. */
+static uint64_t loop_answer(struct timerhub_loop *loop)
+{
+	uint64_t block_ns = loop_block_ns(loop);
+
+	loop->block_ns = loop->is_exact && !loop->is_manual ? 0 : block_ns;
+	return block_ns;
 }
 
 /*
  * Find the time at which the loop must wake, and make the descriptor readable then. Returns 0, or
  * the negative errno with which the kernel has refused that.
  */
-static inline __attribute__((always_inline)) int loop_set_wake(struct timerhub_loop *loop)
+static int loop_set_wake(struct timerhub_loop *loop)
 {
+	bool must_turn = (loop->unquiet & LOOP_MUST_TURN) != 0;
 	int result;
 
 	loop_rest(loop);
-	result = wake_set(&loop->wake, loop->must_turn ? 0 : loop->next_ns, loop->turn_ns);
-	if (result != -ECANCELED)
-		return result;
-	loop->must_turn = true;
-	return 0;
+	result = wake_set(&loop->wake, must_turn ? 0 : loop->next_ns, loop->turn_ns);
+	if (result == -ECANCELED) {
+		loop->unquiet |= LOOP_MUST_TURN;
+		result = 0;
+	}
+	(void)loop_answer(loop);
+	return result;
 }
 
 /*
@@ -160,17 +177,21 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 		.was_due = loop->next_ns <= loop->turn_ns,
 		.ret_result = ret_result,
 	};
+	bool has_more = false;
 
 	loop->front.turning = 1;
+	loop->block_ns = 0;
 	turn.is_dispatching = true;
-	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &loop->must_turn);
+	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &has_more);
 	turn.is_dispatching = false;
+	if (has_more)
+		loop->unquiet |= LOOP_MUST_TURN;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
 }
 
-/* Begin a call that uses the loop's descriptors: check it, and bind an unbound loop. */
-static inline __attribute__((always_inline)) int loop_enter(struct timerhub_loop *loop)
+/* The rest of loop_enter(): a mistake, or a loop that belongs to no thread yet. */
+static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
 	int result = loop_check(loop);
 
@@ -184,19 +205,48 @@ static inline __attribute__((always_inline)) int loop_enter(struct timerhub_loop
 	return 0;
 }
 
+/* Begin a call that uses the loop's descriptors: check it, and bind an unbound loop. */
+static inline int loop_enter(struct timerhub_loop *loop)
+{
+	if (!loop || loop->front.thread != loop_thread() || loop->front.turning ||
+	    !loop_alive(loop))
+		return loop_enter_slowly(loop);
+	return 0;
+}
+
+static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
+{
+	int result = 0;
+
+	loop->unquiet &= ~(uint32_t)LOOP_MUST_TURN;
+	if (loop->listed_count > 0)
+		fresh_file(loop);
+	if (!loop->wake.hub && !turn_may_expire(loop))
+		return loop_set_wake(loop);
+	turn_run(loop, &result);
+	return result;
+}
+
+/* Returns whether there is nothing to schedule, to expire or to tell a descriptor. */
+static inline bool loop_is_quiet(const struct timerhub_loop *loop)
+{
+	return (loop->listed_count | (loop->unquiet & ~(uint32_t)LOOP_HAS_NO_CLOCK)) == 0 &&
+	       loop->next_ns > loop->turn_ns && loop->first == SLOT_NONE &&
+	       wake_fd_is_set(&loop->wake, loop->next_ns, loop->turn_ns);
+}
+
 int timerhub_loop_turn(struct timerhub_loop *loop)
 {
 	int result = loop_enter(loop);
 
 	if (result < 0)
 		return result;
-	loop->must_turn = false;
 	loop->turns++;
-	loop_look(loop);
-	if (!loop->wake.hub && !turn_may_expire(loop))
-		return loop_set_wake(loop);
-	turn_run(loop, &result);
-	return result;
+	loop_read(loop);
+	if (!loop_is_quiet(loop))
+		return turn_slowly(loop);
+	loop->block_ns = loop_block_ns(loop);
+	return 0;
 }
 
 int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns)
@@ -219,23 +269,34 @@ static bool loop_has_news(const struct timerhub_loop *loop)
 	       (loop->is_exact ? !loop->is_manual : loop->front.fresh_count > 0);
 }
 
-uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
+/* The rest of timerhub_loop_timeout(): something was set, or the call is a mistake. */
+static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {
 	if (!loop)
 		return UINT64_MAX;
-	if (loop_check(loop) < 0 || !loop_alive(loop) || loop->front.turning)
+	if (loop_check(loop) < 0 || loop->front.turning)
 		return 0;
 	if (loop_has_news(loop)) {
 		loop_look(loop);
 		loop_rest(loop);
 	}
-	return loop_block_ns(loop);
+	return loop_answer(loop);
+}
+
+uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
+{
+	if (!loop || loop->front.thread != loop_thread() ||
+	    loop->front.fresh_count != loop->idle_count || loop->block_ns == 0)
+		return loop_timeout_slowly(loop);
+	return loop->block_ns;
 }
 
 int timerhub_loop_timeout_ms(struct timerhub_loop *loop)
 {
 	uint64_t ns = timerhub_loop_timeout(loop);
 
+	if (loop && !loop_alive(loop))
+		return 0;
 	if (ns == UINT64_MAX)
 		return -1;
 	return (int)u64_min(ns / MS_NS + (ns % MS_NS > 0), INT_MAX);

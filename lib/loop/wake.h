@@ -51,13 +51,17 @@ void wake_drop_timers(const struct wake *wake);
  */
 int wake_set_anew(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
-/* Returns whether wake_set_anew() has nothing to do. */
-static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+/* Return whether wake_set_anew() has nothing to do. wake_fd_is_set(): of a loop without a hub. */
+static inline bool wake_fd_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	if (wake->hub)
-		return next_ns == wake->set_ns && next_ns > now_ns;
 	return wake->deadline_fd.fd < 0 || (next_ns >= wake->set_ns && wake->set_ns > now_ns &&
 	                                    !wake->deadline_fd.clock->goes_back);
+}
+
+static inline bool wake_is_set(const struct wake *wake, uint64_t next_ns, uint64_t now_ns)
+{
+	return wake->hub ? next_ns == wake->set_ns && next_ns > now_ns
+	                 : wake_fd_is_set(wake, next_ns, now_ns);
 }
 
 static inline int wake_set(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
