@@ -1082,8 +1082,8 @@ class timer
 /*
  * A loop holds the timeouts of one event loop, and owns a struct timerhub_loop. The program must
  * call turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only
- * inside turn(). Only the thread that opened the loop may make calls. As an exception, any thread
- * may call queue().
+ * inside turn(). A loop belongs to the thread that first adds, turns, settles or advances, or that
+ * called adopt() last; other threads may only call queue().
  *
  * If a loop is moved, its timeouts belong to the new object.
  */
@@ -1168,7 +1168,47 @@ class loop
 		return error(result);
 	}
 
-	/* Calls timerhub_loop_now(), and returns the last turn's reading of the clock. */
+	/* The same in ms, for poll() and epoll_wait(): rounded up, and -1 for ever. */
+	int timeout_ms() const noexcept
+	{
+		return timerhub_loop_timeout_ms(loop_);
+	}
+
+	/*
+	 * Calls timerhub_loop_settle(), for a program that turns after its wait. `*ret_block` (may
+	 * be NULL) is what timeout() returns.
+	 */
+	std::error_code settle(clock::duration *ret_block = nullptr) const noexcept
+	{
+		std::uint64_t block_ns;
+		const int result = timerhub_loop_settle(loop_, &block_ns);
+
+		if (result == 0 && ret_block)
+			*ret_block = detail::from_ns(block_ns);
+		return error(result);
+	}
+
+	/* Calls timerhub_loop_advance() of a loop opened with TIMERHUB_LOOP_MANUAL. */
+	std::error_code advance(deadline now) const noexcept
+	{
+		return error(now.ns() <= static_cast<std::uint64_t>(clock::duration::max().count())
+		                     ? timerhub_loop_advance(loop_, now.ns())
+		                     : -ERANGE);
+	}
+
+	/* Calls timerhub_loop_adopt(): the calling thread owns the loop from now on. */
+	std::error_code adopt() const noexcept
+	{
+		return error(timerhub_loop_adopt(loop_));
+	}
+
+	/* Calls timerhub_loop_stats(). */
+	std::error_code stats(struct timerhub_loop_stats &ret_stats) const noexcept
+	{
+		return error(timerhub_loop_stats(loop_, &ret_stats));
+	}
+
+	/* Calls timerhub_loop_now(): the loop's last reading of the clock. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));

@@ -621,6 +621,41 @@ void loop_without_a_hub_runs()
 	expect(loop.fd() >= 0);
 }
 
+void loop_has_the_programs_clock()
+{
+	timerhub_loop_config config = {};
+	timerhub::loop loop;
+	timerhub::clock::duration block{};
+	struct timerhub_loop_stats stats = {};
+	int calls = 0;
+
+	config.flags = TIMERHUB_LOOP_MANUAL;
+	expect(!loop.open(config));
+	timerhub::timeout<> timeout;
+	expect(!timeout.add(loop, [&calls] { calls++; }) && !timeout.set(1h));
+	expect(!loop.settle(&block) && block > 50min && block <= 1h);
+	expect(!loop.settle() && loop.timeout_ms() > 50 * 60 * 1000);
+	expect(!loop.advance(timerhub::time_point(1h)) && loop.now() == timerhub::time_point(1h));
+	expect(loop.advance(timerhub::time_point(30min)) == errc::invalid_argument);
+	expect(!loop.turn() && calls == 1 && loop.timeout_ms() == -1);
+	expect(!loop.stats(stats) && stats.callbacks == 1 && stats.added == 1 && stats.set == 0);
+	expect(loop.fd() == -EINVAL);
+}
+
+void loop_is_adopted()
+{
+	timerhub::loop loop;
+	timerhub::timeout<> timeout;
+	int calls = 0;
+
+	expect(!loop.open());
+	std::thread([&] {
+		expect(!timeout.add(loop, [&calls] { calls++; }) && !timeout.set(0s));
+	}).join();
+	expect(loop.turn() == errc::operation_not_permitted);
+	expect(!loop.adopt() && !loop.turn() && calls == 1);
+}
+
 /* ---- errors ---- */
 
 void errors_are_those_of_the_c_calls()
@@ -747,6 +782,8 @@ static const test tests[] = {
 	TEST(loop_tells_how_long_to_block),
 	TEST(loop_is_moved_while_timeouts_are_set),
 	TEST(loop_without_a_hub_runs),
+	TEST(loop_has_the_programs_clock),
+	TEST(loop_is_adopted),
 	TEST(errors_are_those_of_the_c_calls),
 	TEST(what_does_not_fit_is_refused),
 	TEST(another_thread_is_refused),
