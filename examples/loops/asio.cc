@@ -3,9 +3,12 @@
  * Shows timerhub in a Boost.Asio loop (C++17). The program does the job of reminders.h, but uses
  * timerhub.hpp. Usage: asio [FILE...]
  *
- * The program calls turn() before each run_one(). When the timerhub loop's fd becomes readable,
- * run_one() calls the handler of class watch, and returns.
+ * Asio runs one handler at a time, so a turn before each run_one() would come in the middle of a
+ * batch of sockets, and hang up connections whose data lies in their sockets. run() therefore calls
+ * turn() when no handler is left, but at least once in BATCH_MAX handlers, if some socket is always
+ * ready.
  */
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
@@ -21,6 +24,7 @@
 #include <system_error>
 #include <thread>
 #include <timerhub.hpp>
+#include <utility>
 
 namespace
 {
@@ -179,8 +183,9 @@ class reminders
 };
 
 /*
- * Waits for the loop's fd. The destructor of a stream_descriptor closes its fd. To leave the loop's
- * fd open, the destructor of class watch calls release().
+ * Waits for the loop's fd. The handler does not wait again, because the fd stays readable until the
+ * next turn: run() does so after it. The destructor of a stream_descriptor closes its fd. To leave
+ * the loop's fd open, the destructor of class watch calls release().
  */
 class watch
 {
@@ -188,7 +193,6 @@ class watch
 	watch(boost::asio::io_context &context, const timerhub::loop &loop)
 	    : descriptor_(context, loop.fd())
 	{
-		wait();
 	}
 
 	~watch()
@@ -199,19 +203,42 @@ class watch
 	watch(const watch &) = delete;
 	watch &operator=(const watch &) = delete;
 
-      private:
+	/* Waits, unless a wait is in progress. */
 	void wait()
 	{
+		if (std::exchange(waits_, true))
+			return;
 		descriptor_.async_wait(stream_descriptor::wait_read, [this](const auto &error) {
 			if (error == boost::asio::error::operation_aborted)
 				return; /* release() has cancelled the wait */
 			must("wait", error);
-			wait();
+			waits_ = false;
 		});
 	}
 
+      private:
 	stream_descriptor descriptor_;
+	bool waits_ = false;
 };
+
+constexpr unsigned BATCH_MAX = 256;
+
+/* The guard keeps the context from stopping when no handler is left between two waits. */
+void run(boost::asio::io_context &context, const reminders &job)
+{
+	const auto guard = boost::asio::make_work_guard(context);
+	watch watch(context, job.loop());
+
+	for (;;) {
+		must("turn", job.loop().turn());
+		if (!job.left())
+			return;
+		watch.wait();
+		context.run_one();
+		for (unsigned i = 0; i < BATCH_MAX && context.poll_one() > 0; i++) {
+		}
+	}
+}
 
 } // namespace
 
@@ -219,12 +246,6 @@ int main(int argc, char **argv)
 {
 	reminders job(argc - 1, argv + 1);
 	boost::asio::io_context context;
-	watch watch(context, job.loop());
 
-	for (;;) {
-		must("turn", job.loop().turn()); /* turn() must come just before run_one() */
-		if (!job.left())
-			return 0;
-		context.run_one();
-	}
+	run(context, job);
 }

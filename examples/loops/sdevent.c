@@ -2,8 +2,10 @@
 /*
  * Shows timerhub in an sd-event loop. Prints reminders, see reminders.h. Usage: sdevent [FILE...]
  *
- * The prepare function of an event source calls timerhub_loop_turn() immediately before sd-event
- * blocks. The timerhub loop's fd wakes sd-event.
+ * sd-event runs one handler an iteration, so a turn right before it blocks would come in the middle
+ * of a batch, and hang up connections whose data lies in their sockets. Instead, the timerhub
+ * loop's source has the lowest priority and turns when it is dispatched, after all sockets; its
+ * prepare function only settles. If sockets never stop being ready, it turns after 256 iterations.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,44 +14,66 @@
 
 #include "reminders.h"
 
-/*
- * Ends the event loop. If the prepare function itself called sd_event_exit(), sd-event would still
- * block.
- */
+#define TURN_AT_LEAST 256
+
+static struct timerhub_loop *loop;
+static int waiting; /* iterations in which due timeouts have waited for sockets */
+
 static int over(sd_event_source *source, void *argument)
 {
 	(void)argument;
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-static int before_blocking(sd_event_source *source, void *loop)
+/* A prepare function that called sd_event_exit() itself would still let sd-event block. */
+static int end(sd_event_source *source)
 {
-	const int r = timerhub_loop_turn(loop);
-
-	if (r >= 0 && reminders_left())
-		return 0;
 	return sd_event_add_defer(sd_event_source_get_event(source), NULL, over, NULL);
 }
 
-static int readable(sd_event_source *source, int fd, uint32_t revents, void *loop)
+static int turn(sd_event_source *source)
 {
-	(void)source; /* the event only wakes sd-event; timerhub_loop_turn() does the work */
+	const int r = timerhub_loop_turn(loop);
+
+	waiting = 0;
+	return r >= 0 && reminders_left() ? 0 : end(source);
+}
+
+static int before_blocking(sd_event_source *source, void *argument)
+{
+	uint64_t block_ns = 0;
+
+	(void)argument;
+	if (waiting >= TURN_AT_LEAST)
+		return turn(source);
+	if (waiting == 0) { /* else the descriptor is readable already */
+		if (timerhub_loop_settle(loop, &block_ns) < 0)
+			return end(source);
+	}
+	waiting = block_ns == 0 ? waiting + 1 : 0;
+	return 0;
+}
+
+static int readable(sd_event_source *source, int fd, uint32_t revents, void *argument)
+{
 	(void)fd;
 	(void)revents;
-	(void)loop;
-	return 0;
+	(void)argument;
+	return turn(source);
 }
 
 int main(int argc, char **argv)
 {
-	struct timerhub_loop *loop = reminders_open(argc - 1, argv + 1);
 	sd_event_source *source = NULL;
 	sd_event *event = NULL;
 
+	loop = reminders_open(argc - 1, argv + 1);
 	int r = sd_event_new(&event);
 	if (r >= 0)
 		r = sd_event_add_io(event, &source, timerhub_loop_fd(loop), EPOLLIN, readable,
-		                    loop);
+		                    NULL);
+	if (r >= 0)
+		r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IDLE);
 	if (r >= 0)
 		r = sd_event_source_set_prepare(source, before_blocking);
 	if (r >= 0)
