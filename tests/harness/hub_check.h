@@ -3,7 +3,6 @@
  * Checks the invariants that lib/README.md lists. Only builds for tests contain the checks.
  * hub_check() checks a hub while its owner sleeps, or a manual hub between two advances. Each
  * invariant is a function. hub_check() reports a broken invariant by the function's name.
- * tests/unit/test_hub_check.c breaks each invariant.
  */
 #ifndef TESTS_HUB_CHECK_H
 #define TESTS_HUB_CHECK_H
