@@ -10,7 +10,6 @@
 #include <linux/io_uring.h>
 #include <seccomp.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -123,42 +122,6 @@ START_TEST(denied_nothing_the_sleeper_is_the_one_asked_for)
 }
 END_TEST
 
-static const struct refused_call {
-	int call;
-	int error;
-} refused_calls[] = { { SCMP_SYS(eventfd2), EMFILE }, { SCMP_SYS(clone3), EAGAIN } };
-
-static void open_in_vain(const struct refused_call *refused)
-{
-	unsigned fds = process_fd_count();
-	unsigned threads = process_threads_at_rest();
-	struct timerhub *hub = NULL;
-
-	if (refused->call == SCMP_SYS(clone3))
-		deny(SCMP_SYS(clone), EAGAIN);
-	deny(refused->call, refused->error);
-	expect_eq(open_sleeper(sleeper_asked(), &hub), -refused->error);
-	expect(!hub);
-	expect_eq(process_fd_count(), fds);
-	expect_eq(process_thread_count(), threads);
-}
-
-/*
- * The test runs in a child process that ends by _exit(), without a leak check. The leak checker
- * needs clone(), and the kernel refuses clone() here.
- */
-START_TEST(denied_resources_fail_open_and_leave_nothing)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		open_in_vain(&refused_calls[_i]);
-		_exit(EXIT_SUCCESS);
-	}
-	child_ends_well(child);
-}
-END_TEST
-
 START_TEST(denied_queue_leaves_the_hub_alone)
 {
 	struct rig rig = rig_open(4);
@@ -175,65 +138,6 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 }
 END_TEST
 
-/*
- * Some numbers below the highest descriptor may be unused. fill_descriptor_gaps() opens descriptors
- * until all these numbers are used. After that, a limit of n plus the number of open descriptors
- * allows exactly n more descriptors.
- */
-static void fill_descriptor_gaps(void)
-{
-	unsigned fds;
-	int fd;
-
-	do {
-		fd = dup(STDOUT_FILENO);
-		expect_cmp(fd, >=, 0);
-		fds = process_fd_count();
-	} while ((unsigned)fd + 1 != fds);
-	close(fd);
-}
-
-/* Each round allows timerhub_open() one descriptor fewer than the round before, down to none. */
-START_TEST(denied_file_descriptors_fail_open_and_leave_nothing)
-{
-	unsigned threads = process_threads_at_rest();
-	unsigned fds, fell_back = 0;
-	bool opened = true;
-
-	fill_descriptor_gaps();
-	fds = process_fd_count();
-	for (unsigned spare = 16; spare-- > 0;) {
-		struct rlimit limit = { 0 };
-		struct rig rig = { NULL, NULL };
-		int result;
-
-		expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-		limit.rlim_cur = fds + spare;
-		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-		result = open_sleeper(sleeper_asked(), &rig.hub);
-		if (result == 0) {
-			/*
-			 * Once timerhub_open() has failed, it must fail in all later rounds too.
-			 * With TIMERHUB_SLEEPER_AUTO there may be one exception. A later round may
-			 * succeed with the sleeper `poll`, which needs fewer descriptors than
-			 * `uring`.
-			 */
-			fell_back += !opened;
-			expect_le(fell_back, sleeper_asked() == TIMERHUB_SLEEPER_AUTO);
-			result = timerhub_queue_open(rig.hub, &rig.queue, NULL);
-			rig_close(&rig);
-		}
-		expect(result == 0 || result == -EMFILE);
-		opened = result == 0;
-		limit.rlim_cur = limit.rlim_max;
-		expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-		expect_eq(process_fd_count(), fds);
-		process_settles_at_threads(threads);
-	}
-	expect(!opened);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	rigs_begin("denied", argc, argv);
@@ -242,8 +146,6 @@ int main(int argc, char **argv)
 	tests_add_loop(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals));
 	tests_add_loop(denied_half_of_io_uring_still_works, 30, 2);
 	tests_add(denied_nothing_the_sleeper_is_the_one_asked_for, 30);
-	tests_add_loop(denied_resources_fail_open_and_leave_nothing, 30, COUNT_OF(refused_calls));
 	tests_add(denied_queue_leaves_the_hub_alone, 30);
-	tests_add(denied_file_descriptors_fail_open_and_leave_nothing, 30);
 	return tests_run();
 }
