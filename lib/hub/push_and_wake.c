@@ -41,7 +41,6 @@ static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, boo
 	return timer_confirm_push(&hub->arena.timers.pairs[slot], pair);
 }
 
-/* Model: tests/models/promise.pml. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
 	uint64_t look_by_ns = UINT64_MAX, pass;

@@ -156,7 +156,6 @@ static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_a
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Model of the bell: tests/models/promise.pml. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
