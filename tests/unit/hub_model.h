@@ -2,8 +2,7 @@
 /*
  * Declares a model of a whole manual hub. The model is an array of timers that is searched from end
  * to end. Each function makes a call on the hub, and compares its effect with the array.
- * test_hub_model.c chooses the calls at random. ../fuzz/fuzz_operations.c chooses the calls by
- * given bytes.
+ * test_hub_model.c chooses the calls at random.
  */
 #ifndef TESTS_HUB_MODEL_H
 #define TESTS_HUB_MODEL_H
