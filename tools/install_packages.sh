@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # The scripts of this folder source this file to install the Debian packages that they need.
-# tests/tools/test_install_packages.py tests it.
 
 # If packages_yes is yes, packages_need installs without asking. The option --yes of a script sets
 # packages_yes.

@@ -14,7 +14,6 @@ no-io-uring   the libraries without liburing, the clients, the example, and some
 musl          the libraries by musl-gcc, and the C clients against them, static.
 machine       a machine other than x86-64 and AArch64 is refused when the build is set up.
 amalgamation  the single file by gcc and musl-gcc, with io_uring and without, and a program with it.
-descriptions  the packages of Fedora and Alpine name this version, and are well-formed.
 """
 
 import os
@@ -429,24 +428,8 @@ def test_amalgamation(root, folder):
         compile_one_file(root, folder, "gcc", [])
 
 
-# ---- descriptions ----
-
-
-def test_descriptions(root, _):
-    """Debian builds neither. tools/release checks the dates."""
-    version = project_version(root)
-    for path, line in (("fedora/timerhub.spec", rf"^Version: +{version}$"),
-                       ("alpine/APKBUILD", rf"^pkgver={version}$")):
-        text = (root / "tools" / path).read_text(encoding="utf-8")
-        expect(re.search(line, text, re.MULTILINE), f"{path} is not of {version}")
-    run("sh", "-n", root / "tools/alpine/APKBUILD")
-    if shutil.which("rpmspec"):
-        run("rpmspec", "--parse", root / "tools/fedora/timerhub.spec")
-
-
 TESTS = {"installed": test_installed, "wrap": test_wrap, "no-io-uring": test_no_io_uring,
-         "musl": test_musl, "machine": test_machine, "amalgamation": test_amalgamation,
-         "descriptions": test_descriptions}
+         "musl": test_musl, "machine": test_machine, "amalgamation": test_amalgamation}
 
 
 if __name__ == "__main__":
