@@ -14,49 +14,6 @@ static void count_call(const struct timerhub_event *event)
 	calls++;
 }
 
-START_TEST(cancel_is_final_before_the_deadline)
-{
-	struct rig rig = rig_manual(8);
-	timerhub_timer filed = arm_after(rig.queue, 1000, 1);
-	timerhub_timer fresh;
-
-	advance(rig.hub, 10);
-	fresh = arm_after(rig.queue, 1000, 2);
-	expect_eq(timerhub_cancel(rig.hub, filed), 0);
-	expect_eq(timerhub_cancel(rig.hub, fresh), 0);
-	expect_eq(timerhub_cancel(rig.hub, filed), -ENOENT);
-	expect_eq(timerhub_cancel(rig.hub, fresh), -ENOENT);
-	advance(rig.hub, 5000);
-	expect_empty(rig.queue);
-	expect_eq(stats_of(rig.hub).cancelled, 2);
-	expect_eq(stats_of(rig.hub).live, 0);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(cancel_is_final_with_the_expiry_in_the_queue)
-{
-	struct rig rig = rig_manual(8);
-	timerhub_timer timers[5];
-
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, (16 + i) * 64, i);
-	advance(rig.hub, 5000);
-	for (unsigned i = 0; i < COUNT_OF(timers); i += 2)
-		expect_eq(timerhub_cancel(rig.hub, timers[i]), 0);
-	for (unsigned i = 1; i < COUNT_OF(timers); i += 2) {
-		struct timerhub_event event;
-
-		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-		expect_eq(event.data, i);
-	}
-	expect_empty(rig.queue);
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		expect_eq(timerhub_cancel(rig.hub, timers[i]), -ENOENT);
-	rig_close(&rig);
-}
-END_TEST
-
 START_TEST(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue)
 {
 	struct rig rig = rig_open(8);
@@ -69,18 +26,6 @@ START_TEST(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue)
 		expect_empty(rig.queue);
 	}
 	expect_eq(stats_of(rig.hub).delivered, 0);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(cancel_after_delivery_is_told)
-{
-	struct rig rig = rig_manual(8);
-	timerhub_timer timer = arm_after(rig.queue, 1024, 1);
-
-	advance(rig.hub, 1024);
-	expect_eq(drain_all(rig.queue), 1);
-	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 	rig_close(&rig);
 }
 END_TEST
@@ -138,38 +83,6 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 	expect_eq(calls, 3);
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-/*
- * The timer is cancelled in every phase of a periodic timer: armed, expired, expired with further
- * periods due, and just delivered.
- */
-START_TEST(cancel_is_final_for_a_periodic_timer)
-{
-	static const struct {
-		uint64_t now_ns;
-		unsigned drained;
-	} cases[] = { { 0, 0 },    { 1023, 0 }, { 1024, 0 }, { 1500, 0 },
-		      { 9000, 0 }, { 1024, 1 }, { 1999, 1 }, { 9000, 1 } };
-
-	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-		struct rig rig = rig_manual(1);
-		timerhub_timer timer =
-			arm(rig.queue, SPEC(.expires_ns = 1000, .interval_ns = 1000));
-
-		advance(rig.hub, cases[i].now_ns);
-		if (cases[i].drained)
-			expect_eq(drain_all(rig.queue), cases[i].drained);
-		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		advance(rig.hub, 100000);
-		expect_empty(rig.queue);
-		expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
-		arm_after(rig.queue, 10, 1);
-		advance(rig.hub, 100010);
-		expect_eq(drain_all(rig.queue), 1);
-		rig_close(&rig);
-	}
 }
 END_TEST
 
@@ -276,13 +189,9 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("cancel", argc, argv);
-	tests_add(cancel_is_final_before_the_deadline, 30);
-	tests_add(cancel_is_final_with_the_expiry_in_the_queue, 30);
 	tests_add(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue, 60);
-	tests_add(cancel_after_delivery_is_told, 30);
 	tests_add(cancel_is_final_from_a_callback_for_what_is_due_next, 30);
 	tests_add(cancel_is_final_for_a_periodic_timer_in_its_own_callback, 30);
-	tests_add(cancel_is_final_for_a_periodic_timer, 30);
 	tests_add(cancel_many_counts_the_live_ones, 30);
 	tests_add(cancel_is_final_so_the_data_may_be_freed, 60);
 	return tests_run();

@@ -78,27 +78,6 @@ START_TEST(capacity_is_back_after_cancel)
 }
 END_TEST
 
-START_TEST(capacity_is_back_after_delivery)
-{
-	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
-		struct rig rig = rig_manual(sizes[i]);
-		uint64_t now_ns = 0;
-
-		for (unsigned round = 0; round < 3; round++) {
-			timerhub_timer *timers = calloc(sizes[i], sizeof(*timers));
-
-			expect_eq(fill(rig.queue, timers, sizes[i]), sizes[i]);
-			now_ns += 2 * HOUR;
-			advance(rig.hub, now_ns);
-			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EAGAIN);
-			expect_eq(drain_all(rig.queue), sizes[i]);
-			free(timers);
-		}
-		rig_close(&rig);
-	}
-}
-END_TEST
-
 /* No consumer drains the queue. A withdrawn expiry must make room for another timer at once. */
 START_TEST(capacity_is_back_after_cancel_of_an_expiry_in_the_queue)
 {
@@ -303,7 +282,6 @@ int main(int argc, char **argv)
 	rigs_begin("capacity", argc, argv);
 	tests_add(capacity_is_exactly_timers_max, 30);
 	tests_add(capacity_is_back_after_cancel, 30);
-	tests_add(capacity_is_back_after_delivery, 30);
 	tests_add(capacity_is_back_after_cancel_of_an_expiry_in_the_queue, 30);
 	tests_add(capacity_of_one_arms_again_at_once, 60);
 	tests_add(capacity_refuses_a_batch_as_a_whole, 30);

@@ -4,7 +4,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define TIMERS_MAX 60000
 #define PRODUCERS 3
@@ -137,65 +136,6 @@ START_TEST(exactly_once_by_dispatch)
 }
 END_TEST
 
-START_TEST(exactly_once_in_its_own_queue)
-{
-	struct rig rig = rig_manual(0);
-	struct timerhub_queue *queues[40];
-	struct dice dice = dice_new(0);
-	unsigned count[COUNT_OF(queues)] = { 0 };
-
-	for (unsigned i = 0; i < COUNT_OF(queues); i++)
-		queues[i] = queue_open(rig.hub);
-	for (unsigned i = 0; i < 20000; i++) {
-		unsigned at = (unsigned)dice_below(&dice, COUNT_OF(queues));
-
-		count[at]++;
-		arm_after(queues[at], dice_magnitude(&dice, 40), at);
-	}
-	for (unsigned bits = 20; bits <= 40; bits++) {
-		advance(rig.hub, UINT64_C(1) << bits);
-		for (unsigned i = 0; i < COUNT_OF(queues); i++)
-			for (struct timerhub_event event;
-			     timerhub_drain(queues[i], &event, 1) == 1;) {
-				expect_eq(event.data, i);
-				count[i]--;
-			}
-	}
-	for (unsigned i = 0; i < COUNT_OF(queues); i++)
-		expect_eq(count[i], 0);
-	expect_empty(rig.queue);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(exactly_once_armed_in_batches)
-{
-	struct rig rig = rig_manual(0);
-	struct timerhub_spec specs[300];
-	timerhub_timer handles[COUNT_OF(specs)];
-
-	wanted = COUNT_OF(specs);
-	for (unsigned i = 0; i < wanted; i++)
-		specs[i] = SPEC(.expires_ns = 1000 * (i % 7), .data = i);
-	expect_eq(timerhub_arm_many(rig.queue, specs, wanted, handles), wanted);
-	for (unsigned i = 0; i < wanted; i++)
-		for (unsigned j = 0; j < i; j++)
-			expect(handles[i] != handles[j]);
-	expect_eq(timerhub_arm_many(rig.queue, specs, 0, NULL), 0);
-	advance(rig.hub, 10000);
-	for (unsigned i = 0; i < wanted; i++) {
-		struct timerhub_event event;
-
-		expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-		expect_eq(event.timer, handles[event.data]);
-		note(&event);
-	}
-	expect_empty(rig.queue);
-	expect_each_once(rig.hub);
-	rig_close(&rig);
-}
-END_TEST
-
 START_TEST(exactly_once_at_one_instant)
 {
 	struct rig rig = rig_open(TIMERS_MAX);
@@ -214,25 +154,6 @@ START_TEST(exactly_once_at_one_instant)
 	}
 	expect_empty(rig.queue);
 	expect_each_once(rig.hub);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(exactly_once_when_due_already)
-{
-	struct rig rig = rig_open(64);
-
-	for (unsigned i = 0; i < 200; i++) {
-		struct timerhub_event event;
-
-		if (i % 2)
-			arm_after(rig.queue, 0, i);
-		else
-			arm_at(rig.queue, i % 4 ? monotonic_ns() - MS : 0, i);
-		event = take_one(rig.queue);
-		expect_eq(event.data, i);
-		expect_empty(rig.queue);
-	}
 	rig_close(&rig);
 }
 END_TEST
@@ -265,56 +186,12 @@ START_TEST(exactly_once_in_a_chain_of_callbacks)
 }
 END_TEST
 
-/* Every value of the delivered event must equal the value in the timer's spec. */
-START_TEST(exactly_once_says_what_was_armed)
-{
-	struct rig rig = rig_manual(4);
-	timerhub_timer timer =
-		arm(rig.queue, SPEC(.expires_ns = 777, .data = UINT64_MAX, .fn = arm_next_link));
-	struct timerhub_event event;
-
-	advance(rig.hub, 1000);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	expect_eq(event.data, UINT64_MAX);
-	expect_eq(event.timer, timer);
-	expect_eq(event.expires_ns, 777);
-	expect_eq(event.count, 1);
-	expect(event.fn == arm_next_link);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(exactly_once_after_never)
-{
-	struct rig rig = rig_manual(4);
-	timerhub_timer timer = arm_after(rig.queue, TIMERHUB_NEVER, 5);
-	struct timerhub_event event;
-	uint64_t left_ns = 0;
-
-	expect(advance(rig.hub, UINT64_C(1) << 62) == UINT64_MAX);
-	expect_empty(rig.queue);
-	expect_eq(timerhub_remaining(rig.hub, timer, &left_ns), 0);
-	expect(left_ns == UINT64_MAX);
-	expect_eq(timerhub_rearm(rig.hub, timer, 1000, 0), 0);
-	advance(rig.hub, (UINT64_C(1) << 62) + 1100);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	expect_eq(event.data, 5);
-	expect_empty(rig.queue);
-	rig_close(&rig);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	rigs_begin("exactly_once", argc, argv);
 	tests_add(exactly_once_many_producers_and_consumers, 60);
 	tests_add(exactly_once_by_dispatch, 60);
-	tests_add(exactly_once_in_its_own_queue, 30);
-	tests_add(exactly_once_armed_in_batches, 30);
 	tests_add(exactly_once_at_one_instant, 60);
-	tests_add(exactly_once_when_due_already, 60);
 	tests_add(exactly_once_in_a_chain_of_callbacks, 60);
-	tests_add(exactly_once_says_what_was_armed, 30);
-	tests_add(exactly_once_after_never, 30);
 	return tests_run();
 }

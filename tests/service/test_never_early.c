@@ -10,67 +10,6 @@
 
 #define TIMERS 4000
 
-static struct {
-	uint64_t deadline_ns;
-	uint64_t latest_ns; /* latest time at which the timer may expire: deadline plus slack */
-	bool seen;
-} timers[TIMERS];
-
-static unsigned take_due(const struct rig *rig, uint64_t now_ns)
-{
-	struct timerhub_event event;
-	unsigned taken = 0;
-
-	while (timerhub_drain(rig->queue, &event, 1) == 1) {
-		expect(event.data < TIMERS);
-		expect(!timers[event.data].seen);
-		expect_cmp(timers[event.data].deadline_ns, <=, now_ns);
-		expect_cmp(event.expires_ns, >=, timers[event.data].deadline_ns);
-		expect_cmp(event.expires_ns, <=, timers[event.data].latest_ns);
-		expect_eq(event.count, 1);
-		timers[event.data].seen = true;
-		taken++;
-	}
-	return taken;
-}
-
-static void expect_none_overdue(uint64_t now_ns)
-{
-	for (unsigned i = 0; i < TIMERS; i++)
-		expect(timers[i].seen || timers[i].latest_ns > now_ns);
-}
-
-START_TEST(never_early_manual)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(TIMERS);
-	uint64_t now_ns = 0;
-	unsigned left = TIMERS;
-
-	for (unsigned i = 0; i < TIMERS; i++) {
-		uint64_t slack_ns = dice_below(&dice, 2) ? dice_magnitude(&dice, 30) : 0;
-
-		timers[i].deadline_ns = now_ns + dice_magnitude(&dice, 40);
-		timers[i].latest_ns = timers[i].deadline_ns + slack_ns;
-		timers[i].seen = false;
-		arm(rig.queue, SPEC(.expires_ns = timers[i].deadline_ns - now_ns,
-		                    .slack_ns = slack_ns, .data = i));
-		if (dice_below(&dice, 64) == 0) {
-			now_ns += dice_magnitude(&dice, 20);
-			advance(rig.hub, now_ns);
-			left -= take_due(&rig, now_ns);
-		}
-	}
-	while (left) {
-		now_ns += dice_magnitude(&dice, 36);
-		advance(rig.hub, now_ns);
-		left -= take_due(&rig, now_ns);
-		expect_none_overdue(now_ns);
-	}
-	rig_close(&rig);
-}
-END_TEST
-
 /* The deadlines lie near a power of two. Each timer expires exactly at its deadline. */
 START_TEST(never_early_at_clock_boundaries)
 {
@@ -152,27 +91,6 @@ static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 	expect_eq(event.data, data);
 	expect_eq(event.expires_ns, at_ns);
 }
-
-START_TEST(never_early_after_rearm)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(4);
-	uint64_t now_ns = 12345;
-
-	advance(rig.hub, now_ns);
-	for (unsigned i = 0; i < 3000; i++) {
-		timerhub_timer timer = arm_after(rig.queue, dice_magnitude(&dice, 30), i);
-		uint64_t deadline_ns = now_ns + 100 + dice_magnitude(&dice, 30);
-
-		if (dice_below(&dice, 2))
-			advance(rig.hub, now_ns);
-		expect_eq(timerhub_rearm(rig.hub, timer, deadline_ns, TIMERHUB_ABSOLUTE), 0);
-		expect_exactly(&rig, deadline_ns, i);
-		now_ns = deadline_ns;
-	}
-	rig_close(&rig);
-}
-END_TEST
 
 /* Every call that sets or returns a deadline must be exact to the nanosecond. */
 START_TEST(never_early_and_exact_to_the_nanosecond)
@@ -336,11 +254,9 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("never_early", argc, argv);
-	tests_add(never_early_manual, 30);
 	tests_add(never_early_at_clock_boundaries, 30);
 	tests_add(never_early_nor_late_following_next, 30);
 	tests_add(never_early_and_exact_to_the_nanosecond, 30);
-	tests_add(never_early_after_rearm, 30);
 	tests_add(never_early_by_another_clock, 30);
 	tests_add(never_early_real, 60);
 	tests_add(never_early_with_spin, 60);

@@ -50,91 +50,6 @@ START_TEST(in_order_manual)
 }
 END_TEST
 
-/*
- * The test arms timers between its advances of the hub. The deadlines of the new timers are in the
- * future. The test drains all events at the end.
- */
-START_TEST(in_order_over_many_steps)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(TIMERS_MAX);
-	struct timerhub_event event;
-	uint64_t now_ns = 0;
-	uint64_t last_ns = 0;
-	unsigned taken = 0;
-
-	for (unsigned i = 0; i < 5000; i++) {
-		arm_after(rig.queue, 1 + dice_magnitude(&dice, 24), i);
-		if (dice_below(&dice, 8) == 0) {
-			now_ns += dice_magnitude(&dice, 16);
-			advance(rig.hub, now_ns);
-		}
-	}
-	advance(rig.hub, now_ns + (UINT64_C(1) << 24));
-	for (; timerhub_drain(rig.queue, &event, 1) == 1; taken++) {
-		expect_not_before(event.expires_ns, last_ns);
-		last_ns = event.expires_ns;
-	}
-	expect_eq(taken, 5000);
-	rig_close(&rig);
-}
-END_TEST
-
-/*
- * Timers are re-armed to earlier and later deadlines before they expire. The events must come in
- * order of the new deadlines.
- */
-START_TEST(in_order_after_rearm)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(TIMERS_MAX);
-	timerhub_timer timers[1000];
-	struct timerhub_event event;
-	uint64_t last_ns = 0;
-	unsigned taken = 0;
-
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, 1000 + dice_magnitude(&dice, 26), i);
-	for (unsigned i = 0; i < 3000; i++) {
-		if (i % 100 == 0)
-			advance(rig.hub, i / 100);
-		expect_eq(timerhub_rearm(rig.hub, timers[dice_below(&dice, COUNT_OF(timers))],
-		                         1000 + dice_magnitude(&dice, 26), 0),
-		          0);
-	}
-	advance(rig.hub, UINT64_C(1) << 27);
-	for (; timerhub_drain(rig.queue, &event, 1) == 1; taken++) {
-		expect_not_before(event.expires_ns, last_ns);
-		last_ns = event.expires_ns;
-	}
-	expect_eq(taken, COUNT_OF(timers));
-	rig_close(&rig);
-}
-END_TEST
-
-static uint64_t dispatched_last_ns;
-
-static void note_dispatched(const struct timerhub_event *event)
-{
-	expect_not_before(event->expires_ns, dispatched_last_ns);
-	dispatched_last_ns = event->expires_ns;
-}
-
-START_TEST(in_order_by_dispatch)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(TIMERS_MAX);
-
-	for (unsigned i = 0; i < 1000; i++)
-		arm(rig.queue,
-		    SPEC(.expires_ns = dice_magnitude(&dice, 20), .fn = note_dispatched));
-	advance(rig.hub, UINT64_C(1) << 20);
-	expect_eq(timerhub_dispatch(rig.queue, 300), 300);
-	expect_eq(timerhub_dispatch(rig.queue, INT32_MAX), 700);
-	rig_close(&rig);
-}
-END_TEST
-
 /* Several threads arm timers while the owner expires earlier timers. */
 /* for each timer, the time at which the call that armed it had returned */
 static uint64_t armed_by_ns[TIMERS_MAX];
@@ -212,9 +127,6 @@ int main(int argc, char **argv)
 {
 	rigs_begin("order", argc, argv);
 	tests_add(in_order_manual, 60);
-	tests_add(in_order_over_many_steps, 30);
-	tests_add(in_order_after_rearm, 30);
-	tests_add(in_order_by_dispatch, 30);
 	tests_add(in_order_real, 60);
 	return tests_run();
 }
