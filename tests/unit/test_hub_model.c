@@ -206,7 +206,7 @@ static void run_round(uint64_t round)
 
 START_TEST(hub_does_what_an_obvious_model_does)
 {
-	unsigned rounds = scaled(500);
+	unsigned rounds = scaled(250);
 
 	for (unsigned round = 0; round < rounds; round++)
 		run_round(round);
