@@ -26,7 +26,6 @@ declare -A packages_signs=(
 	[debhelper]=program:dh
 	[dpkg-dev]=program:dpkg-buildpackage
 	[gcc-aarch64-linux-gnu]=program:aarch64-linux-gnu-gcc
-	[gnuplot-nox]=program:gnuplot
 	[golang-go]=program:go
 	[libboost-dev]=header:boost/version.hpp
 	[libc6-dev]=header:stdio.h

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Prints the tables of README.md from the output of timerhub-bench --json FILE. With several files,
-the results of a later file replace those of an earlier file. With --plot, gnuplot draws curves into
-a folder: cost by timers and rate by threads for each workload, and the distribution of lateness.
+the results of a later file replace those of an earlier file.
 
-Usage: tables.py [--plot FOLDER] FILE...
+Usage: tables.py FILE...
 """
 
 import json
-import pathlib
 import sys
 
-from curves import draw
 
 SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libev", "libuv",
             "libevent", "asio", "timerfd", "io_uring", "go")
@@ -110,48 +107,11 @@ def print_table(head, rows, subjects, results):
     print()
 
 
-def curves_by(results, workload, axis, other, value):
-    """Returns the curves {subject: [(result[axis], value(result))]} of a workload. The results have
-    the value of the axis `other` that most results have. A curve has at least two points."""
-    mine = [r for r in results.values() if r["workload"] == workload]
-    common = max((r[other] for r in mine), key=[r[other] for r in mine].count, default=0)
-    curves = {}
-    for result in sorted(mine, key=lambda r: r[axis]):
-        if result[other] == common:
-            curves.setdefault(result["subject"], []).append((result[axis], value(result)))
-    return {subject: points for subject, points in curves.items() if len(points) > 1}
-
-
-def plot_all(results, folder):
-    def plot(name, curves, settings):
-        if curves:
-            draw(folder / f"{name}.svg", curves, f"set title '{name}'\n{settings}")
-
-    folder.mkdir(exist_ok=True)
-    for workload in {r["workload"]: None for r in results.values()}:
-        plot(f"{workload}-cost", curves_by(results, workload, "timers", "threads",
-                                           lambda r: r[CPU]),
-             "set xlabel 'live timers'\nset logscale xy\nset ylabel 'CPU time an operation, ns'")
-        plot(f"{workload}-threads", curves_by(results, workload, "threads", "timers",
-                                              lambda r: 1e3 / r[WALL]),
-             "set xlabel 'threads'\nset logscale x 2\nset yrange [0:*]\n"
-             "set ylabel 'million operations a second'")
-    plot("lateness-distribution",
-         {r["subject"]: [(r[f"p{percent}_us"], percent) for percent in (10, 50, 90, 99, 99.9)
-                         if r[f"p{percent}_us"] > 0]
-          for r in results.values() if r["workload"] == "lateness"},
-         "set xlabel 'late by at most, us'\nset logscale x\nset ylabel 'per cent of timers'")
-
-
 def main():
-    arguments = sys.argv[1:]
-    folder = pathlib.Path(arguments[1]) if arguments[:1] == ["--plot"] and arguments[1:] else None
-    files = arguments[2:] if folder else arguments
+    files = sys.argv[1:]
     if not files or files[0].startswith("--"):
         sys.exit(__doc__)
     results = read_results(files)
-    if folder:
-        plot_all(results, folder)
     print_table("ns", MAIN, SUBJECTS, results)
     print_table("lateness, us", LATENESS, LATE, results)
     print_table("owner's wake-ups; CPU in us; both a second", REST, RESTING, results)

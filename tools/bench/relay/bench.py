@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Measures the relay and other services for delayed tasks, in interleaved rounds.
 
-Usage: bench.py BUILD PEERS [--rounds N] [--only A,B] [--plot FILE.svg]
+Usage: bench.py BUILD PEERS [--rounds N] [--only A,B]
 
 BUILD is the folder in which timerhub was built. PEERS is a folder with bullmq, bull and bee-queue
 in node_modules. The parts are: lateness fast floor pollers scripts looks idle throughput always
@@ -27,7 +27,6 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent.parent.parent / "tests/relay")]
-from curves import draw  # pylint: disable=wrong-import-position
 from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
@@ -230,7 +229,7 @@ LATE_HEAD = ("| | tasks | p50 ms | p99 ms | most ms | early |\n|---|---|---|---|
 # ---- parts ----
 
 
-def part_lateness(where, rounds, plots, rate=20, count=150):
+def part_lateness(where, rounds, rate=20, count=150):
     """Measures each service with one worker. The tasks are due 0.5 to 1.5 s after their put."""
     subjects = {
         "timerhub, 1 relay": lambda: run_relay(where, 1, 1, rate, count),
@@ -246,11 +245,10 @@ def part_lateness(where, rounds, plots, rate=20, count=150):
     print(f"\nLateness at the consumer, {rate} tasks a second, {rounds} rounds\n\n{LATE_HEAD}")
     for name, values in late.items():
         late_row(name, values)
-        plots.setdefault(name, []).extend(values if rate == 20 else [])
 
 
-def part_fast(where, rounds, plots):
-    part_lateness(where, rounds, plots, 500, 1000)
+def part_fast(where, rounds):
+    part_lateness(where, rounds, 500, 1000)
 
 
 def run_floor(where, relays, rate, count):
@@ -299,15 +297,13 @@ def part_floor(where, rounds, rate=500, count=3000):
             print("\nThe floor's p99 is above 10 times its p50: other programs make the tail.\n")
 
 
-def part_pollers(where, plots):
+def part_pollers(where):
     print(f"\nLateness of those that poll, 20 tasks a second\n\n{LATE_HEAD}")
     for name, (worker, producer) in {"RQ": RQ, "Celery": CELERY, "Sidekiq": SIDEKIQ}.items():
         if name != "Sidekiq" or shutil.which("sidekiq"):
             worker = [word.replace("PYTHON", PYTHON) for word in worker]
-            plots[name] = run_poller(where, worker, producer, 100).late
-            late_row(name, plots[name])
-    plots["beanstalkd"] = run_beanstalkd(100).late
-    late_row("beanstalkd", plots["beanstalkd"])
+            late_row(name, run_poller(where, worker, producer, 100).late)
+    late_row("beanstalkd", run_beanstalkd(100).late)
 
 
 def part_scripts(where):
@@ -507,18 +503,6 @@ def kill_first(bench, relays):
             relay.send_signal(signal.SIGKILL)
 
 
-def plot(path, plots):
-    """Draws, for each service, the share of the tasks that were delivered with at most a given
-    lateness. A curve has two hundred points. Latenesses below 10 us are outside the picture."""
-    draw(path, {name: [(max(rank(late, step / 200), 10) / 1000, step / 200)
-                       for step in range(201)] for name, late in plots.items()},
-         """set logscale x
-            set xrange [0.1:20000]
-            set yrange [0:1]
-            set xlabel "late by, ms"
-            set ylabel "share of the tasks that have come\"""", "lines", "760,420")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -527,13 +511,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="lateness,fast,floor,pollers,scripts,looks,idle,"
                                           "throughput,always,memory,kill")
-    parser.add_argument("--plot")
     options = parser.parse_args()
-    where, rounds, plots = (options.build, options.peers), options.rounds, {}
-    parts = {"lateness": lambda: part_lateness(where, rounds, plots),
-             "fast": lambda: part_fast(where, rounds, {}),
+    where, rounds = (options.build, options.peers), options.rounds
+    parts = {"lateness": lambda: part_lateness(where, rounds),
+             "fast": lambda: part_fast(where, rounds),
              "floor": lambda: part_floor(where, rounds),
-             "pollers": lambda: part_pollers(where, plots),
+             "pollers": lambda: part_pollers(where),
              "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
              "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
              "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where),
@@ -546,8 +529,6 @@ def main():
         return 1
     load = os.getloadavg()
     print(f"\nLoad of the machine at the end: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}")
-    if options.plot and plots:
-        plot(options.plot, plots)
     return 0
 
 
