@@ -429,6 +429,31 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 }
 END_TEST
 
+/* The journal refuses puts for whose ends there is no room, also if the puts fit into its zeros. */
+START_TEST(zeros_hold_no_puts_that_cannot_be_ended)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal *journal;
+	uint64_t id = 0, last;
+	int result;
+
+	scene->model.stretch_bytes = scene->model.config.segment_bytes;
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 0, 0);
+	scene->disk.space = sim_bytes(&scene->disk);
+	do {
+		last = id;
+		result = timerhub_journal_put(journal, HOUR, 0, NULL, 0, &id);
+	} while (result == 0);
+	expect(result == -ENOSPC);
+	expect_lt(1, last);
+	for (id = 1; id <= last; id++)
+		expect_eq(timerhub_journal_cancel(journal, id), 0);
+	scene_free(scene);
+}
+END_TEST
+
 /*
  * timerhub_journal_done() of a periodic task ends no task. Therefore the call must not use the room
  * reserved for ends of tasks.
@@ -966,6 +991,7 @@ int main(int argc, char **argv)
 	tests_add(closed_journal_keeps_no_zeros, 60);
 	tests_add(default_bounds_are_those_of_the_header, 60);
 	tests_add(every_task_can_be_ended_on_a_full_disk, 120);
+	tests_add(zeros_hold_no_puts_that_cannot_be_ended, 60);
 	tests_add(done_of_a_periodic_task_waits_for_room, 60);
 	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
 	tests_add(journal_whose_files_are_gone_says_so, 60);
