@@ -186,6 +186,7 @@ static int run(void)
 static int open_timeouts(void)
 {
 	const struct timerhub_loop_config config = { .size = sizeof(config),
+		                                     .flags = TIMERHUB_LOOP_OBSERVABLE,
 		                                     .timeouts_max = server.process.fds_max + 2 };
 	int r = -ENOMEM;
 

@@ -70,13 +70,15 @@ typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_tim
 /* The settings of a new loop. A field that is 0 means the default. */
 struct timerhub_loop_config {
 	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
-	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL */
+	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, TIMERHUB_LOOP_OBSERVABLE */
 	uint32_t timeouts_max; /* most timeouts at one time, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock; /* enum timerhub_clock; ignored with a hub, or if the loop is manual */
 };
 
 /* The loop reads no clock and has no descriptor: its time is what timerhub_loop_advance() gave. */
 #define TIMERHUB_LOOP_MANUAL 1u
+/* timerhub-top(1) can read the counters, which are in a memfd: one more descriptor. */
+#define TIMERHUB_LOOP_OBSERVABLE 2u
 
 /*
  * Open a loop, and reserve memory for timeouts_max timeouts. With a hub, the loop has the hub's
@@ -87,7 +89,8 @@ struct timerhub_loop_config {
  *   -E2BIG       a byte of the config after the members that this version knows is not 0
  *   -EAGAIN      timers_max timers of the hub are live
  *   -EOWNERDEAD  the hub belongs to a parent process
- *   -ENOMEM, -EMFILE, -ENFILE, -ENOSPC  as for timerhub_queue_open()
+ *   -ENOMEM, -EMFILE, -ENFILE, -ENOSPC  as for timerhub_queue_open(); -ENOSPC and -EFBIG of an
+ *                observable loop as for timerhub_open()
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);

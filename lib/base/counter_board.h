@@ -30,6 +30,7 @@
 #define BOARD_TEXT_BYTES 16
 #define BOARD_DEPTH_BITS 26
 
+enum board_kind { BOARD_HUB = 0, BOARD_LOOP = 1 };
 enum board_state { BOARD_OPENING = 0, BOARD_OPEN = 1, BOARD_CLOSED = 2 };
 
 /* The hub's description. timerhub_open() writes it, and timerhub_close() writes `state`. */
@@ -41,6 +42,7 @@ struct board_header {
 	uint32_t pid;                           /* process ID, in the process's PID namespace */
 	uint32_t clock;                         /* the hub's enum timerhub_clock */
 	uint32_t manual;                        /* 1: there is no owner thread */
+	uint32_t kind;                          /* enum board_kind */
 	uint64_t timers_max;                    /* limit of the number of live timers */
 	uint64_t serial;                        /* number of hubs that the process opened earlier */
 	uint64_t opened_ns;                     /* time of the hub's open, by CLOCK_MONOTONIC */
@@ -115,8 +117,18 @@ static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 	return now_ns <= deadline_ns ? 0 : bits_highest(now_ns - deadline_ns);
 }
 
+/* The counters of a loop, which its thread copies in each turn; beside them owner.lateness. */
+struct board_loop {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
+	atomic_u64 turns;
+	atomic_u64 callbacks;
+	atomic_u64 empty_wakes;
+	atomic_u64 turn_max_ns;
+};
+
 struct board {
 	struct board_header header;
+	struct board_loop loop; /* of a loop's board, where the parts of a hub stay zero */
 	struct board_owner owner;
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];

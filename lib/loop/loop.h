@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/counter_board.h"
 #include "base/fork_check.h"
 #include "loop/timeout_table.h"
 #include "loop/wake.h"
@@ -25,7 +26,8 @@ enum loop_unquiet {
 	LOOP_STIRRED = 1,   /* schedule entries have changed since next_ns was computed */
 	LOOP_MUST_TURN = 2, /* do not block: the queue has more events, or the clock was set */
 	LOOP_HAS_HUB = 4,
-	LOOP_HAS_NO_CLOCK = 8 /* timerhub_loop_advance() gives the time */
+	LOOP_HAS_NO_CLOCK = 8, /* timerhub_loop_advance() gives the time */
+	LOOP_IS_SHOWN = 16     /* each turn copies the counts to the board */
 };
 
 struct timerhub_loop {
@@ -54,6 +56,8 @@ struct timerhub_loop {
 	struct timer_filing *filings; /* `place` of the k-th filing is the list's k-th place */
 	struct memory memory;         /* of `filings` */
 	struct loop_counts counts;
+	struct board *board; /* a copy of the counts, for other processes; NULL: not observable */
+	int board_fd;
 };
 
 /* Returns the calling thread's number. Living threads have different numbers, and none has 0. */
@@ -75,6 +79,9 @@ static inline int loop_check(const struct timerhub_loop *loop)
 		return -EINVAL;
 	return loop->front.thread == loop_thread() || loop->front.thread == 0 ? 0 : -EPERM;
 }
+
+/* Copy the counts to the board. */
+void loop_show(const struct timerhub_loop *loop);
 
 /* Free a loop that has no timeouts. It may be only partly open. */
 void loop_free(struct timerhub_loop *loop);

@@ -17,11 +17,30 @@
 
 static int loop_config_check(const struct timerhub_loop_config *config, const struct timerhub *hub)
 {
-	if ((config->flags & ~TIMERHUB_LOOP_MANUAL) != 0 || (config->flags && hub))
-		return -EINVAL;
-	return config->timeouts_max > LOOP_TIMEOUTS_MAX || config->clock > TIMERHUB_CLOCK_REALTIME
+	uint32_t known = TIMERHUB_LOOP_OBSERVABLE | (hub ? 0 : TIMERHUB_LOOP_MANUAL);
+
+	return (config->flags & ~known) != 0 || config->timeouts_max > LOOP_TIMEOUTS_MAX ||
+	                       config->clock > TIMERHUB_CLOCK_REALTIME
 	               ? -EINVAL
 	               : 0;
+}
+
+static int loop_open_board(struct timerhub_loop *loop, uint32_t max, uint32_t clock)
+{
+	struct timerhub_config about = {
+		.flags = TIMERHUB_OBSERVABLE | (loop->is_exact ? TIMERHUB_MANUAL : 0),
+		.timers_max = max,
+		.clock = clock,
+		.thread_name = "loop",
+	};
+	int result = board_open(&loop->board, &loop->board_fd, &about);
+
+	if (result < 0)
+		return result;
+	loop->board->header.kind = BOARD_LOOP;
+	loop->unquiet |= LOOP_IS_SHOWN;
+	board_announce(loop->board, true);
+	return 0;
 }
 
 static int loop_open_tables(struct timerhub_loop *loop, uint32_t max)
@@ -53,6 +72,8 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 		result = fork_check_open(&loop->fork_check, sizeof(uint32_t));
 	if (result == 0)
 		result = loop_open_tables(loop, max);
+	if (result == 0 && (config->flags & TIMERHUB_LOOP_OBSERVABLE) != 0)
+		result = loop_open_board(loop, max, config->clock);
 	if (result < 0)
 		return result;
 	loop->turn_ns = loop_read_ns(loop);
@@ -99,6 +120,11 @@ void loop_free(struct timerhub_loop *loop)
 	schedule_close(&loop->schedule);
 	places_close(&loop->places);
 	memory_release(&loop->memory);
+	if (loop->board) {
+		if (fork_check_goes_on(&loop->fork_check))
+			board_announce(loop->board, false);
+		board_close(loop->board, loop->board_fd);
+	}
 	fork_check_close(&loop->fork_check);
 	free(loop);
 }

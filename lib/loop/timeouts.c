@@ -167,6 +167,20 @@ static int each_count_set(struct timerhub_loop *loop, struct timerhub_timeout *t
 	return 0;
 }
 
+void loop_show(const struct timerhub_loop *loop)
+{
+	struct board_loop *copy = &loop->board->loop;
+
+	/* Relaxed: the numbers are only shown. */
+	u64_store_relaxed(&copy->added, loop->places.taken);
+	u64_store_relaxed(&copy->turns, loop->turns);
+	u64_store_relaxed(&copy->callbacks, loop->counts.callbacks);
+	u64_store_relaxed(&copy->empty_wakes, loop->counts.empty_wakes);
+	u64_store_relaxed(&copy->turn_max_ns, loop->counts.turn_max_ns);
+	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
+		u64_store_relaxed(&loop->board->owner.lateness[i], loop->counts.lateness[i]);
+}
+
 int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *ret_stats)
 {
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) };

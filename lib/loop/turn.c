@@ -136,6 +136,8 @@ static int loop_set_wake(struct timerhub_loop *loop)
 		result = 0;
 	}
 	(void)loop_answer(loop);
+	if (loop->board)
+		loop_show(loop);
 	return result;
 }
 

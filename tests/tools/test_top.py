@@ -243,6 +243,42 @@ class Json(unittest.TestCase):
             self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
 
 
+class Loops(unittest.TestCase):
+    def test_a_loop_is_shown_beside_a_hub(self):
+        with Watched() as watched:
+            self.assertEqual(watched.do("loop 1000 300"), "300")
+            self.assertEqual(once(watched.pid)["hubs"], [])
+            watched.ok(f"hub m {MANUAL | OBSERVABLE} 100")
+            told = once(watched.pid)
+            self.assertEqual(len(told["hubs"]), 1)
+            loop, = told["loops"]
+            for name, value in (("added", 300), ("turns", 4), ("callbacks", 300),
+                                ("empty_wakes", 0), ("turn_max_ns", 0), ("clock", "manual"),
+                                ("timeouts_max", 20000)):
+                self.assertEqual(loop[name], value, name)
+            self.assertEqual(loop["lateness"]["buckets"], [[1024, 300]])
+            page = top("--once", watched.pid).stdout
+            self.assertIn("a loop, clock manual", page)
+            self.assertRegex(page, r"callbacks +- +300")
+            self.assertIn("hub", page)
+
+    def test_metrics_of_a_loop(self):
+        with Watched() as watched:
+            self.assertEqual(watched.do("loop 1000 300"), "300")
+            text = top("--metrics", watched.pid).stdout
+            for line in ('timerhub_loop_added{loop="0"} 300',
+                         'timerhub_loop_callbacks_total{loop="0"} 300',
+                         'timerhub_loop_turns_total{loop="0"} 4',
+                         'timerhub_loop_lateness_seconds_bucket{loop="0",le="+Inf"} 300'):
+                self.assertIn(line + "\n", text)
+
+    def test_a_loop_with_its_own_flag_only(self):
+        with Watched() as watched:
+            self.assertEqual(watched.boards(), [])
+            self.assertEqual(watched.do("loop 1000 1"), "1")
+            self.assertEqual(len(watched.boards()), 1)
+
+
 class Metrics(unittest.TestCase):
     """OpenMetrics text, read by a parser of the format."""
 

@@ -14,6 +14,7 @@
  *   wait HUB QUEUE COUNT                -> that many events have come
  *   fork HUB QUEUE                      -> the child's pid, see fork_inside()
  *   stats HUB                           -> timerhub_stats() as JSON
+ *   loop DELAY_NS COUNT                 -> how many of COUNT timeouts expired in the turns
  *   close_queue HUB QUEUE, close HUB    -> ok
  */
 #define _GNU_SOURCE
@@ -22,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <timerhub.h>
+#include <timerhub_loop.h>
 #include <unistd.h>
 
 enum { HUBS_MAX = 300, QUEUES_MAX = 100, TIMERS_MAX = 20000 };
@@ -103,6 +104,37 @@ static void arm(struct hub *hub, struct timerhub_queue *queue, uint64_t delay_ns
 	for (uint64_t i = 0; i < count && result == 0; i++)
 		result = timerhub_after(queue, delay_ns, i, &hub->timers[hub->timer_count++]);
 	answer_ok(result);
+}
+
+static void expire(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
+/* Opens an observable loop, which stays open, and lets its timeouts expire in virtual time. */
+static void open_loop(uint64_t delay_ns, uint64_t count)
+{
+	static struct timerhub_timeout timeouts[TIMERS_MAX];
+	const struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.flags = TIMERHUB_LOOP_MANUAL | TIMERHUB_LOOP_OBSERVABLE,
+		.timeouts_max = TIMERS_MAX,
+	};
+	struct timerhub_loop *loop;
+	uint64_t expired = 0;
+	int result;
+
+	must(count <= TIMERS_MAX && timerhub_loop_open(&loop, NULL, &config) == 0, "loop");
+	for (uint64_t i = 0; i < count; i++)
+		must(timerhub_timeout_add(loop, &timeouts[i], expire) == 0 &&
+		             timerhub_timeout_set(loop, &timeouts[i], delay_ns) == 0,
+		     "timeout");
+	must(timerhub_loop_turn(loop) == 0 && timerhub_loop_advance(loop, 2 * delay_ns) == 0,
+	     "turn");
+	while ((result = timerhub_loop_turn(loop)) > 0)
+		expired += (uint64_t)result;
+	answer(expired);
 }
 
 static void rearm(struct hub *hub, uint64_t delay_ns, uint64_t count)
@@ -274,6 +306,9 @@ int main(void)
 		if (sscanf(line, "hub %63s %" SCNu64 " %" SCNu64, name, &numbers[0], &numbers[1]) ==
 		    3) {
 			open_hub(name, numbers[0], numbers[1]);
+		} else if (sscanf(line, "loop %" SCNu64 " %" SCNu64, &numbers[0], &numbers[1]) ==
+		           2) {
+			open_loop(numbers[0], numbers[1]);
 		} else {
 			must(sscanf(line, "%31s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, verb,
 			            &numbers[0], &numbers[1], &numbers[2], &numbers[3]) >= 2,

@@ -156,16 +156,59 @@ static void json_hub(FILE *out, const struct hub *hub, const struct reading *now
 	fputc('}', out);
 }
 
+static void json_loop(FILE *out, const struct hub *loop, const struct reading *now,
+                      const struct reading *before)
+{
+	struct lateness lateness = lateness_between(now->lateness, NULL);
+
+	fputc('{', out);
+	json_text(out, "clock", clock_name(loop->about.clock, loop->about.manual != 0));
+	fputc(',', out);
+	json_text(out, "library", loop->about.library_version);
+	json_number(out, "serial", loop->about.serial);
+	json_number(out, "open_ns", reading_more(now->at_ns, loop->about.opened_ns));
+	json_number(out, "timeouts_max", loop->about.timers_max);
+	json_number(out, "added", now->added);
+	json_number(out, "turns", now->turns);
+	json_number(out, "callbacks", now->callbacks);
+	json_number(out, "empty_wakes", now->empty_wakes);
+	json_number(out, "turn_max_ns", now->turn_max_ns);
+	json_lateness(out, "lateness", &lateness);
+	if (before && before->at_ns > 0) {
+		lateness = lateness_between(now->lateness, before->lateness);
+		json_lateness(out, "lateness_lately", &lateness);
+	}
+	fputc('}', out);
+}
+
+/* Write the hubs, or the loops, of the process. */
+static void json_kind(FILE *out, const struct target *target, enum board_kind kind,
+                      const struct reading *now, const struct reading *before)
+{
+	const char *separator = "";
+
+	for (unsigned i = 0; i < target->hub_count; i++) {
+		const struct hub *hub = &target->hubs[i];
+
+		if (hub_is_loop(hub) != (kind == BOARD_LOOP))
+			continue;
+		(void)fputs(separator, out);
+		separator = ",";
+		if (kind == BOARD_LOOP)
+			json_loop(out, hub, &now[i], before ? &before[i] : NULL);
+		else
+			json_hub(out, hub, &now[i], before ? &before[i] : NULL);
+	}
+}
+
 void json_print(FILE *out, const struct target *target, const struct reading *now,
                 const struct reading *before)
 {
 	fprintf(out, "{\"pid\":%d,", (int)target->pid);
 	json_text(out, "command", target->command);
 	fprintf(out, ",\"hubs\":[");
-	for (unsigned i = 0; i < target->hub_count; i++) {
-		if (i > 0)
-			fputc(',', out);
-		json_hub(out, &target->hubs[i], &now[i], before ? &before[i] : NULL);
-	}
+	json_kind(out, target, BOARD_HUB, now, before);
+	fprintf(out, "],\"loops\":[");
+	json_kind(out, target, BOARD_LOOP, now, before);
 	fprintf(out, "]}\n");
 }

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <metrics/stats_text.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,22 +24,57 @@ static const struct metrics_family extras[] = {
 
 #define EXTRAS (sizeof(extras) / sizeof(extras[0]))
 
+static const struct {
+	struct metrics_family family;
+	size_t at; /* offset of the number in struct reading */
+	unsigned decimals;
+} of_loops[] = {
+	{ { "timerhub_loop_added", "gauge", NULL, "Timeouts that are added to the loop." },
+	  offsetof(struct reading, added),
+	  0 },
+	{ { "timerhub_loop_turns", "counter", NULL, "Turns of the loop." },
+	  offsetof(struct reading, turns),
+	  0 },
+	{ { "timerhub_loop_callbacks", "counter", NULL, "Callbacks that the turns have called." },
+	  offsetof(struct reading, callbacks),
+	  0 },
+	{ { "timerhub_loop_empty_wakes", "counter", NULL,
+	    "Turns at which a schedule entry was due and nothing was called." },
+	  offsetof(struct reading, empty_wakes),
+	  0 },
+	{ { "timerhub_loop_turn_max_seconds", "gauge", "seconds", "The longest turn." },
+	  offsetof(struct reading, turn_max_ns),
+	  9 },
+};
+
+static const struct metrics_family loop_lateness = {
+	"timerhub_loop_lateness_seconds", "histogram", "seconds",
+	"The turn's reading of the clock minus the deadline."
+};
+
+#define OF_LOOPS (sizeof(of_loops) / sizeof(of_loops[0]))
+
 /* the values and labels of all hubs that the text will contain */
 struct told {
 	size_t count;
 	struct labelled_stats hubs[TARGET_HUBS_MAX];
 	char labels[TARGET_HUBS_MAX][LABELS_BYTES];
 	uint64_t extras[EXTRAS][TARGET_HUBS_MAX];
+	size_t loop_count;
+	const struct reading *loops[TARGET_HUBS_MAX];
+	char loop_labels[TARGET_HUBS_MAX][LABELS_BYTES];
 };
 
-static void write_labels(char labels[LABELS_BYTES], const struct board_header *about)
+static void write_labels(char labels[LABELS_BYTES], const char *kind,
+                         const struct board_header *about)
 {
 	struct text text = { .buffer = labels, .bytes = LABELS_BYTES };
 	char serial[24];
 
 	(void)snprintf(serial, sizeof(serial), "%" PRIu64, about->serial);
-	metrics_add_label(&text, "hub", serial);
-	metrics_add_label(&text, "thread", about->thread_name);
+	metrics_add_label(&text, kind, serial);
+	if (about->kind != BOARD_LOOP)
+		metrics_add_label(&text, "thread", about->thread_name);
 	text_end(&text);
 }
 
@@ -73,11 +109,36 @@ static void tell_hub(struct told *told, const struct hub *hub, const struct read
 	const uint64_t values[EXTRAS] = { reading->inbox, reading->outbox, hub->about.timers_max };
 	size_t index = told->count++;
 
-	write_labels(told->labels[index], &hub->about);
+	write_labels(told->labels[index], "hub", &hub->about);
 	told->hubs[index].labels = told->labels[index];
 	told->hubs[index].stats = stats_of(reading);
 	for (size_t i = 0; i < EXTRAS; i++)
 		told->extras[i][index] = values[i];
+}
+
+static void tell_loop(struct told *told, const struct hub *loop, const struct reading *reading)
+{
+	write_labels(told->loop_labels[told->loop_count], "loop", &loop->about);
+	told->loops[told->loop_count++] = reading;
+}
+
+static void write_loops(const struct told *told, struct text *text)
+{
+	for (size_t i = 0; i < OF_LOOPS; i++) {
+		metrics_add_family(text, &of_loops[i].family);
+		for (size_t loop = 0; loop < told->loop_count; loop++) {
+			uint64_t value;
+
+			memcpy(&value, (const char *)told->loops[loop] + of_loops[i].at,
+			       sizeof(value));
+			metrics_add_sample(text, &of_loops[i].family, told->loop_labels[loop],
+			                   value, of_loops[i].decimals);
+		}
+	}
+	metrics_add_family(text, &loop_lateness);
+	for (size_t loop = 0; loop < told->loop_count; loop++)
+		metrics_add_histogram(text, &loop_lateness, told->loop_labels[loop],
+		                      told->loops[loop]->lateness);
 }
 
 /* Write the metrics of all hubs into `buffer`. Returns the length of the whole text in bytes. */
@@ -92,6 +153,8 @@ static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 			metrics_add_sample(&text, &extras[i], told->labels[hub],
 			                   told->extras[i][hub], 0);
 	}
+	if (told->loop_count > 0)
+		write_loops(told, &text);
 	metrics_end(&text);
 	return text.length;
 }
@@ -106,7 +169,10 @@ int metrics_print(FILE *out, const struct target *target, const struct reading *
 	if (!told)
 		return -1;
 	for (unsigned i = 0; i < target->hub_count; i++)
-		tell_hub(told, &target->hubs[i], &readings[i]);
+		if (hub_is_loop(&target->hubs[i]))
+			tell_loop(told, &target->hubs[i], &readings[i]);
+		else
+			tell_hub(told, &target->hubs[i], &readings[i]);
 	length = write_told(told, NULL, 0);
 	text = malloc(length + 1);
 	if (text) {

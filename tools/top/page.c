@@ -239,6 +239,36 @@ static void page_beside(struct page *page, unsigned from, const struct page *rig
 	}
 }
 
+static void page_loop(struct page *page, const struct target *target, unsigned index,
+                      const struct reading *now, const struct reading *before)
+{
+	const struct board_header *about = &target->hubs[index].about;
+	const struct reading *earlier = before ? before : now;
+	struct lateness lately = lateness_between(now->lateness, earlier->lateness);
+	struct lateness since_open = lateness_between(now->lateness, NULL);
+
+	page_add(page, "process %d (%s), %u of %u: a loop, clock %s", (int)target->pid,
+	         target->command, index + 1, target->hub_count,
+	         clock_name(about->clock, about->manual != 0));
+	page_add(page, "%s", "");
+	page_add(page, "%-16s %11s", "timeouts", number(now->added).text);
+	page_add(page, "  room for %s", number(about->timers_max).text);
+	page_add(page, "%-16s %11s", "longest turn", span(now->turn_max_ns).text);
+	page_add(page, "%s", "");
+	page_add(page, "%-16s %11s %15s", "", "a second", "since open");
+	page_add(page, "%-16s %11s %15s", "turns",
+	         rate(now->turns, earlier->turns, now, before).text, number(now->turns).text);
+	page_add(page, "%-16s %11s %15s", "callbacks",
+	         rate(now->callbacks, earlier->callbacks, now, before).text,
+	         number(now->callbacks).text);
+	page_add(page, "%-16s %11s %15s", "empty wake-ups",
+	         rate(now->empty_wakes, earlier->empty_wakes, now, before).text,
+	         number(now->empty_wakes).text);
+	page_add(page, "%s", "");
+	page_percentiles(page, "lateness", &lately, &since_open);
+	page_histogram(page, &since_open);
+}
+
 void page_fill(struct page *page, const struct target *target, unsigned index,
                const struct reading *now, const struct reading *before, unsigned columns)
 {
@@ -252,6 +282,10 @@ void page_fill(struct page *page, const struct target *target, unsigned index,
 	unsigned from;
 
 	page->count = 0;
+	if (hub_is_loop(&target->hubs[index])) {
+		page_loop(page, target, index, now, before);
+		return;
+	}
 	page_head(page, target, index, now);
 	from = page->count;
 	page_depths(page, &target->hubs[index].about, now);

@@ -105,6 +105,15 @@ static uint64_t read_queue(const struct board_queue *queue, uint32_t index, stru
 	return u64_load_relaxed(&queue->retired);
 }
 
+static void read_loop(const struct board_loop *loop, struct reading *reading)
+{
+	reading->added = u64_load_relaxed(&loop->added);
+	reading->turns = u64_load_relaxed(&loop->turns);
+	reading->callbacks = u64_load_relaxed(&loop->callbacks);
+	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
+	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
+}
+
 void reading_take(const struct board *board, struct reading *ret_reading)
 {
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
@@ -112,6 +121,7 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
+	read_loop(&board->loop, ret_reading);
 	/*
 	 * Read the slots before the queues. The library counts an ended timer before it frees the
 	 * timer's slot. Therefore, if read_slots() counts a slot as free, read_queue() finds the

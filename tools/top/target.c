@@ -300,7 +300,9 @@ static int target_explain(struct target *target, const bool *found)
 		              "process %d (%s) has a memfd named " BOARD_NAME
 		              " that is not a hub's board",
 		              (int)target->pid, target->command);
-	return refuse(target, "process %d (%s) has no hub opened with TIMERHUB_OBSERVABLE",
+	return refuse(target,
+	              "process %d (%s) has no hub opened with TIMERHUB_OBSERVABLE,"
+	              " and no loop with TIMERHUB_LOOP_OBSERVABLE",
 	              (int)target->pid, target->command);
 }
 

@@ -15,7 +15,7 @@
 #define TARGET_HUBS_MAX 256
 #define TARGET_TEXT_BYTES 160
 
-/* A hub of the watched process. */
+/* A hub of the watched process, or a loop. */
 struct hub {
 	const struct board *board;
 	struct board_header about; /* checked copy of the board's header, with printable texts */
@@ -23,6 +23,12 @@ struct hub {
 	ino_t inode;
 	dev_t device;
 };
+
+/* Returns whether the board is that of a loop. */
+static inline bool hub_is_loop(const struct hub *hub)
+{
+	return hub->about.kind == BOARD_LOOP;
+}
 
 struct target {
 	pid_t pid;
