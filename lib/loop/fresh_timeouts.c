@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements fresh_timeouts.h: adds the passed time to the deadlines of the array `fresh`, and
- * schedules the timeouts of the list. Invariant: if a set timeout is neither in `fresh` nor in the
- * list, it is scheduled no later than its deadline. A timeout is at most once in `fresh`, and its
- * place at most once in the list. Tested by tests/unit/test_loop.c.
+ * Implements fresh_timeouts.h. If a set timeout is neither in `fresh` nor in the list, it is
+ * scheduled no later than its deadline. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
@@ -66,10 +64,7 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/*
- * Schedule a timeout that was set since it was last scheduled. The remaining time is the timeout's
- * whole length, and decides the grid.
- */
+/* The remaining time of a timeout that was just set is its whole length, and decides the grid. */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
@@ -79,10 +74,7 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 	loop_file(loop, timeout, shift);
 }
 
-/*
- * Prefetch the memory that later entries of the list need. The timeouts of a long list are not in
- * the cache.
- */
+/* Prefetch what later entries of the list need. */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
 	const struct place *table = loop->places.table;

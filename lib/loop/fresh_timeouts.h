@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps each timeout that the program has set by a delay after the loop's last reading of the
- * clock. The delay counts from this reading. At the next reading, fresh_move_on() moves each
- * deadline on by the time between the two readings. If a timeout's schedule entry is later than its
- * deadline, the timeout's place is put into the list. Each turn schedules the timeouts of the list.
- * A timeout that is set and stopped in one turn is therefore never scheduled.
+ * Timeouts that were set by delay since the loop's last reading of the clock, and the list of those
+ * whose schedule entry is too late. A timeout that is set and stopped in one turn is never
+ * scheduled. README.md explains both.
  */
 #ifndef TIMERHUB_FRESH_TIMEOUTS_H
 #define TIMERHUB_FRESH_TIMEOUTS_H
@@ -14,10 +12,7 @@
 /* The rest of fresh_move_on(). */
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
-/*
- * Add the time since the last reading of the clock to the deadlines that were set by delay.
- * `now_ns` is a new reading of the clock. After fresh_move_on() new delays count from `now_ns`.
- */
+/* The clock was read: move fresh deadlines on by the time since the last reading. */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	uint64_t base_ns = loop->front.base_ns;
@@ -28,7 +23,6 @@ static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		fresh_move(loop, base_ns, now_ns);
 }
 
-/* Put the timeout's place into the list of places that fresh_file() checks. */
 static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	if (timeout->is_listed)
@@ -38,13 +32,9 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 
-/* Remove the timeout from the loop's array `fresh`. */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/*
- * Empty the list. If a timeout of the list is scheduled later than its deadline, schedule the
- * timeout again.
- */
+/* Empty the list into the schedule. */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -150,10 +150,7 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/*
-	 * A callback has closed the loop. The turn calls no further callback, and the end of the
-	 * turn frees the loop.
-	 */
+	/* A callback has closed the loop: the end of the turn frees it. */
 	loop->is_closed = true;
 	wake_drop_timers(&loop->wake);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rounds the times at which timeouts are scheduled to a grid. A scheduled time is the deadline,
- * rounded down to a multiple of the grid's step. The step is a power of two, and is at most an
- * eighth of the remaining time. In a time of length L, timeouts of length L therefore have at most
- * 16 scheduled times. The Linux kernel's timer wheel has the same grid (kernel/time/timer.c). The
- * functions have no state. tests/unit/test_round_down_to_grid.c tests every power of two.
+ * Rounds a deadline down to a multiple of a power of two, at most an eighth of the remaining time,
+ * as the Linux kernel's timer wheel does (kernel/time/timer.c). In a time of length L, timeouts of
+ * length L have at most 16 such times. Tested by tests/unit/test_round_down_to_grid.c.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -13,16 +11,10 @@
 
 #include "base/bits.h"
 
-/*
- * If a deadline is less than GRID_NEAR_NS after its grid time, the timeout is scheduled exactly at
- * the deadline. Both times are in one bucket of the wheel.
- */
+/* A deadline so little after its grid time is scheduled exactly: both share a wheel's bucket. */
 #define GRID_NEAR_NS ((uint64_t)1 << 16)
 
-/*
- * Returns the largest shift at which eight steps of the grid fit into `rest_ns`. A grid of shift s
- * has steps of 2^s ns.
- */
+/* Returns the largest shift s at which eight steps of 2^s ns fit into `rest_ns`. */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
@@ -34,13 +26,10 @@ static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 }
 
 /*
- * Returns the shift of the grid on which a timeout is scheduled again. The argument `before` is the
- * shift of the timeout's last grid. The argument `rest_ns` is the time left until the deadline. If
- * the program has moved the timeout, the remaining time is usually short, but the timeout's length
- * is unchanged. The timeout then keeps its grid. If the remaining time permits a coarser grid,
- * grid_next() returns the coarser grid. If the entry was exact and a step of the last grid is more
- * than a quarter of the remaining time, grid_next() returns a finer grid. In this case the timeout
- * is now probably shorter than before.
+ * Returns the shift of the grid on which a timeout is scheduled again, `before` being its last.
+ * When a timeout was moved, little time remains, but its length is unchanged: it keeps its grid, or
+ * gets a coarser one. If the entry was exact and a step of the last grid is more than a quarter of
+ * the rest, the timeout is probably shorter now, and gets a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
@@ -49,10 +38,7 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/*
- * Returns the deadline rounded down to the grid. If the rounded time has passed or is too near to
- * the deadline, returns the deadline.
- */
+/* Returns the deadline, rounded down unless that has passed or is too near to the deadline. */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;

@@ -58,10 +58,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 #define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
-/*
- * The argument `at_ns` is the time of the place's schedule entry. Returns true if the entry is
- * exact, and its timeout was later moved, stopped or removed.
- */
+/* Returns whether the entry at `at_ns` is exact, and its timeout was moved, stopped or removed. */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -69,10 +66,7 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 	return !grid_holds(place_grid(place), at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
-/*
- * Check the place's schedule entry. If the entry is stale, correct the entry and return false. If
- * the entry is right, return true.
- */
+/* Correct a stale entry and return false, or return true. */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];

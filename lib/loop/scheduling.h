@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Schedules timeouts, and checks the timeouts whose schedule entry has come up. A schedule entry
- * says when to check a place. When a turn has ended, a schedule entry is never later than the
- * deadline of its place's timeout.
- */
+/* Schedules timeouts, and checks those whose schedule entry has come up. */
 #ifndef TIMERHUB_SCHEDULING_H
 #define TIMERHUB_SCHEDULING_H
 
 #include "loop/loop.h"
 
-/*
- * Schedule a timeout that is set, and remove its earlier schedule entry. The new entry is on the
- * grid of `shift`. If the deadline is too near for this grid, the new entry is exactly at the
- * deadline.
- */
+/* Schedule a timeout on the grid of `shift`; if that is too near, exactly at the deadline. */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
 /* The rest of loop_rest(). */
 void loop_correct_first(struct timerhub_loop *loop);
 
 /*
- * Check whether the timeout of a place is due. The place's entry at `at_ns` was taken out of the
- * schedule. If the timeout is due now, and no other timeout has an earlier deadline, returns the
- * timeout. Otherwise loop_recheck() returns NULL. If the timeout is set but may not expire yet,
- * loop_recheck() schedules the timeout again.
+ * The place's entry at `at_ns` was taken out of the schedule. Returns the timeout if it is due and
+ * none has an earlier deadline. Else returns NULL, and schedules it again if it is set.
  */
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 

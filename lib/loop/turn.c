@@ -16,8 +16,7 @@
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
 #define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
 #define MS_NS 1000000u
-/* turn_fetch() prefetches the timeout of each place TURN_AHEAD places in advance */
-#define TURN_AHEAD 12
+#define TURN_AHEAD 12 /* places by which turn_fetch() is in advance */
 
 /* One call of timerhub_loop_turn(). */
 struct turn {
@@ -60,11 +59,6 @@ static bool turn_may_expire(const struct timerhub_loop *loop)
 	return loop->next_ns <= loop->turn_ns || (loop->unquiet & LOOP_STIRRED) != 0;
 }
 
-static void turn_count_late(struct loop_counts *counts, uint64_t late_ns)
-{
-	counts->lateness[bits_highest(late_ns | 1)]++;
-}
-
 static void turn_expire(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -79,7 +73,7 @@ static void turn_expire(struct turn *turn)
 		timeout = loop_recheck(loop, place, loop->schedule.taken_ns);
 		if (!timeout)
 			continue;
-		turn_count_late(&loop->counts, loop->turn_ns - timeout->deadline_ns);
+		loop->counts.lateness[bits_highest((loop->turn_ns - timeout->deadline_ns) | 1)]++;
 		timeout->deadline_ns = UINT64_MAX;
 		turn->called++;
 		loop->places.table[place].fn(loop, timeout);
@@ -141,10 +135,7 @@ static int loop_set_wake(struct timerhub_loop *loop)
 	return result;
 }
 
-/*
- * Ends a turn. The compiler's cleanup attribute calls this function, even if a callback throws an
- * exception or ends the thread.
- */
+/* By the cleanup attribute also if a callback throws an exception or ends the thread. */
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the descriptor of wake.h. A loop without a hub uses a timerfd. If the timerfd has not
- * expired and the clock cannot go back, the loop does not move the timerfd to a later time. An
- * early expiry costs one wake-up, but each such move would cost one system call. With a hub, the
- * loop moves its kept timer whenever the next scheduled time changes. A move to a later time costs
- * only one compare-and-swap. When the kept timer expires, timerhub_dispatch() calls queue_alarm().
- * If timeouts are due already, the loop itself writes to the eventfd. A write by the owner would
- * come too late. In a manual hub, the owner writes only in the next timerhub_advance(). The loop
- * clears the eventfd before it dispatches the queue, and therefore sees every event. Tested by
- * tests/service/test_loop.c.
+ * Implements wake.h. A timerfd that has not expired is not moved to a later time, unless the clock
+ * can go back: an early expiry costs one wake-up, each move a system call. The kept timer of a hub
+ * moves whenever the next time changes, by a compare-and-swap; timerhub_dispatch() calls
+ * queue_alarm() when it expires. If timeouts are due already, the loop itself writes to the
+ * eventfd, because the owner's write comes too late, and in a manual hub in the next
+ * timerhub_advance() only. The loop clears the eventfd before it dispatches, so it sees every
+ * event. Tested by tests/service/test_loop.c.
  */
 #include "loop/wake.h"
 
@@ -18,10 +16,7 @@
 #include "base/bits.h"
 #include "queue/queue.h"
 
-/*
- * The loop treats WAKE_MAX_NS and later times as never. WAKE_MAX_NS is below the latest deadline of
- * a hub.
- */
+/* Later times are never. Below the latest deadline of a hub. */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
 static int wake_arm(struct wake *wake)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Provides the descriptor that wakes a loop. Without a hub, the descriptor is a timerfd. The first
- * call of timerhub_loop_fd() creates the timerfd. With a hub, the descriptor is the eventfd of a
- * queue. One kept timer of the hub stands for all timeouts of the loop. Only the loop's thread
- * calls the functions of this file.
+ * The descriptor that wakes a loop: a timerfd, or with a hub the eventfd of a queue, where one kept
+ * timer stands for all timeouts of the loop.
  */
 #ifndef TIMERHUB_WAKE_H
 #define TIMERHUB_WAKE_H
@@ -21,23 +19,17 @@ struct wake {
 	bool is_rung; /* true: the loop itself has made the queue's eventfd readable */
 };
 
-/*
- * If the loop has a hub, open a queue of the hub and arm the kept timer. Returns 0, or a negative
- * errno.
- */
+/* With a hub, open a queue and arm the kept timer. Returns 0, or a negative errno. */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Close the queue and the timerfd, if they are open. A forked child may call wake_close(). */
+/* Also in a forked child. */
 void wake_close(struct wake *wake);
 
-/*
- * Returns the descriptor, or a negative errno. Without a hub, the first call creates and sets the
- * timerfd.
- */
+/* Returns the descriptor, or a negative errno. The first call creates and sets a timerfd. */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
 /*
- * Dispatch up to `max` events of the queue. Returns the number of events, without the kept timer's
- * event. `*ret_is_full` says whether the queue holds more events.
+ * Dispatch up to `max` events of the queue. Returns how many, the kept timer's apart;
+ * `*ret_is_full` says whether the queue holds more.
  */
 unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
 
