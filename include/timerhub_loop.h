@@ -254,8 +254,8 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* number of the thread that the loop belongs to; 0: none yet */
 	/*
-	 * Entries in `fresh`. At 64 timerhub_timeout_set() goes out of line, and reads the clock. A
-	 * loop whose clock the program gives has 64 for ever.
+	 * Entries in `fresh`. At 64 timerhub_timeout_set() goes out of line, and reads the clock. It
+	 * is 64 for ever with a manual hub, and 65 in a manual loop, where base_ns is exact.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
@@ -304,11 +304,14 @@ static inline int timerhub_timeout_set_inline(struct timerhub_loop *loop,
 		return timerhub_timeout_set(loop, timeout, delay_ns);
 	if (timeout->fresh == 0) {
 		count = front->fresh_count;
-		if (count == TIMERHUB_LOOP_FRESH_MAX)
+		if (count < TIMERHUB_LOOP_FRESH_MAX) {
+			front->fresh[count] = timeout;
+			front->fresh_count = count + 1;
+			timeout->fresh = TIMERHUB_LOOP_BYTE(count + 1);
+		} else if (count == TIMERHUB_LOOP_FRESH_MAX || front->turning ||
+		           front->base_ns + delay_ns < timeout->filed_ns) {
 			return timerhub_timeout_set(loop, timeout, delay_ns);
-		front->fresh[count] = timeout;
-		front->fresh_count = count + 1;
-		timeout->fresh = TIMERHUB_LOOP_BYTE(count + 1);
+		}
 	}
 	timeout->deadline_ns = front->base_ns + delay_ns;
 	return 0;

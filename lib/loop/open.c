@@ -78,8 +78,9 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 		return result;
 	loop->turn_ns = loop_read_ns(loop);
 	fresh_move_on(loop, loop->turn_ns);
-	if (loop->is_exact) /* no inline call sets a delay */
-		loop->front.fresh_count = loop->idle_count = TIMERHUB_LOOP_FRESH_MAX;
+	if (loop->is_exact) /* nothing is ever fresh */
+		loop->idle_count = TIMERHUB_LOOP_FRESH_MAX + loop->is_manual;
+	loop->front.fresh_count = loop->idle_count;
 	return 0;
 }
 
