@@ -405,7 +405,7 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
  * `expires_ns` is a point in time. The value UINT64_MAX means never. If the timer has an expiry
  * that is not yet delivered, the expiry is withdrawn. The periods of a periodic timer start again
  * at the new deadline. Thread-safe and lock-free. A move of an armed timer to a later deadline is
- * one compare-and-swap.
+ * one compare-and-swap, once the owner has read the timer's last arming.
  *
  *   0        the old deadline will not be delivered
  *   1        the timer was an idle kept timer: its last expiry had been delivered

@@ -70,6 +70,8 @@ ATOMIC_CAS(u64, uint64_t, release, relaxed)
 ATOMIC_CAS(u64, uint64_t, acq_rel, acquire)
 ATOMIC_CAS(u64, uint64_t, seq_cst, seq_cst)
 ATOMIC_CHANGE(u64, uint64_t, exchange, release)
+ATOMIC_CHANGE(u64, uint64_t, exchange, seq_cst)
+ATOMIC_CHANGE(u64, uint64_t, fetch_or, seq_cst) /* x86: `lock or`, if the result is unused */
 ATOMIC_CHANGE(u64, uint64_t, fetch_add, relaxed)
 ATOMIC_CHANGE(u64, uint64_t, fetch_add, seq_cst)
 

@@ -85,10 +85,15 @@ struct board_shard {
 	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
 };
 
-/* Copies, perhaps old, of the numbers of one inbox lane. `tail` - `head` entries wait in it. */
+/*
+ * Copies, perhaps old, of the numbers of one inbox lane. `tail` - `head` slots wait in the lane,
+ * and about `spilled` - `drained` slots of its producers in the spill map.
+ */
 struct board_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* end of filled cells, written by callers */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next cell that the owner empties */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* written by callers, as `spilled` */
+	atomic_u64 spilled;
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* written by the owner, as `drained` */
+	atomic_u64 drained;
 };
 
 /*

@@ -110,6 +110,7 @@ int timerhub_arm(struct timerhub_queue *queue, const struct timerhub_spec *spec,
 			arming_from(queue, spec, now_if_relative(queue->hub, spec->flags), &arming);
 	return result < 0 ? result : hub_arm(queue, &arming, ret_timer);
 }
+
 static int hub_arm_after(struct timerhub_queue *queue, uint64_t delay_ns, uint64_t data,
                          timerhub_fn *fn, timerhub_timer *ret_timer)
 {

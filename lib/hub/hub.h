@@ -52,10 +52,7 @@ static inline bool hub_alive(const struct timerhub *hub)
 	return fork_check_goes_on(&hub->fork_check);
 }
 
-/*
- * Do the work that a decision leaves. Push the slot, and wake the owner if the timer's deadline,
- * read after the push, is earlier than the promise. `pair` is the pair after the decision.
- */
+/* Do the work that a decision has left. `pair` is the pair that the decision stored. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*

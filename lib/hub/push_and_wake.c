@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
- * After one caller has claimed the push, a second caller may move the timer to an earlier time. The
- * second caller wakes the owner but pushes nothing, and the owner may find no entry yet. The
- * claiming thread therefore reads the deadline after its push. All functions except hub_wait_pass()
- * are lock-free and signal-safe.
+ * Each thread pushes for itself and decides by its own deadline, because any other thread may be
+ * stopped for ever. All functions except hub_wait_pass() are lock-free and signal-safe.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -29,25 +27,18 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	promise_record_wake(&hub->promise, pass);
 }
 
-/*
- * Push the slot for the claim in `*pair`. Returns the result of timer_confirm_push(), which updates
- * `*pair`.
- */
-static bool hub_push(struct timerhub *hub, uint32_t slot, struct pair *pair, bool *ret_many)
-{
-	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
-	*ret_many = inbox_push(&hub->inbox, cpu_current(), slot);
-	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
-	return timer_confirm_push(&hub->arena.timers.pairs[slot], pair);
-}
-
+/* Model: tests/models/promise.pml. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
-	uint64_t look_by_ns = UINT64_MAX, pass;
+	uint64_t look_by_ns = timer_instant_ns(&hub->arena.timers, slot, pair), pass;
 	bool many = false;
 
-	if (left == TIMER_WAKE || hub_push(hub, slot, &pair, &many))
-		look_by_ns = timer_look_by_ns(&hub->arena.timers, slot, pair);
+	test_point(TEST_POINT_SUBMIT_BEFORE_PUSH);
+	if (left == TIMER_PUSH)
+		many = inbox_push(&hub->inbox, cpu_current(), slot);
+	else if (!inbox_waits(&hub->inbox, slot))
+		many = inbox_push_again(&hub->inbox, cpu_current(), slot);
+	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
 	if (promise_wants_wake(&hub->promise, many ? 0 : look_by_ns, &pass))
 		hub_wake(hub, pass);
 }

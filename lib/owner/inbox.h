@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries slots from callers to the owner, which must process each slot. The inbox has many
- * producers and one consumer, and is lock-free. A slot usually has one entry. If another thread has
- * claimed the push of a slot but has not pushed yet, an armer adds a second entry. The inbox has
- * more cells than slots, so a push always finds an empty cell.
+ * Carries slots from callers to the owner, which looks at each slot's pair. A push never waits and
+ * is never refused: a slot goes into a lane, or its bit is set in the spill map. The map has a bit
+ * for each slot, and two levels of summary. A slot may wait in several places at once.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -12,40 +11,61 @@
 #include "base/counter_board.h"
 #include "base/memory.h"
 
-/* One lane: a ring buffer of cells for the threads on some of the CPUs. */
+/* A ring buffer of cells, for the threads on some of the CPUs. */
 struct inbox_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* the lane's cells; fixed at open */
-	struct board_lane *notes; /* notes on the board, or NULL if the hub is not observable */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open */
+	struct board_lane *notes;                     /* NULL: the hub is not observable */
+	/* Written by producers. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position where producers start */
+	atomic_u64 spilled;                         /* slots marked by the lane's producers */
+	/* Written by the owner. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position that the owner takes */
+	atomic_u64 drained;                         /* `spilled` before the owner's last drain */
 	uint64_t end;                               /* end of the owner's present drain */
 };
 
+#define INBOX_LEVELS 3 /* the top level has at most 256 words */
+
 struct inbox {
 	struct inbox_lane *lanes;
-	uint32_t lane_mask;   /* one less than the number of lanes, which is a power of two */
-	uint32_t lane_shift;  /* each lane has 2^lane_shift cells */
-	uint64_t ask_mask;    /* entries are counted after every ask_mask + 1 pushes into a lane */
-	struct memory memory; /* the mapping that holds the lanes and the cells */
+	atomic_u64 *map[INBOX_LEVELS]; /* level 0: a bit for each slot; above: for each word */
+	uint32_t lane_mask;            /* number of lanes, a power of two, less one */
+	uint32_t top_words;
+	struct memory memory;
+	/* The owner's walk through the map: on each level, a word's index and the bits to do. */
+	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
+	uint32_t word[INBOX_LEVELS];
 };
 
 /* Returns 0 or -ENOMEM. `notes` has BOARD_LANES_MAX elements; NULL: the hub is not observable. */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 void inbox_close(struct inbox *inbox);
 
-/*
- * Add an entry for the slot. Thread-safe and async-signal-safe. Returns true if the owner must
- * drain the inbox soon. inbox_push() checks this only in some calls.
- */
+/* Push the slot. Signal-safe. Returns true if the owner must drain soon, which few calls check. */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Owner: begin a drain. inbox_take() then returns all entries pushed before inbox_begin(). */
+/* The same for a slot that waits probably: straight into the map, where doubles coincide. */
+bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
+
+static inline bool map_has(const atomic_u64 *words, uint32_t index)
+{
+	return (u64_load_seq_cst(&words[index / 64]) >> index % 64 & 1) != 0;
+}
+
+/* Returns whether the slot waits in the map, so need not be pushed. Bottom up: see inbox.c. */
+static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
+{
+	return map_has(inbox->map[0], slot) && map_has(inbox->map[1], slot / 64) &&
+	       map_has(inbox->map[2], slot / (64 * 64));
+}
+
+/* Owner: begin a drain, which returns every slot that was pushed before. */
 void inbox_begin(struct inbox *inbox);
 
-/* Owner: take up to `max` slots. Returns the number of slots; 0 means that the drain has ended. */
+/* Owner: take up to `max` slots. Returns their number; 0 means that the drain has ended. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Owner: returns whether the inbox is empty. */
+/* Owner: returns whether nothing waits. */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

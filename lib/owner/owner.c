@@ -137,8 +137,7 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 
 /*
  * Put a timer that has just become pending into its queue. If the timer is periodic, schedule its
- * next period. If the timer has already ended, the slot may have a new timer. The new timer is in
- * the inbox, or is not due before this schedule entry.
+ * next period. If the timer has already ended, a new timer of the slot is claimed.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -164,7 +163,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	struct timer_expiry expiry;
 
 	switch (timer_expire(&owner->world.arena->timers, slot, owner->schedule.taken_ns,
-	                     &expiry)) {
+	                     owner->now_ns, &expiry)) {
 	case TIMER_IS_PENDING:
 		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
 		owner_deliver(owner, slot, &expiry);

@@ -13,12 +13,6 @@
  * again. A caller may still read the old promise, which is later than the new promise. The caller
  * then wakes the owner, and the eventfd stays readable.
  *
- * If a caller reads PUSHED in the pair, it does not push the slot. Another thread has pushed the
- * slot, and filled the cell before it set PUSHED. The caller reads PUSHED before it makes the loads
- * of the table. The cell was therefore filled before these loads. In RC11, the seq_cst order never
- * contradicts happens-before. The filling of the cell therefore comes first in the seq_cst order
- * too.
- *
  * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
  * the caller stored the number first and was then stopped, no caller would wake the owner. The
  * caller does not store an earlier promise, because such a store could come late and affect a later
@@ -56,15 +50,6 @@ bool promise_woken(const struct promise *promise)
 {
 	/* Relaxed: if a value is stale, the owner spins one turn longer. */
 	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
-}
-
-bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass)
-{
-	/* Load the pass first: a wake that is recorded for this pass was sent after it began. */
-	*pass = u64_load_seq_cst(&promise->pass);
-	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
-		return false;
-	return u64_load_relaxed(&promise->woken_pass) != *pass;
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)

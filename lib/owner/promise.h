@@ -32,7 +32,15 @@ bool promise_woken(const struct promise *promise);
  * Returns whether the caller, after its push, must wake the owner for this deadline. If the result
  * is true, the caller passes `*pass` to promise_record_wake() after the wake.
  */
-bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns, uint64_t *pass);
+static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
+                                      uint64_t *pass)
+{
+	/* Load the pass first: a wake that is recorded for this pass was sent after it began. */
+	*pass = u64_load_seq_cst(&promise->pass);
+	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
+		return false;
+	return u64_load_relaxed(&promise->woken_pass) != *pass;
+}
 
 /* Caller: record a wake in this pass, so that other callers need not wake the owner too. */
 void promise_record_wake(struct promise *promise, uint64_t pass);

@@ -4,12 +4,12 @@
  * All functions are pure. tests/unit/test_pair.c walks every transition.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
- *   state      63        26 25     8    7       6        5        4        3     2   0
- *             | generation |  looks | kept | slack | periodic | pushed | claimed | phase |
- *   handle     63        26 25                                                       0
- *             | generation |                          slot                            |
+ *   state      63        26 25  7   6       5        4          3     2   0
+ *             | generation |  0  | kept | slack | periodic | claimed | phase |
+ *   handle     63        26 25                                           0
+ *             | generation |                    slot                      |
  *
- * `looks` counts how often the owner has processed an inbox entry of the slot, modulo 2^18.
+ * The generation is as wide as a handle has room for.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -33,26 +33,19 @@
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* a thread has claimed the push of the slot */
-#define STATE_PUSHED ((uint64_t)1 << 4)  /* the slot is in the inbox, or was just taken from it */
-#define STATE_INBOX_FLAGS (STATE_CLAIMED | STATE_PUSHED)
-#define STATE_PERIODIC ((uint64_t)1 << 5)
-#define STATE_SLACK ((uint64_t)1 << 6)
-#define STATE_KEPT ((uint64_t)1 << 7)
-#define STATE_LOOKS_SHIFT 8
-#define STATE_LOOKS_MASK ((((uint64_t)1 << 18) - 1) << STATE_LOOKS_SHIFT)
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner has not looked since an arm or a move */
+#define STATE_PERIODIC ((uint64_t)1 << 4)
+#define STATE_SLACK ((uint64_t)1 << 5)
+#define STATE_KEPT ((uint64_t)1 << 6)
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 
 enum timer_phase {
-	/*
-	 * No timer has the slot. If CLAIMED is not set, the slot is scheduled no later than the
-	 * deadline. A free slot with the deadline TIMER_NEVER_NS need not be scheduled.
-	 */
+	/* No timer. Unless CLAIMED, scheduled no later than the deadline, which may be never. */
 	TIMER_FREE = 0,
-	TIMER_ARMED = 1, /* the timer waits for its deadline */
-	/* The timer has expired, but is undelivered. If periodic, its next period is scheduled. */
+	TIMER_ARMED = 1, /* waits for its deadline; unless CLAIMED, scheduled no later */
+	/* Expired, but undelivered. If periodic, scheduled for the period after the deadline. */
 	TIMER_PENDING = 2,
-	/* The next period of a pending timer is due too. The timer is not scheduled. */
+	/* The period after the deadline of a pending timer is due too. No entry is needed. */
 	TIMER_OVERDUE = 3,
 	/* The kept timer was delivered. Its deadline is TIMER_NEVER_NS, so it is not scheduled. */
 	TIMER_IDLE = 4,
@@ -72,16 +65,13 @@ static inline enum timer_phase state_phase(uint64_t state)
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Returns whether a push is claimed. The claiming thread may not have pushed yet. */
+/*
+ * If set, the schedule may be late for the slot, and no thread knows whether another has pushed it.
+ * A thread that sets a deadline therefore pushes too.
+ */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
-}
-
-/* Returns whether a thread has pushed the slot and confirmed the push. */
-static inline bool state_pushed(uint64_t state)
-{
-	return (state & STATE_PUSHED) != 0;
 }
 
 static inline bool state_periodic(uint64_t state)
@@ -103,12 +93,6 @@ static inline bool state_kept(uint64_t state)
 static inline uint64_t state_generation(uint64_t state)
 {
 	return state >> STATE_GENERATION_SHIFT;
-}
-
-/* Returns whether the owner did not process the slot between the two states (modulo 2^18). */
-static inline bool states_share_look(uint64_t state, uint64_t other)
-{
-	return ((state ^ other) & STATE_LOOKS_MASK) == 0;
 }
 
 /* Returns whether the timer has an expiry that waits to be delivered. */
@@ -146,15 +130,15 @@ static inline bool state_is_of(uint64_t state, uint64_t handle)
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Returns whether the handle's timer is armed. The check is frequent, so it is one comparison. */
-static inline bool state_is_armed(uint64_t state, uint64_t handle)
+/* Returns whether the handle's timer is armed, and has none of `flags`. One comparison. */
+static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
 
-	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK)) == 0;
+	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK | flags)) == 0;
 }
 
-/* The transitions of the pair. A transition keeps the bits that its comment does not name. */
+/* The transitions of the pair. Each keeps the bits that it does not name. */
 
 static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
 {
@@ -172,25 +156,17 @@ static inline struct pair pair_unscheduled(struct pair pair)
 /* Returns whether a timer with this deadline may be armed in the free slot without a push. */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
-	return (free.state & STATE_INBOX_FLAGS) == 0 && free.deadline_ns <= deadline_ns;
+	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/*
- * FREE → ARMED. If pair_covers() is true, the new timer takes over the slot's schedule entry. If
- * pair_covers() is false, the slot must be in the inbox. PUSHED is kept, because it says that the
- * slot is in the inbox. If the pair has a claim without PUSHED, the claiming thread may never run
- * again. The armer then makes the push itself.
- */
+/* FREE → ARMED. If pair_covers(), the new timer takes over the slot's schedule entry. */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
 {
-	uint64_t inbox =
-		pair_covers(free, deadline_ns) ? 0 : (free.state & STATE_PUSHED) | STATE_CLAIMED;
-
 	return (struct pair){
 		.deadline_ns = deadline_ns,
-		.state = generation << STATE_GENERATION_SHIFT | (free.state & STATE_LOOKS_MASK) |
-		         flags | inbox | TIMER_ARMED,
+		.state = generation << STATE_GENERATION_SHIFT | flags |
+		         (pair_covers(free, deadline_ns) ? 0 : STATE_CLAIMED) | TIMER_ARMED,
 	};
 }
 
@@ -200,23 +176,19 @@ static inline struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 	pair.deadline_ns = deadline_ns;
 	return pair_with_phase(pair, TIMER_ARMED);
 }
+
 static inline struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
 	return pair;
 }
 
-/*
- * Returns the pair that the owner stores when it processes the slot's inbox entry. If the slot is
- * FREE, the owner removes the slot's schedule entry, so the new deadline is TIMER_NEVER_NS.
- */
+/* The owner's look at the slot. If it ends a claim on a FREE slot, it removes the slot's entry. */
 static inline struct pair pair_looked_at(struct pair pair)
 {
-	uint64_t looks = (pair.state + ((uint64_t)1 << STATE_LOOKS_SHIFT)) & STATE_LOOKS_MASK;
-
-	if (state_phase(pair.state) == TIMER_FREE)
+	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
 		pair.deadline_ns = TIMER_NEVER_NS;
-	pair.state = (pair.state & ~(STATE_LOOKS_MASK | STATE_INBOX_FLAGS)) | looks;
+	pair.state &= ~STATE_CLAIMED;
 	return pair;
 }
 

@@ -53,14 +53,14 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* The probe's handle is in a register already, unless `ret_handle` is NULL. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
-	/* The owner may process or unschedule the slot, and a late push may set PUSHED. */
+	/* The owner may look at or unschedule the slot. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
 	if (!state_claimed(armed.state))
 		return timer_done(0);
 	*ret_pair = armed;
-	return timer_submit(0, state_pushed(free.state));
+	return timer_submit(0, state_claimed(free.state));
 }
 
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
@@ -76,7 +76,8 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
 		/* Without a push, the owner reads the pair at the old instant or earlier. */
-		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns;
+		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
+		         state_claimed(pair.state);
 		if (submit)
 			rearmed = pair_claimed(rearmed);
 		test_point(TEST_POINT_REARM_BEFORE_CAS);
@@ -98,6 +99,7 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	pair.deadline_ns = timer_instant_ns(timers, slot, pair);
 	return pair_with_phase(pair, TIMER_FREE);
 }
+
 static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
                                                       uint32_t queue)
 {
@@ -130,43 +132,13 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* arena_put() will write the record */
-	if (!state_is_armed(state, handle) || state_has_slack(state) || queue != TIMER_ANY_QUEUE)
+	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
 		return timer_cancel_any(timers, handle, queue);
 	probe1(cancel, handle);
 	return 0;
-}
-
-bool timer_confirm_push(struct timer *timer, struct pair *pair)
-{
-	struct pair claimed = *pair, pushed;
-
-	/*
-	 * The claim is newer than the owner's last look at the slot. While the count of looks is
-	 * unchanged, the slot is in the inbox, or the owner has taken it but not processed it. If
-	 * PUSHED were set without an entry, no armer would push the slot again. The push serves any
-	 * claim that the pair has now.
-	 *
-	 * The count has 18 bits. It misleads a thread only if the owner has processed the slot a
-	 * multiple of 262,144 times, for pushes of other threads, and another thread has then
-	 * claimed the push but not pushed yet. The slot's timer may then wait until the claimed
-	 * push is made.
-	 */
-	while (!state_pushed(claimed.state)) {
-		pushed = claimed;
-		pushed.state |= STATE_PUSHED;
-		if (timer_change(timer, &claimed, pushed)) {
-			*pair = pushed;
-			return true;
-		}
-		if (!states_share_look(claimed.state, pair->state))
-			return false;
-	}
-	/* Another thread set PUSHED, but may never run again: this thread wakes the owner too. */
-	*pair = timer_snapshot(timer);
-	return true;
 }
 
 /* ---- reading ---- */
@@ -201,18 +173,17 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
+	/* The change is made even if it changes nothing: see inbox.c. */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* In any other phase the timer has expired, and its schedule entry is right. */
-	return state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED;
+	/* Of a slot that was not claimed, or has expired, the schedule entry is right. */
+	return state_claimed(pair.state) &&
+	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
-/*
- * Set a free slot's deadline to never, because the owner removes the slot's schedule entry. If a
- * push is claimed, timer_look() sets the deadline later. Returns false if the pair has changed.
- */
+/* Set a free slot's deadline to never, as its entry goes. Returns false if the pair has changed. */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
@@ -220,7 +191,7 @@ static bool timer_unschedule(struct timer *timer, struct pair pair)
 }
 
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
-                             struct timer_expiry *ret_expiry)
+                             uint64_t now_ns, struct timer_expiry *ret_expiry)
 {
 	struct timer *timer = &timers->pairs[slot];
 	const struct timer_cold *cold = &timers->cold[slot];
@@ -248,10 +219,18 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
+			/*
+			 * Not PENDING with an entry for a later period: a consumer whose clock
+			 * reading is older than this expiry may arm for an earlier one.
+			 */
+			if (ret_expiry->interval_ns > 0 &&
+			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
+				next = TIMER_OVERDUE;
 			break;
 		}
 		if (timer_change(timer, &pair, pair_with_phase(pair, next)))
-			return next == TIMER_PENDING ? TIMER_IS_PENDING : TIMER_IS_NEITHER;
+			return state_phase(pair.state) == TIMER_ARMED ? TIMER_IS_PENDING
+			                                              : TIMER_IS_NEITHER;
 	}
 }
 
@@ -268,10 +247,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The loaded slack may belong to a new timer of the slot. If the new timer took
-		 * over the schedule entry, the new deadline is not before the loaded deadline. The
-		 * new instant is then not before the result. If the timer took over no entry, the
-		 * slot is in the inbox.
+		 * The loaded slack may be of a new timer of the slot. Either this timer took over
+		 * the entry, and its deadline and its instant are no earlier; or it is claimed.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -294,19 +271,14 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 /* ---- a consumer's decisions ---- */
 
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
-                                            uint64_t now_ns, bool clock_goes_back,
-                                            uint64_t *ret_count)
+                                            uint64_t now_ns, uint64_t *ret_count)
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* If `submit` is false, the slot has a schedule entry no later than the new deadline. */
-	bool submit = clock_goes_back || state_phase(before.state) == TIMER_OVERDUE;
+	/* A PENDING timer is scheduled for the period after its deadline, or earlier. */
+	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/*
-	 * The guess may be torn: its deadline may be newer than its state. If the deadline is due,
-	 * the swap is safe. If the owner has processed the slot since the guess, the swap fails.
-	 * Otherwise the push is still claimed, so the owner will process the slot.
-	 */
+	/* The guess may be torn: its deadline may be newer than its state, and not due. */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

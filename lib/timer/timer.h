@@ -49,8 +49,8 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 /* The work that a decision leaves to the thread that made the decision. */
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_WAKE, /* another thread pushes the slot; wake the owner if its promise is later */
-	TIMER_PUSH, /* push the slot into the inbox, then do the work of TIMER_WAKE */
+	TIMER_PUSH,       /* push the slot, and wake the owner if its promise is later */
+	TIMER_PUSH_AGAIN, /* the same for a slot that was claimed before */
 };
 
 /* The result of a decision, in one register. If work is left, `*ret_pair` is an output too. */
@@ -64,12 +64,11 @@ static inline struct timer_outcome timer_done(int result)
 	return (struct timer_outcome){ .result = result, .left = TIMER_NOTHING };
 }
 
-/* Returns an outcome with TIMER_PUSH, or TIMER_WAKE if another thread has claimed the push. */
-static inline struct timer_outcome timer_submit(int result, bool is_claimed)
+static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 {
 	return (struct timer_outcome){
 		.result = result,
-		.left = is_claimed ? TIMER_WAKE : TIMER_PUSH,
+		.left = was_claimed ? TIMER_PUSH_AGAIN : TIMER_PUSH,
 	};
 }
 
@@ -163,15 +162,9 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Confirm the caller's push for the claim in `*pair`: set PUSHED. Returns false if the owner has
- * processed the slot since the claim. If the result is true, `*pair` was read after the push.
- */
-bool timer_confirm_push(struct timer *timer, struct pair *pair);
-
-/*
- * Move an armed timer to the same or a later deadline, the most frequent re-arm. In every other
- * case, return false. The function has few outputs, because outputs take registers, and overlapping
- * cache misses need registers too.
+ * Move an armed timer that is not claimed to the same or a later deadline, the most frequent
+ * re-arm. In every other case, return false. The function has few outputs, because outputs take
+ * registers, and overlapping cache misses need registers too.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
@@ -180,7 +173,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
 	/* Swap an equal deadline too, so that a consumer sees the caller's earlier stores. */
-	return state_is_armed(state, handle) && deadline_ns >= before_ns &&
+	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
 
@@ -242,20 +235,11 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 	return timer_slacken_ns(pair.deadline_ns, queue_slack_slack_ns(queue_slack));
 }
 
-/* Returns the time by which the owner must take the slot from the inbox; UINT64_MAX: any time. */
-static inline uint64_t timer_look_by_ns(const struct timers *timers, uint32_t slot,
-                                        struct pair pair)
-{
-	/* A slot that is not ARMED needs no wake. A later armer wakes the owner if needed. */
-	return state_phase(pair.state) == TIMER_ARMED ? timer_instant_ns(timers, slot, pair)
-	                                              : UINT64_MAX;
-}
-
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Process the slot, which was taken out of the inbox. Returns whether the slot must be scheduled at
- * `*ret_at_ns` (UINT64_MAX: remove the entry). If not, the slot's schedule entry is right.
+ * Look at a slot taken out of the inbox. Returns whether the slot must be scheduled at `*ret_at_ns`
+ * (UINT64_MAX: remove the entry). If not, the slot's schedule entry is right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
@@ -275,16 +259,13 @@ enum timer_turn {
 
 /*
  * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if the instant
- * is not later than `by_ns`. PENDING → OVERDUE; among pending timers only periodic timers have an
- * entry. FREE → FREE, with the deadline never.
+ * is not later than `by_ns`; OVERDUE if the next period is due at `now_ns` too. PENDING → OVERDUE;
+ * among pending timers only periodic timers have an entry. FREE → FREE, with the deadline never.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
-                             struct timer_expiry *ret_expiry);
+                             uint64_t now_ns, struct timer_expiry *ret_expiry);
 
-/*
- * Returns the instant of the first period that is not due, for a periodic timer that is now
- * pending. If another thread ends the timer first, the slot's next timer comes through the inbox.
- */
+/* Returns the instant of the first period that is not due, for a timer that was just expired. */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
 	uint64_t next_ns = period_next_ns(expiry->pair.deadline_ns, expiry->interval_ns, now_ns);
@@ -293,9 +274,8 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the time at which the slot must be scheduled instead of `filed_ns`. UINT64_MAX means that
- * the slot needs no entry, and its next timer comes through the inbox. If a thread has moved the
- * timer to a time before `filed_ns`, the result is `filed_ns`, because that thread pushes the slot.
+ * Returns the time at which the slot must be scheduled instead of `filed_ns`; UINT64_MAX: none. A
+ * thread that has moved the timer to before `filed_ns` pushes the slot.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
@@ -324,8 +304,7 @@ enum timer_delivery {
 
 /* PENDING, OVERDUE → ARMED for the first period that is not due. `*ret_count` periods were due. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
-                                            uint64_t now_ns, bool clock_goes_back,
-                                            uint64_t *ret_count);
+                                            uint64_t now_ns, uint64_t *ret_count);
 
 /* PENDING, OVERDUE → ARMED, with an unchanged deadline. */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
@@ -362,7 +341,7 @@ static inline struct timer_outcome timer_deliver(const struct timers *timers,
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)
-		return timer_deliver_periodic(timers, view, now_ns, clock_goes_back, ret_count);
+		return timer_deliver_periodic(timers, view, now_ns, ret_count);
 	return timer_deliver_one_shot(timers, view);
 }
 

@@ -14,7 +14,6 @@ bool pair_is_legal(struct pair pair)
 	bool never = pair.deadline_ns == TIMER_NEVER_NS;
 
 	if ((pair.deadline_ns > TIMER_DEADLINE_MAX_NS && !never) ||
-	    (state_pushed(state) && !state_claimed(state)) ||
 	    (state_kept(state) && state_periodic(state)))
 		return false;
 	switch (state_phase(state)) {
@@ -36,7 +35,8 @@ static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 {
 	static const unsigned char follow[] = {
 		[TIMER_FREE] = 1 << TIMER_FREE | 1 << TIMER_ARMED,
-		[TIMER_ARMED] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_PENDING,
+		[TIMER_ARMED] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_PENDING |
+		                1 << TIMER_OVERDUE,
 		[TIMER_PENDING] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_PENDING |
 		                  1 << TIMER_OVERDUE | 1 << TIMER_IDLE,
 		[TIMER_OVERDUE] = 1 << TIMER_FREE | 1 << TIMER_ARMED | 1 << TIMER_OVERDUE,
@@ -60,11 +60,6 @@ void timer_check_change(struct pair before, struct pair after)
 	invariant(phase_may_follow(from, to));
 	invariant(begins == (state_generation(before.state) != state_generation(after.state)));
 	invariant(begins || ((before.state ^ after.state) & flags) == 0);
-	/*
-	 * The flags CLAIMED and PUSHED are cleared only when the owner looks at the slot. The
-	 * owner's look does not change the phase.
-	 */
-	invariant(states_share_look(before.state, after.state)
-	                  ? (before.state & ~after.state & STATE_INBOX_FLAGS) == 0
-	                  : from == to && !state_claimed(after.state));
+	/* Only the owner's look clears CLAIMED. It does not change the phase. */
+	invariant(!state_claimed(before.state) || state_claimed(after.state) || from == to);
 }

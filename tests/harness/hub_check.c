@@ -11,6 +11,9 @@
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
+#ifndef INBOX_LANE_CELLS
+#define INBOX_LANE_CELLS 2048
+#endif
 #define INBOX_SLOT_MASK (((uint64_t)1 << 26) - 1)
 #define INBOX_FILLED ((uint64_t)1 << 26)
 #define INBOX_LAP_SHIFT 27
@@ -81,41 +84,31 @@ static bool free_is_scheduled(const struct sight *sight)
 	       state_generation(sight->pair.state) == 0 || sight->at_ns <= sight->pair.deadline_ns;
 }
 
-/*
- * A PENDING periodic timer is scheduled no later than its next period. On a clock that may go back,
- * the entry may be later. Each consumer that delivers a period then pushes the timer's slot.
- */
+/* A PENDING periodic timer is scheduled no later than the period after its deadline. */
 static bool period_is_scheduled(const struct sight *sight)
 {
 	const struct timerhub *hub = sight->hub;
 	const struct timer_cold *cold = &hub->arena.timers.cold[sight->slot];
 	uint64_t next_ns;
 
-	if (sight->phase != TIMER_PENDING || !state_periodic(sight->pair.state) ||
-	    hub->clock.goes_back)
+	if (sight->phase != TIMER_PENDING || !state_periodic(sight->pair.state))
 		return true;
 	next_ns = period_next_ns(
 		sight->pair.deadline_ns,
 		timer_interval_ns(&hub->arena.timers, sight->slot, sight->pair.state),
-		hub->owner.now_ns);
+		sight->pair.deadline_ns);
 	return sight->at_ns <=
 	       timer_slacken_ns(next_ns,
 	                        queue_slack_slack_ns(u64_load_relaxed(&cold->queue_slack)));
 }
 
-/* If a slot waits for a consumer or a caller, it has no schedule entry. */
+/* If a slot waits for a consumer or a caller, it has no schedule entry, unless it is periodic. */
 static bool waiting_is_unscheduled(const struct sight *sight)
 {
-	bool waits = sight->phase == TIMER_OVERDUE || sight->phase == TIMER_IDLE ||
+	bool waits = sight->phase == TIMER_IDLE ||
 	             (sight->phase == TIMER_PENDING && !state_periodic(sight->pair.state));
 
 	return !waits || sight->at_ns == UINT64_MAX;
-}
-
-/* If the push of a slot is claimed and confirmed, the inbox holds the slot. */
-static bool pushed_is_in_inbox(const struct sight *sight)
-{
-	return !state_pushed(sight->pair.state) || set_has(&in_inbox, sight->slot);
 }
 
 /*
@@ -134,13 +127,10 @@ static bool promise_covers_schedule(const struct sight *sight)
 
 /* ---- invariants of a slot, while no thread is inside a call either ---- */
 
-/*
- * Before a call returns, the call confirms each push that it has claimed. While no call runs, the
- * push of every claimed slot is therefore confirmed.
- */
+/* A thread that claims a slot also pushes it, and the owner's look ends the claim. */
 static bool claim_is_pushed(const struct sight *sight)
 {
-	return !state_claimed(sight->pair.state) || state_pushed(sight->pair.state);
+	return !state_claimed(sight->pair.state) || set_has(&in_inbox, sight->slot);
 }
 
 /* If a slot in the inbox is due before the promise of the owner, a caller has woken the owner. */
@@ -222,21 +212,18 @@ static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 /* Checks one lane of the inbox. All cells after the first empty cell must be empty. */
 static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane)
 {
-	uint64_t cells = (uint64_t)1 << hub->inbox.lane_shift;
 	uint64_t head = u64_load_relaxed(&lane->head), tail = u64_load_relaxed(&lane->tail);
 	uint64_t end = head;
 	bool filled = true;
 
-	/*
-	 * A producer fills no cell far after the last entry. The check therefore reads only four
-	 * cache lines after the last entry.
-	 */
-	for (uint64_t place = head; place < head + cells && place < end + 4 * INBOX_LINE; place++) {
-		uint64_t cell = u64_load_relaxed(&lane->cells[place & (cells - 1)]);
+	/* A producer fills no cell far after the last one. */
+	for (uint64_t place = head; place < head + INBOX_LANE_CELLS && place < end + 4 * INBOX_LINE;
+	     place++) {
+		uint64_t cell = u64_load_relaxed(&lane->cells[place % INBOX_LANE_CELLS]);
 		uint32_t slot = (uint32_t)(cell & INBOX_SLOT_MASK);
 
 		filled &= (cell & INBOX_FILLED) != 0;
-		if (cell != (place >> hub->inbox.lane_shift << INBOX_LAP_SHIFT |
+		if (cell != (place / INBOX_LANE_CELLS << INBOX_LAP_SHIFT |
 		             (filled ? INBOX_FILLED | slot : 0)) ||
 		    (filled && slot >= hub->arena.capacity))
 			return false;
@@ -245,20 +232,34 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 		set_add(&in_inbox, slot);
 		end++;
 	}
-	/*
-	 * The last entry must be at most one cache line after the tail. inbox_begin() relies on
-	 * this bound.
-	 */
+	/* inbox_begin() relies on this bound. */
 	return tail <= end && end <= tail + INBOX_LINE;
 }
 
-/* The inbox has no empty cell between two entries, so the owner finds every entry. */
+/* Adds the slots that the owner finds by the word's bits. */
+static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
+{
+	uint64_t bits = u64_load_relaxed(&inbox->map[level][word]);
+
+	for (; bits != 0; bits &= bits - 1) {
+		uint32_t below = word * 64 + bits_lowest(bits);
+
+		if (level == 0)
+			set_add(&in_inbox, below);
+		else
+			map_add(inbox, level - 1, below);
+	}
+}
+
+/* No lane has an empty cell between two filled cells, so the owner finds every slot. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);
 	for (uint32_t i = 0; i <= hub->inbox.lane_mask; i++)
 		if (!lane_holds(hub, &hub->inbox.lanes[i]))
 			return false;
+	for (uint32_t i = 0; i < hub->inbox.top_words; i++)
+		map_add(&hub->inbox, INBOX_LEVELS - 1, i);
 	return true;
 }
 
@@ -352,7 +353,6 @@ static const struct {
 	LINE(free_is_scheduled, HUB_HAS_CALLERS),
 	LINE(period_is_scheduled, HUB_HAS_CALLERS),
 	LINE(waiting_is_unscheduled, HUB_HAS_CALLERS),
-	LINE(pushed_is_in_inbox, HUB_HAS_CALLERS),
 	LINE(promise_covers_schedule, HUB_HAS_CALLERS),
 	LINE(claim_is_pushed, HUB_HAS_NO_CALLERS),
 	LINE(promise_covers_inbox, HUB_HAS_NO_CALLERS),

@@ -33,7 +33,7 @@ extern struct source_location simulation_line;
 extern int simulation_steps_left;
 void simulation_switch(void);
 
-enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD };
+enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_OR };
 
 /*
  * True if atomic accesses use the machine's memory directly, as in mode sc without a weakened
@@ -56,7 +56,15 @@ void simulation_step_called(void);
 static inline uint64_t simulation_changed(uint64_t before, enum simulation_change change,
                                           uint64_t operand)
 {
-	return change == SIMULATION_ADD ? before + operand : operand;
+	switch (change) {
+	case SIMULATION_EXCHANGE:
+		break;
+	case SIMULATION_ADD:
+		return before + operand;
+	case SIMULATION_OR:
+		return before | operand;
+	}
+	return operand;
 }
 
 /*
@@ -152,6 +160,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 #undef atomic_store_explicit
 #undef atomic_exchange_explicit
 #undef atomic_fetch_add_explicit
+#undef atomic_fetch_or_explicit
 #undef atomic_compare_exchange_strong_explicit
 #define atomic_load_explicit(word, order)                                                          \
 	simulation_as(word, simulation_load(word, sizeof(*(word)), order))
@@ -164,6 +173,8 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 	simulation_change_as(word, SIMULATION_EXCHANGE, value, order)
 #define atomic_fetch_add_explicit(word, value, order)                                              \
 	simulation_change_as(word, SIMULATION_ADD, value, order)
+#define atomic_fetch_or_explicit(word, value, order)                                               \
+	simulation_change_as(word, SIMULATION_OR, value, order)
 #define atomic_compare_exchange_strong_explicit(word, expected, value, order, order_failed)        \
 	simulation_cas(word, sizeof(*(word)), expected, simulation_bits(value), order, order_failed)
 
@@ -197,6 +208,8 @@ void *simulation_thread(void);
 #define u64_cas_acq_rel(word, expected, value) (HERE, u64_cas_acq_rel(word, expected, value))
 #define u64_cas_seq_cst(word, expected, value) (HERE, u64_cas_seq_cst(word, expected, value))
 #define u64_exchange_release(word, value) (HERE, u64_exchange_release(word, value))
+#define u64_exchange_seq_cst(word, value) (HERE, u64_exchange_seq_cst(word, value))
+#define u64_fetch_or_seq_cst(word, value) (HERE, u64_fetch_or_seq_cst(word, value))
 #define u64_fetch_add_relaxed(word, value) (HERE, u64_fetch_add_relaxed(word, value))
 #define u64_fetch_add_seq_cst(word, value) (HERE, u64_fetch_add_seq_cst(word, value))
 #define u64_count(word, value) (HERE, u64_count(word, value))

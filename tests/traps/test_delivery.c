@@ -23,6 +23,53 @@ static void expect_events(const struct stopped_thread *held, unsigned count, con
 		expect_eq(held->deed.events[i].data, data[i]);
 }
 
+/* ---- a claimed timer ---- */
+
+/*
+ * Thread A has claimed a timer, and is stopped before or after its push. Thread B then re-arms the
+ * timer, or cancels it and arms another in its slot. B's call has returned, so its deadline is kept
+ * though A never goes on.
+ */
+static void check_claimed(enum deed_kind what, enum test_point point, uint64_t b_ns, bool reuse)
+{
+	struct rig rig = rig_manual(2);
+	struct stopped_thread a = stopped_thread_of(&rig, what);
+
+	(void)arm_at(rig.queue, 1280, 'U');
+	if (what == REARM)
+		a.deed.timer = arm_at(rig.queue, 2560, 'A');
+	advance(rig.hub, 1);
+	a.deed.at_ns = 640;
+	stopped_thread_start(&a, point);
+	if (reuse) {
+		expect_eq(timerhub_cancel(rig.hub, a.deed.timer), 0);
+		(void)arm_at(rig.queue, b_ns, 'A');
+	} else {
+		expect_eq(timerhub_rearm(rig.hub, a.deed.timer, b_ns, TIMERHUB_ABSOLUTE), 0);
+	}
+	expect(fd_readable(timerhub_wake_fd(rig.hub)));
+	(void)advance(rig.hub, 2);
+	expect_at(&rig, 'A', b_ns);
+	stopped_thread_finish(&a);
+	expect_eq(a.deed.result, 0);
+	expect_at(&rig, 'U', 1280);
+	rig_close(&rig);
+}
+
+START_TEST(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread)
+{
+	static const uint64_t b_ns[] = { 320, 640, 960 };
+
+	for (unsigned i = 0; i < COUNT_OF(b_ns) * 8; i++) {
+		expect_context("case", i, 0);
+		check_claimed(i % 2 ? ARM : REARM,
+		              i / 2 % 2 ? TEST_POINT_SUBMIT_BEFORE_PUSH
+		                        : TEST_POINT_SUBMIT_AFTER_PUSH,
+		              b_ns[i / 8], i / 4 % 2);
+	}
+}
+END_TEST
+
 /* ---- wait: between looking and blocking ---- */
 
 /*
@@ -363,6 +410,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	stopped_threads_begin("traps of delivery", argc, argv);
+	tests_add(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread, 60);
 	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60);
 	tests_add(interrupted_waiter_passes_the_wake_on, 60);
 	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 60);

@@ -11,9 +11,8 @@
 
 struct parts {
 	uint64_t deadline_ns;
-	uint64_t generation, looks;
-	uint64_t kept, slack, periodic;
-	uint64_t pushed, claimed;
+	uint64_t generation;
+	uint64_t kept, slack, periodic, claimed;
 	uint64_t phase;
 };
 
@@ -21,9 +20,8 @@ static inline struct pair parts_pair(struct parts parts)
 {
 	return (struct pair){
 		.deadline_ns = parts.deadline_ns,
-		.state = parts.generation * 67108864 + parts.looks * 256 + parts.kept * 128 +
-		         parts.slack * 64 + parts.periodic * 32 + parts.pushed * 16 +
-		         parts.claimed * 8 + parts.phase,
+		.state = parts.generation * 67108864 + parts.kept * 64 + parts.slack * 32 +
+		         parts.periodic * 16 + parts.claimed * 8 + parts.phase,
 	};
 }
 
@@ -32,11 +30,9 @@ static inline struct parts parts_of(struct pair pair)
 	return (struct parts){
 		.deadline_ns = pair.deadline_ns,
 		.generation = pair.state / 67108864,
-		.looks = pair.state / 256 % 262144,
-		.kept = pair.state / 128 % 2,
-		.slack = pair.state / 64 % 2,
-		.periodic = pair.state / 32 % 2,
-		.pushed = pair.state / 16 % 2,
+		.kept = pair.state / 64 % 2,
+		.slack = pair.state / 32 % 2,
+		.periodic = pair.state / 16 % 2,
 		.claimed = pair.state / 8 % 2,
 		.phase = pair.state % 8,
 	};

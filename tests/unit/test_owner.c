@@ -190,7 +190,7 @@ START_TEST(moved_later_changes_the_deadline_alone)
 			struct pair before = pair;
 
 			pair = timer_snapshot(&rig.hub->arena.timers.pairs[handle_slot(timer)]);
-			expect(state_is_armed(pair.state, timer));
+			expect(state_is_armed(pair.state, timer, 0));
 			expect(!state_claimed(pair.state));
 			expect_eq(pair.deadline_ns, j == 0 ? 4097 : later_ns[j - 1]);
 			expect(j == 0 || pair.state == before.state);
@@ -343,75 +343,6 @@ START_TEST(rest_looks_at_the_inbox_between_portions)
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	timerhub_close(rig.hub);
 	free(timers);
-}
-END_TEST
-
-/* ---- a push, and another caller's call before it ---- */
-
-static struct {
-	struct rig *rig;
-	timerhub_timer timer;
-	enum test_point point; /* point at which a caller stops, after it has claimed the push */
-	uint64_t to_ns;        /* deadline to which another caller re-arms the timer */
-} push;
-
-static void push_hook(enum test_point point)
-{
-	if (point != push.point)
-		return;
-	test_point_hook = NULL;
-	if (push.point == TEST_POINT_SUBMIT_AFTER_PUSH)
-		expect_eq(timerhub_advance(push.rig->hub, 3, NULL), 0);
-	expect_eq(timerhub_rearm(push.rig->hub, push.timer, push.to_ns, TIMERHUB_ABSOLUTE), 0);
-	expect_eq(timerhub_advance(push.rig->hub, 4, NULL), 0);
-}
-
-/*
- * The owner has promised to drain the inbox at 5 s. A caller claims the push of an idle timer and
- * is stopped before or after the push. Another caller moves the timer, and the owner makes a pass.
- * After the pass, the first caller continues. Returns whether a caller has woken the owner.
- */
-static bool push_wakes(enum test_point point, uint64_t claim_ns, uint64_t to_ns, bool *ret_pushed)
-{
-	struct timerhub_spec spec = { .size = sizeof(spec), .flags = TIMERHUB_KEEP };
-	struct rig rig = rig_open(false);
-	struct pair pair;
-	bool wakes;
-
-	rig_arm(&rig, 5 * SEC);
-	expect_eq(timerhub_arm(rig.queue, &spec, &push.timer), 0);
-	expect_eq(rig_advance(&rig, 2), 1);
-	push.rig = &rig;
-	push.point = point;
-	push.to_ns = to_ns;
-	test_point_hook = push_hook;
-	expect_eq(timerhub_rearm(rig.hub, push.timer, claim_ns, TIMERHUB_ABSOLUTE), 1);
-	expect(!test_point_hook);
-	wakes = fd_readable(timerhub_wake_fd(rig.hub));
-	pair = timer_snapshot(&rig.hub->arena.timers.pairs[handle_slot(push.timer)]);
-	*ret_pushed = state_pushed(pair.state);
-	timerhub_close(rig.hub);
-	return wakes;
-}
-
-/*
- * If the second caller wakes the owner before the push, the owner finds an empty inbox. The first
- * caller must then wake the owner after its push.
- */
-START_TEST(push_is_decided_on_by_the_deadline_of_after_it)
-{
-	bool pushed;
-
-	expect(push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, 9 * SEC, SEC, &pushed));
-	expect(pushed);
-	expect(!push_wakes(TEST_POINT_SUBMIT_BEFORE_PUSH, SEC, 9 * SEC, &pushed));
-	expect(pushed);
-	/*
-	 * If the owner has drained the inbox after the push, the first caller need not wake the
-	 * owner.
-	 */
-	expect(!push_wakes(TEST_POINT_SUBMIT_AFTER_PUSH, SEC, 9 * SEC, &pushed));
-	expect(!pushed);
 }
 END_TEST
 
@@ -679,7 +610,6 @@ int main(int argc, char **argv)
 	tests_add(rest_ends_while_timers_keep_moving, 20);
 	tests_add(rest_misses_no_timer_that_is_moved_to_earlier, 20);
 	tests_add(rest_looks_at_the_inbox_between_portions, 20);
-	tests_add(push_is_decided_on_by_the_deadline_of_after_it, 20);
 	tests_add(owner_is_woken_once_a_pass_also_by_many, 20);
 	tests_add(fair_first_come_first_told, 20);
 	tests_add(fair_beside_a_storm_of_one_queue, 20);

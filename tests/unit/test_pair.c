@@ -14,7 +14,6 @@
 #define NEVER UINT64_MAX
 #define GENERATION_MAX ((UINT64_C(1) << 38) - 1)
 #define SLACK_MAX_NS ((UINT64_C(1) << 48) - 1)
-#define LOOKS_MAX ((UINT64_C(1) << 18) - 1)
 
 static const uint64_t some_ns[] = { 0, 1, 1000, MAX_NS, NEVER };
 
@@ -24,23 +23,19 @@ static void expect_parts(struct pair pair, struct parts parts)
 	expect_eq(pair.state, parts_pair(parts).state);
 }
 
-/*
- * Calls `test` with every phase and flag, and with some deadlines, generations and look counters.
- */
+/* Calls `test` with every phase and flag, and with some deadlines and generations. */
 static void for_every_pair(void (*test)(struct pair pair))
 {
-	static const uint64_t looks[] = { 0, 1, LOOKS_MAX };
 	static const uint64_t generations[] = { 0, 1, GENERATION_MAX };
 
-	for (unsigned i = 0; i < COUNT_OF(some_ns) * 9 * 32 * 5; i++) {
+	for (unsigned i = 0; i < COUNT_OF(some_ns) * 3 * 16 * 5; i++) {
 		struct pair pair = parts_pair((struct parts){
-			.deadline_ns = some_ns[i / 9 / 32 / 5],
-			.generation = generations[i / 3 % 3],
-			.looks = looks[i % 3],
-			.phase = i / 9 % 5,
+			.deadline_ns = some_ns[i / 3 / 16 / 5],
+			.generation = generations[i % 3],
+			.phase = i / 3 % 5,
 		});
 
-		pair.state += i / 9 / 5 % 32 * 8;
+		pair.state += i / 3 / 5 % 16 * 8;
 		expect_context("deadline, state", pair.deadline_ns, pair.state);
 		test(pair);
 	}
@@ -54,19 +49,12 @@ static void check_questions(struct pair pair)
 	expect_parts(pair, parts);
 	expect_eq(state_phase(state), parts.phase);
 	expect_eq(state_claimed(state), parts.claimed == 1);
-	expect_eq(state_pushed(state), parts.pushed == 1);
 	expect_eq(state_periodic(state), parts.periodic == 1);
 	expect_eq(state_has_slack(state), parts.slack == 1);
 	expect_eq(state_kept(state), parts.kept == 1);
 	expect_eq(state_generation(state), parts.generation);
 	expect_eq(state_undelivered(state),
 	          parts.phase == TIMER_PENDING || parts.phase == TIMER_OVERDUE);
-	/*
-	 * states_share_look() must compare the look counters only, and no other bit of the states.
-	 */
-	for (unsigned bit = 0; bit < 64; bit++)
-		expect_eq(states_share_look(state, state ^ UINT64_C(1) << bit),
-		          bit < 8 || bit >= 26);
 }
 
 START_TEST(questions_are_answered_by_their_bits_alone)
@@ -90,8 +78,10 @@ static void check_whose(struct pair pair)
 
 			expect_eq(state_is_of(pair.state, handle),
 			          same && parts.phase != TIMER_FREE);
-			expect_eq(state_is_armed(pair.state, handle),
+			expect_eq(state_is_armed(pair.state, handle, 0),
 			          same && parts.phase == TIMER_ARMED);
+			expect_eq(state_is_armed(pair.state, handle, STATE_CLAIMED),
+			          same && parts.phase == TIMER_ARMED && !parts.claimed);
 			if (same)
 				expect_eq(handle_of(pair.state, (uint32_t)slots[i]), handle);
 		}
@@ -136,9 +126,8 @@ static void check_transitions(struct pair pair)
 	}
 
 	parts = was;
-	parts.claimed = parts.pushed = 0;
-	parts.looks = (was.looks + 1) % 262144;
-	if (was.phase == TIMER_FREE)
+	parts.claimed = 0;
+	if (was.claimed && was.phase == TIMER_FREE)
 		parts.deadline_ns = NEVER;
 	expect_parts(pair_looked_at(pair), parts);
 }
@@ -149,10 +138,6 @@ START_TEST(transitions_change_what_they_name_alone)
 }
 END_TEST
 
-/*
- * When a free slot is armed, its look counter keeps the value of the earlier timer. If the slot is
- * still in the inbox, its pushed flag stays set.
- */
 static void check_armed(struct pair pair)
 {
 	const struct parts was = parts_of(pair);
@@ -161,17 +146,15 @@ static void check_armed(struct pair pair)
 		struct parts parts = {
 			.deadline_ns = some_ns[i / 8],
 			.generation = 77,
-			.looks = was.looks,
 			.kept = i % 2,
 			.slack = i / 2 % 2,
 			.periodic = i / 4 % 2,
 			.phase = TIMER_ARMED,
 		};
-		bool covers = !was.claimed && !was.pushed && was.deadline_ns <= parts.deadline_ns;
+		bool covers = !was.claimed && was.deadline_ns <= parts.deadline_ns;
 
 		expect_eq(pair_covers(pair, parts.deadline_ns), covers);
 		parts.claimed = !covers;
-		parts.pushed = covers ? 0 : was.pushed;
 		expect_parts(pair_armed(pair, parts.deadline_ns, 77,
 		                        (parts.kept ? STATE_KEPT : 0) |
 		                                (parts.slack ? STATE_SLACK : 0) |
@@ -180,7 +163,7 @@ static void check_armed(struct pair pair)
 	}
 }
 
-START_TEST(armed_is_a_new_timer_in_the_inbox_unless_the_slot_is_scheduled_early_enough)
+START_TEST(armed_is_claimed_unless_the_slot_is_scheduled_early_enough)
 {
 	for_every_pair(check_armed);
 }
@@ -376,7 +359,7 @@ int main(int argc, char **argv)
 	tests_add(questions_are_answered_by_their_bits_alone, 20);
 	tests_add(a_timer_is_of_the_handle_with_its_generation_until_it_ends, 60);
 	tests_add(transitions_change_what_they_name_alone, 20);
-	tests_add(armed_is_a_new_timer_in_the_inbox_unless_the_slot_is_scheduled_early_enough, 20);
+	tests_add(armed_is_claimed_unless_the_slot_is_scheduled_early_enough, 20);
 	tests_add(periods_are_exact_up_to_the_latest_deadline, 60);
 	tests_add(periods_past_the_latest_deadline_are_never, 20);
 	tests_add(generations_go_round_without_zero, 20);

@@ -116,14 +116,10 @@ static void expect_outcome(const struct bench *bench, struct timer_outcome outco
 		expect_pair(bench->after, parts_of(slot_pair(bench)));
 }
 
-/*
- * Returns the work that a caller must do after a change that the owner must see. If the slot is in
- * the inbox, the caller must wake the owner. If the slot is not in the inbox, the caller must push
- * the slot and wake the owner.
- */
-static enum timer_left left_of(uint64_t is_there)
+/* Returns the work that a caller must do after a change that the owner must see. */
+static enum timer_left left_of(uint64_t was_claimed)
 {
-	return is_there ? TIMER_WAKE : TIMER_PUSH;
+	return was_claimed ? TIMER_PUSH_AGAIN : TIMER_PUSH;
 }
 
 /*
@@ -146,21 +142,19 @@ static bool possible(const struct parts *parts)
 	}
 }
 
-/* Calls `test` with each phase of each kind of timer, with and without claim and push. */
+/* Calls `test` with each phase of each kind of timer, with and without claim. */
 static void for_every_state(void (*test)(struct bench *bench))
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < 5 * 3 * 3 * 2 * 2 * 2; i++) {
+	for (unsigned i = 0; i < 5 * 2 * 3 * 2 * 2; i++) {
 		struct bench bench = { .parts = { .deadline_ns = i % 2 ? NEVER : DEADLINE_NS,
 			                          .generation = GENERATION,
-			                          .looks = i / 2 % 2 ? (1 << 18) - 1 : 5,
-			                          .kept = i / 4 % 3 == 1,
-			                          .periodic = i / 4 % 3 == 2,
-			                          .slack = i / 12 % 2,
-			                          .claimed = i / 24 % 3 > 0,
-			                          .pushed = i / 24 % 3 == 2,
-			                          .phase = i / 72 } };
+			                          .kept = i / 2 % 3 == 1,
+			                          .periodic = i / 2 % 3 == 2,
+			                          .slack = i / 6 % 2,
+			                          .claimed = i / 12 % 2,
+			                          .phase = i / 24 } };
 
 		if (!possible(&bench.parts))
 			continue;
@@ -168,7 +162,7 @@ static void for_every_state(void (*test)(struct bench *bench))
 		test(&bench);
 		count++;
 	}
-	expect_eq(count, 204);
+	expect_eq(count, 68);
 }
 
 /* No function accepts a handle of another timer or another slot, or the handle 0. */
@@ -227,17 +221,15 @@ static void check_armed(struct bench *bench, unsigned kind, uint64_t deadline_ns
 	struct timer_cold *cold = &bench->want.cold[SLOT];
 	struct parts parts = { .deadline_ns = deadline_ns,
 		               .generation = was->generation == 0 ? 701 : GENERATION + 1,
-		               .looks = was->looks,
 		               .kept = kind % 3 == 1,
 		               .periodic = kind % 3 == 2,
 		               .slack = kind / 3,
-		               .pushed = was->pushed,
 		               .claimed = !quiet,
 		               .phase = TIMER_ARMED };
 	uint64_t handle = 0;
 
 	expect_outcome(bench, timer_arm(&bench->timers, SLOT, &arming, &handle, &bench->after), 0,
-	               quiet ? TIMER_NOTHING : left_of(was->pushed));
+	               quiet ? TIMER_NOTHING : left_of(was->claimed));
 	expect_eq(handle, parts.generation * GENERATION_STEP + SLOT);
 	u64_store_relaxed(&cold->data, 101);
 	u64_store_relaxed(&cold->fn, 102);
@@ -277,7 +269,8 @@ static void check_rearm(struct bench *bench)
 	const struct parts *was = &bench->parts;
 
 	for (unsigned i = 0; i < COUNT_OF(new_ns); i++) {
-		bool submit = was->phase != TIMER_ARMED || new_ns[i] < was->deadline_ns;
+		bool submit =
+			was->phase != TIMER_ARMED || new_ns[i] < was->deadline_ns || was->claimed;
 		struct parts parts = *was;
 		struct timer_outcome outcome;
 
@@ -335,45 +328,6 @@ START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
 }
 END_TEST
 
-/*
- * After the claim of a push, the owner has looked at the slot, the deadline has changed, or the
- * slot has a new timer.
- */
-static void check_confirm(struct bench *bench)
-{
-	for (unsigned i = 0; i < 8; i++) {
-		struct parts claim = bench->parts, parts = bench->parts;
-		bool looked = i % 2;
-		struct pair pair;
-
-		if (!looked && !parts.claimed)
-			/* if the owner has not looked since the claim, the pair is still claimed */
-			continue;
-		claim.claimed = 1;
-		claim.pushed = 0;
-		claim.looks = (claim.looks + 262144 - looked) % 262144;
-		claim.generation -= i / 2 % 2;
-		if (i / 4 % 2) {
-			claim.deadline_ns = 5;
-			claim.phase = TIMER_ARMED;
-		}
-		pair = parts_pair(claim);
-		bench_reset(bench);
-		expect_eq(timer_confirm_push(bench->timer, &pair), !looked);
-		if (!looked) {
-			parts.pushed = 1;
-			expect_pair(pair, parts);
-		}
-		expect_slot(bench, parts);
-	}
-}
-
-START_TEST(confirm_says_of_whichever_timer_has_the_slot_that_it_is_pushed_until_a_look)
-{
-	for_every_state(check_confirm);
-}
-END_TEST
-
 /* ---- reading ---- */
 
 static void check_view(const struct bench *bench, const struct timer_view *view)
@@ -399,15 +353,13 @@ static void check_read(struct bench *bench)
 	expect_eq(timer_deadline(&bench->timers, bench->handle, &ns), live);
 	if (live)
 		expect_eq(ns, parts.deadline_ns);
-	expect_eq(timer_look_by_ns(&bench->timers, SLOT, parts_pair(parts)),
-	          parts.phase == TIMER_ARMED ? instant_ns(bench) : NEVER);
 	view.pair = timer_guess(bench->timer);
 	expect_eq(timer_read(&bench->timers, SLOT, &view, &queue), live);
 	if (live) {
 		check_view(bench, &view);
 		expect_eq(queue, QUEUE);
 		expect(timer_change(bench->timer, &view.pair, view.pair));
-		parts.looks ^= 1;
+		parts.claimed ^= 1;
 		slots_set(&bench->slots, parts_pair(parts));
 		expect(!timer_change(bench->timer, &view.pair, view.pair));
 		expect_pair(view.pair, parts);
@@ -427,14 +379,14 @@ static void check_look(struct bench *bench)
 {
 	struct parts parts = bench->parts;
 	uint64_t at_ns = 17;
+	bool changes = parts.claimed && parts.phase <= TIMER_ARMED;
 
-	expect_eq(timer_look(&bench->timers, SLOT, &at_ns), parts.phase <= TIMER_ARMED);
-	if (parts.phase <= TIMER_ARMED)
+	expect_eq(timer_look(&bench->timers, SLOT, &at_ns), changes);
+	if (changes)
 		expect_eq(at_ns, parts.phase == TIMER_ARMED ? instant_ns(bench) : NEVER);
-	parts.looks = (parts.looks + 1) % 262144;
-	parts.claimed = parts.pushed = 0;
-	if (parts.phase == TIMER_FREE)
+	if (changes && parts.phase == TIMER_FREE)
 		parts.deadline_ns = NEVER;
+	parts.claimed = 0;
 	expect_slot(bench, parts);
 }
 
@@ -458,7 +410,7 @@ static struct parts unscheduled(struct parts parts)
 
 static void check_expire(struct bench *bench)
 {
-	static const uint64_t by_ns[] = { 0, 64000, 64001, 65535, 65536, UINT64_MAX - 1 };
+	static const uint64_t by_ns[] = { 0, 64000, 64001, 65535, 65536, 74000, 74001, NEVER - 1 };
 	struct timer_expiry expiry;
 
 	if (bench->parts.phase == TIMER_PENDING && !bench->parts.periodic)
@@ -473,10 +425,13 @@ static void check_expire(struct bench *bench)
 			bool due = instant_ns(bench) <= by_ns[i];
 
 			turn = due ? TIMER_IS_PENDING : TIMER_IS_LATER;
-			parts.phase = due ? TIMER_PENDING : TIMER_ARMED;
+			if (due)
+				parts.phase = TIMER_PENDING;
+			if (due && parts.periodic && by_ns[i] >= DEADLINE_NS + INTERVAL_NS)
+				parts.phase = TIMER_OVERDUE;
 		}
 		bench_reset(bench);
-		expect_eq(timer_expire(&bench->timers, SLOT, by_ns[i], &expiry), turn);
+		expect_eq(timer_expire(&bench->timers, SLOT, by_ns[i], by_ns[i], &expiry), turn);
 		expect_slot(bench, parts);
 		if (turn == TIMER_IS_NEITHER)
 			continue;
@@ -590,7 +545,7 @@ static void check_delivery(struct bench *bench, const struct delivery *delivery,
 {
 	bool given_back = goes_back && delivery->early;
 	struct parts parts = bench->parts;
-	bool submit = given_back || (parts.periodic && (goes_back || parts.phase == TIMER_OVERDUE));
+	bool submit = given_back || (parts.periodic && parts.phase == TIMER_OVERDUE);
 	struct timer_outcome outcome;
 	struct timer_view view;
 	uint64_t count = 0;
@@ -698,18 +653,6 @@ static void do_reuse(struct bench *bench, struct said *said, uint64_t at_ns)
 		say_arming(bench, said, &arming);
 }
 
-/* Confirms a push that was claimed before both decisions. */
-static void do_confirm(struct bench *bench, struct said *said, uint64_t at_ns)
-{
-	struct pair pair = parts_pair(bench->parts);
-
-	(void)at_ns;
-	if (!bench->parts.claimed || bench->parts.pushed)
-		return;
-	if (timer_confirm_push(bench->timer, &pair))
-		*said = (struct said){ { 1, pair.deadline_ns, pair.state }, said->filed_ns };
-}
-
 static void do_read(struct bench *bench, struct said *said, uint64_t at_ns)
 {
 	struct timer_view view;
@@ -747,7 +690,7 @@ static void do_expire(struct bench *bench, struct said *said, uint64_t by_ns)
 	if (bench->parts.phase == TIMER_PENDING && !bench->parts.periodic)
 		return; /* a PENDING one-shot timer is not scheduled */
 	said->filed_ns = NEVER;
-	said->words[0] = timer_expire(&bench->timers, SLOT, by_ns, &expiry);
+	said->words[0] = timer_expire(&bench->timers, SLOT, by_ns, by_ns, &expiry);
 	if (said->words[0] == TIMER_IS_LATER)
 		said->filed_ns = expiry.at_ns;
 	if (said->words[0] != TIMER_IS_PENDING)
@@ -805,7 +748,6 @@ static const struct act {
 	{ "re-arm earlier", do_rearm, 500, false },
 	{ "re-arm later", do_rearm, 80000, false },
 	{ "cancel", do_cancel, 0, false },
-	{ "confirm", do_confirm, 0, false },
 	{ "read", do_read, 0, false },
 	{ "deadline", do_deadline, 0, false },
 	{ "deliver", do_deliver, 86000, false },
@@ -951,7 +893,7 @@ static bool change_traps(struct parts before, struct parts after)
 START_TEST(phases_follow_each_other_as_drawn)
 {
 	static const char phases[] = "FAPOI";
-	static const char *const follow[] = { "FA", "FAP", "FAPOI", "FAO", "FAI" };
+	static const char *const follow[] = { "FA", "FAPO", "FAPOI", "FAO", "FAI" };
 
 	for (unsigned i = 0; i < 25; i++) {
 		unsigned from = i / 5, to = i % 5;
@@ -989,7 +931,6 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS + 1) },
 		{ true, PARTS(ARMED, MAX_NS + 1), PARTS(ARMED, 7) },
 		{ false, PARTS(ARMED, 7), PARTS(ARMED, MAX_NS) },
-		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .pushed = 1) },
 		{ true, PARTS(FREE, 7),
 		  PARTS(ARMED, 7, .generation = 1, .kept = 1, .periodic = 1) },
 		{ true, PARTS(ARMED, NEVER), PARTS(PENDING, NEVER) },
@@ -1007,15 +948,10 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .kept = 1) },
 		{ true, PARTS(ARMED, 7), PARTS(ARMED, 7, .slack = 1) },
 		{ true, PARTS(ARMED, 7, .periodic = 1), PARTS(ARMED, 7) },
-		/*
-		 * Only timer_look() may clear CLAIMED and PUSHED. In the pair of an armed timer,
-		 * timer_look() changes nothing else except the count of looks.
-		 */
-		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 8) },
-		{ true, PARTS(ARMED, 7, .claimed = 1, .pushed = 1), PARTS(ARMED, 8, .claimed = 1) },
-		{ false, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 7, .looks = 1) },
-		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 7, .looks = 1, .claimed = 1) },
-		{ true, PARTS(ARMED, 7), PARTS(PENDING, 7, .looks = 1) },
+		/* Only timer_look() may clear CLAIMED, and it changes no phase. */
+		{ false, PARTS(ARMED, 7, .claimed = 1), PARTS(ARMED, 7) },
+		{ true, PARTS(ARMED, 7, .claimed = 1), PARTS(PENDING, 7) },
+		{ true, PARTS(FREE, 7, .claimed = 1), PARTS(ARMED, 7, .generation = 1) },
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(rows); i++) {
@@ -1041,7 +977,6 @@ int main(int argc, char **argv)
 	tests_add(arm_pushes_a_free_slot_unless_it_is_scheduled_early_enough, 20);
 	tests_add(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest, 20);
 	tests_add(cancel_frees_and_says_what_the_slot_is_scheduled_for, 20);
-	tests_add(confirm_says_of_whichever_timer_has_the_slot_that_it_is_pushed_until_a_look, 20);
 	tests_add(reading_tells_what_is_there_and_changes_nothing, 20);
 	tests_add(look_takes_out_of_the_inbox_and_tells_when_to_schedule, 20);
 	tests_add(expire_makes_pending_what_is_due_and_overdue_what_was_not_delivered_for_a_period,

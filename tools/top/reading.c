@@ -72,9 +72,12 @@ static void read_slots(const struct board *board, struct reading *reading)
 static void read_inbox(const struct board *board, struct reading *reading)
 {
 	for (unsigned i = 0; i < BOARD_LANES_MAX; i++) {
-		uint64_t head = u64_load_relaxed(&board->lanes[i].head);
+		const struct board_lane *lane = &board->lanes[i];
+		uint64_t head = u64_load_relaxed(&lane->head);
+		uint64_t drained = u64_load_relaxed(&lane->drained);
 
-		reading->inbox += reading_more(u64_load_relaxed(&board->lanes[i].tail), head);
+		reading->inbox += reading_more(u64_load_relaxed(&lane->tail), head);
+		reading->inbox += reading_more(u64_load_relaxed(&lane->spilled), drained);
 	}
 }
 
