@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "memory_models.h"
+#include "own_steps.h"
 #include "raw_memory.h"
 #include "scheduler.h"
 
@@ -35,6 +36,8 @@ static void buffer_drain_one(unsigned thread)
 	struct buffered *stores = buffers[thread].stores;
 
 	word_store(stores[0].word, stores[0].bytes, stores[0].value);
+	if (own_steps_counted)
+		own_steps_wrote(stores[0].word, thread);
 	memmove(stores, stores + 1, --buffers[thread].count * sizeof(stores[0]));
 	if (buffers[thread].count == 0)
 		buffers_used &= ~(UINT32_C(1) << thread);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "buffers.h"
+#include "own_steps.h"
 #include "plain_accesses.h"
 #include "races.h"
 #include "redirect_atomics.h"
@@ -60,6 +61,7 @@ struct source_location simulation_line;
 bool simulation_direct;
 
 struct memory_view memory_views[MEMORY_THREADS];
+static bool stale; /* the access in progress returns an older store than the newest */
 static struct location locations[LOCATIONS_MAX];
 /* for each location: the address of its word */
 static const volatile void *words[LOCATIONS_MAX];
@@ -254,6 +256,7 @@ static uint32_t location_choose(struct location *location, int order)
 	    !dice_one_in(&memory.dice, weaken_stale_one_in(location_newest(location)->weak)))
 		return newest;
 	chosen = oldest + (unsigned)dice_below(&memory.dice, newest - oldest);
+	stale = true;
 	if (order != memory_order_seq_cst)
 		return chosen;
 	store = &location->stores[chosen % HISTORY];
@@ -377,9 +380,23 @@ static uint64_t load_ordered(const volatile void *word, unsigned bytes, int orde
 	return location_read(location, location_choose(location, order), order);
 }
 
+/* Count the access for law 6. */
+static void count_step(const volatile void *word, bool wrote)
+{
+	if (!own_steps_counted || memory.peeking)
+		return;
+	own_steps_make(word, stale);
+	stale = false;
+	if (wrote)
+		own_steps_wrote(word, scheduler_self());
+}
+
 uint64_t memory_load(const volatile void *word, unsigned bytes, int order)
 {
-	return load_ordered(word, bytes, weaken_order(order));
+	uint64_t value = load_ordered(word, bytes, weaken_order(order));
+
+	count_step(word, false);
+	return value;
 }
 
 void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order)
@@ -390,6 +407,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 	if (memory_direct(word, bytes)) {
 		if (memory.mode == MEMORY_TSO && order != memory_order_seq_cst) {
 			buffer_store(word, bytes, value);
+			count_step(word, false);
 			return;
 		}
 		buffer_drain(scheduler_self());
@@ -400,6 +418,7 @@ void memory_store(volatile void *word, unsigned bytes, uint64_t value, int order
 		location_added(order);
 	}
 	word_store(word, bytes, value);
+	count_step(word, true);
 }
 
 void memory_tell(uint32_t *word, uint32_t value)
@@ -417,6 +436,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	uint64_t before, after;
 
 	order = weaken_order(order);
+	count_step(word, true);
 	if (order == WEAKEN_LOAD)
 		return load_ordered(word, bytes, memory_order_seq_cst);
 	if (memory_direct(word, bytes)) {
@@ -480,6 +500,7 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 		word_store(word, bytes, value);
 	else
 		word_store(expected, bytes, seen);
+	count_step(word, done);
 	return done;
 }
 
@@ -516,6 +537,18 @@ static bool locations_cas(struct location *low, struct location *high, unsigned 
 	return true;
 }
 
+static void count_step_on_pair(volatile void *pair, bool wrote)
+{
+	if (!own_steps_counted || memory.peeking)
+		return;
+	own_steps_make_pair(pair, stale);
+	stale = false;
+	if (!wrote)
+		return;
+	own_steps_wrote(pair, scheduler_self());
+	own_steps_wrote(pair_high(pair), scheduler_self());
+}
+
 bool memory_cas_pair(volatile void *pair, unsigned __int128 before, unsigned __int128 after,
                      int order)
 {
@@ -533,6 +566,7 @@ bool memory_cas_pair(volatile void *pair, unsigned __int128 before, unsigned __i
 	}
 	if (done)
 		pair_store(pair, after);
+	count_step_on_pair(pair, done);
 	return done;
 }
 
@@ -572,8 +606,8 @@ void memory_freed(const void *base, size_t bytes)
 void memory_peek(bool peek)
 {
 	memory.peeking = peek;
-	simulation_direct =
-		peek ? memory.mode != MEMORY_TSO : memory.mode == MEMORY_SC && !weaken_asked;
+	simulation_direct = peek ? memory.mode != MEMORY_TSO
+	                         : memory.mode == MEMORY_SC && !weaken_asked && !own_steps_counted;
 	plain_watch(!peek);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "buffers.h"
+#include "own_steps.h"
 #include "report.h"
 
 #define MANY_MAX 6
@@ -65,6 +66,8 @@ static uint64_t random_instant(struct dice *dice)
 	if ((world.plan->focus == FOCUS_PUSH || world.plan->focus == FOCUS_CLOCK) &&
 	    !dice_one_in(dice, 8))
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
+	if (world.plan->focus == FOCUS_FULL)
+		return ns + (UINT64_C(1) << (20 + dice_below(dice, 24)));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
 		/*
@@ -222,6 +225,7 @@ static void operation_arm(struct worker *worker)
 	struct timerhub_spec spec;
 	struct life *life;
 	uint64_t begin_ns = oracle_now_ns(), later_ns, first_ns;
+	struct own_steps steps;
 	bool silent = dice_one_in(dice, 16);
 	int result;
 
@@ -234,8 +238,11 @@ static void operation_arm(struct worker *worker)
 	report_tell("arm %" PRIu64 " queue %d at %" PRIu64 " interval %" PRIu64 " slack %" PRIu64
 	            " flags %u",
 	            spec.data, index, first_ns, spec.interval_ns, spec.slack_ns, spec.flags);
+	worker->works_on = life;
 	world.relative += (spec.flags & TIMERHUB_ABSOLUTE) == 0;
+	own_steps_begin(&steps, "arm", 1);
 	result = arm_by_some_call(world.queues[index].queue, &spec, silent ? NULL : &life->handle);
+	own_steps_end(&steps);
 	world.relative -= (spec.flags & TIMERHUB_ABSOLUTE) == 0;
 	later_ns = (spec.flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : oracle_now_ns() - begin_ns;
 	if (result != 0 && !refusal_is_right(result, first_ns, later_ns))
@@ -275,6 +282,7 @@ static void operation_arm_many(struct worker *worker)
 	timerhub_timer timers[MANY_MAX] = { 0 };
 	struct life *lives[MANY_MAX];
 	uint64_t begin_ns = oracle_now_ns();
+	struct own_steps steps;
 	bool refusable = false;
 	int result;
 
@@ -294,7 +302,9 @@ static void operation_arm_many(struct worker *worker)
 		            specs[i].slack_ns);
 	}
 	world.relative++;
+	own_steps_begin(&steps, "arm_many", count);
 	result = timerhub_arm_many(world.queues[index].queue, specs, count, timers);
+	own_steps_end(&steps);
 	world.relative--;
 	if (result != (int)count && result != -EAGAIN && !(result == -ERANGE && refusable))
 		report_failure("arm_many returned %d", result);
@@ -322,6 +332,7 @@ static void operation_rearm(struct worker *worker)
 	uint64_t expires_ns = random_instant(dice);
 	uint64_t begin_ns = oracle_now_ns(), first_ns, begin, later_ns;
 	uint32_t flags = TIMERHUB_ABSOLUTE;
+	struct own_steps steps;
 	int result;
 
 	/* A callback often re-arms its own timer, which may expire again before it returns. */
@@ -330,7 +341,10 @@ static void operation_rearm(struct worker *worker)
 	if (!life || !oracle_knows(life))
 		return;
 	/* In one call of eight, re-arm the timer to the deadline that it already has. */
-	if (dice_one_in(dice, 8) && life->writes_count > 0)
+	if (world.plan->focus == FOCUS_FULL && life->writes_count > 0 &&
+	    life->writes[0].first_ns > begin_ns)
+		expires_ns = begin_ns + (life->writes[0].first_ns - begin_ns) / 2;
+	else if (dice_one_in(dice, 8) && life->writes_count > 0)
 		expires_ns = life->writes[0].first_ns;
 	first_ns = expires_ns;
 	if (life->interval_ns == 0 && expires_ns != NEVER && expires_ns > begin_ns &&
@@ -340,8 +354,11 @@ static void operation_rearm(struct worker *worker)
 	}
 	begin = oracle_rearm_begin(life, first_ns)->begin;
 	report_tell("rearm %td to %" PRIu64 " flags %u", life - oracle.lives, first_ns, flags);
+	worker->works_on = life;
 	world.relative += flags == 0;
+	own_steps_begin(&steps, "rearm", 1);
 	result = timerhub_rearm(world.hub, life->handle, expires_ns, flags);
+	own_steps_end(&steps);
 	world.relative -= flags == 0;
 	report_tell("rearm %td = %d", life - oracle.lives, result);
 	later_ns = flags == 0 ? oracle_now_ns() - begin_ns : 0;
@@ -444,7 +461,26 @@ static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 	return otherwise;
 }
 
-static void operation_cancel(struct worker *worker)
+/*
+ * Returns a live timer that a call in progress works on, or `otherwise`. In a signal handler,
+ * prefers the timer of the interrupted call.
+ */
+static struct life *life_in_call(struct worker *worker, struct life *otherwise)
+{
+	unsigned count = oracle.active_count;
+	unsigned first = count > 0 ? (unsigned)dice_below(&worker->dice, count) : 0;
+
+	if (worker->actor->in_signal && worker->works_on && worker->works_on->state <= LIFE_LIVE)
+		return worker->works_on;
+
+	for (unsigned i = 0; i < count; i++)
+		if (oracle.active[(first + i) % count]->calls > 0)
+			return oracle.active[(first + i) % count];
+	return otherwise;
+}
+
+/* Returns whether the call has cancelled a timer. */
+static bool operation_cancel(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
@@ -454,16 +490,19 @@ static void operation_cancel(struct worker *worker)
 	 */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
+	struct own_steps steps;
 	uint64_t begin;
 	int result;
 
 	if (world.waits && !dice_one_in(dice, world.plan->focus == FOCUS_WAITS ? 8 : 2))
 		life = life_in_callback(dice, life);
+	if (world.plan->focus == FOCUS_FULL)
+		life = life_in_call(worker, life);
 	if (dice_one_in(dice, 64)) {
 		life = NULL;
 		handle = dice_one_in(dice, 2) ? 0 : dice_magnitude(dice, 25);
 	} else if (!life || !oracle_knows(life)) {
-		return;
+		return false;
 	} else {
 		handle = life->handle;
 	}
@@ -475,10 +514,13 @@ static void operation_cancel(struct worker *worker)
 		if (life)
 			check_silent(worker, life, begin);
 	} else {
+		own_steps_begin(&steps, "cancel", 1);
 		result = timerhub_cancel(world.hub, handle);
+		own_steps_end(&steps);
 	}
 	report_tell("cancel %td = %d", life ? life - oracle.lives : -1, result);
 	oracle_cancel_end(life, begin, result);
+	return result == 0;
 }
 
 /*
@@ -632,6 +674,13 @@ static void consumed(struct worker *worker, int result)
 	_exit(EXIT_SUCCESS);
 }
 
+/* Cancel a timer that another thread re-arms or arms, and arm a new one, which gets the slot. */
+static void operation_race(struct worker *worker)
+{
+	if (operation_cancel(worker) && !oracle_full())
+		operation_arm(worker);
+}
+
 void operation_nested(void *argument)
 {
 	struct worker *worker = argument;
@@ -644,7 +693,10 @@ void operation_nested(void *argument)
 		return;
 	}
 	report_tell("(in between)");
-	switch (dice_below(&worker->dice, 8)) {
+	switch (world.plan->focus == FOCUS_FULL ? 8 : dice_below(&worker->dice, 8)) {
+	case 8:
+		operation_race(worker);
+		break;
 	case 0:
 	case 1:
 		if (!oracle_full())
@@ -657,7 +709,7 @@ void operation_nested(void *argument)
 		break;
 	case 5:
 	case 6:
-		operation_cancel(worker);
+		(void)operation_cancel(worker);
 		break;
 	default:
 		operation_remaining(worker);
@@ -1062,8 +1114,10 @@ static void operation_do(struct worker *worker, unsigned kind)
 			operation_rearm(worker);
 	else if (kind < 50)
 		operation_rearm_many(worker);
+	else if (kind < 62 && world.plan->focus == FOCUS_FULL)
+		operation_race(worker);
 	else if (kind < 62)
-		operation_cancel(worker);
+		(void)operation_cancel(worker);
 	else if (kind < 64)
 		operation_cancel_many(worker);
 	else if (kind < 66)
@@ -1096,6 +1150,13 @@ static void operations_stop(void)
 		world.kinds[i] = i < 8 ? 0 : i < 88 ? 30 : i < 89 ? 50 : i < 97 ? 79 : 97;
 }
 
+/* For FOCUS_FULL: arms, re-arms and races, with few drains. */
+static void operations_full(void)
+{
+	for (unsigned i = 0; i < OPERATION_KINDS; i++)
+		world.kinds[i] = i < 12 ? 0 : i < 60 ? 30 : i < 90 ? 50 : i < 95 ? 67 : 90;
+}
+
 /*
  * Under weak memory a fault needs a few related operations in sequence. Most runs therefore make
  * four kinds of operations more frequent.
@@ -1112,6 +1173,10 @@ void operations_begin(struct dice *dice)
 		world.kinds[i] = (uint8_t)i;
 	if (focus == FOCUS_STOP) {
 		operations_stop();
+		return;
+	}
+	if (focus == FOCUS_FULL) {
+		operations_full();
 		return;
 	}
 	if (memory.mode == MEMORY_SC || (dice_one_in(dice, 4) && focus == FOCUS_NONE))

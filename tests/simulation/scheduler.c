@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "memory_models.h"
+#include "own_steps.h"
 #include "redirect_atomics.h"
 #include "report.h"
 
@@ -55,6 +56,7 @@ void scheduler_begin(struct dice dice, uint64_t now_ns)
 	scheduler.stall_one_in = UINT32_C(32) << dice_below(&scheduler.dice, 8);
 	scheduler.stall_bits = 8 + (unsigned)dice_below(&scheduler.dice, 28);
 	scheduler.drift_bits = (unsigned)dice_below(&scheduler.dice, 24);
+	scheduler.signal_mask = 31;
 	simulation_steps_left = 0;
 }
 
@@ -183,10 +185,13 @@ void simulation_switch(void)
 	}
 	roll = (uint32_t)dice_roll(&scheduler.dice);
 	scheduler_drift(roll);
-	if (self->signal && !self->in_signal && (roll >> 8 & 31) == 0) {
+	if (self->signal && !self->in_signal && (roll >> 8 & scheduler.signal_mask) == 0) {
+		struct own_steps *paused = own_steps_pause();
+
 		self->in_signal = true;
 		self->signal(self->argument);
 		self->in_signal = false;
+		own_steps_resume(paused);
 	}
 	if (scheduler.held > 0) /* this is a child that the signal handler has forked */
 		return;

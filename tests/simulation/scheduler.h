@@ -63,8 +63,9 @@ struct scheduler {
 	 * no switch stalls an actor.
 	 */
 	uint32_t stall_one_in;
-	unsigned stall_bits; /* log2 of the longest stall */
-	unsigned drift_bits; /* log2 of the longest drift of the clock between two switches */
+	unsigned stall_bits;  /* log2 of the longest stall */
+	uint32_t signal_mask; /* one switch in signal_mask + 1 runs the actor's `signal` */
+	unsigned drift_bits;  /* log2 of the longest drift of the clock between two switches */
 	struct dice dice;
 	/* Called when no actor can run, before virtual time passes to next_ns. */
 	void (*quiet)(void);

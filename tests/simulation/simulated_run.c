@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../harness/hub_check.h"
+#include "own_steps.h"
 #include "report.h"
 
 /*
@@ -69,14 +70,15 @@ static uint32_t world_choose_clock(struct dice *dice)
 
 static void world_open_hub(struct dice *dice)
 {
-	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64 };
+	static const uint32_t capacities[] = { 1, 2, 3, 4, 6, 8, 16, 24, 48, 64, 20, 52 };
 	enum focus focus = world.plan->focus;
 	bool few = focus == FOCUS_TINY || (focus == FOCUS_WAITS && dice_one_in(dice, 2));
-	unsigned first = focus == FOCUS_STOP ? 1 : 0;
+	unsigned first = focus == FOCUS_STOP ? 1 : focus == FOCUS_FULL ? 5 : 0;
+	unsigned choices = focus == FOCUS_FULL ? 7 : few || first > 0 ? 2 : 10;
 	struct timerhub_config config = {
 		.size = sizeof(config),
 		.flags = world.manual ? TIMERHUB_MANUAL : 0,
-		.timers_max = capacities[first + dice_below(dice, few || first > 0 ? 2 : 10)],
+		.timers_max = capacities[first + dice_below(dice, choices)],
 		.clock = world_choose_clock(dice),
 		.sleeper = dice_one_in(dice, 3) ? TIMERHUB_SLEEPER_POLL : TIMERHUB_SLEEPER_AUTO,
 		.spin_ns = dice_magnitude(dice, 20),
@@ -184,6 +186,11 @@ static void mover_run(void *unused)
 		int result;
 
 		next_ns = 0;
+		/* The program does other things for long, whatever the wake descriptor says. */
+		if (world.plan->focus == FOCUS_FULL)
+			scheduler_block(NULL,
+			                now_ns + (1 << 20) + dice_magnitude(&memory.dice, 30));
+		now_ns = scheduler.now_ns;
 		report_tell("  advance");
 		result = timerhub_advance(world.hub, now_ns, &next_ns);
 		/* The worker that advances the hub rings the bell afterwards. It may be stalled. */
@@ -407,7 +414,8 @@ void world_run(const struct plan *plan)
 
 	memset(&world, 0, sizeof(world));
 	world.plan = plan;
-	world.manual = dice_one_in(&dice, 4) && plan->focus != FOCUS_CLOCK;
+	world.manual =
+		dice_one_in(&dice, plan->focus == FOCUS_FULL ? 1 : 4) && plan->focus != FOCUS_CLOCK;
 	now_ns = first_instant(&dice);
 	scheduler_begin(dice_seeded(plan->seed, 2), now_ns);
 	if (plan->focus == FOCUS_TINY) {
@@ -419,6 +427,15 @@ void world_run(const struct plan *plan)
 		scheduler.stall_bits = 8;
 		scheduler.length_mask = 3;
 	}
+	if (plan->focus == FOCUS_FULL) {
+		scheduler.stall_one_in = 16;
+		scheduler.stall_bits = 16;
+		scheduler.length_mask = 3;
+		scheduler.signal_mask = 3;
+	}
+	/* In mode sc the count makes a run slower, so only one run in four counts. */
+	own_steps_start(plan->memory != MEMORY_SC || plan->focus == FOCUS_FULL ||
+	                plan->seed % 4 == 0);
 	memory_begin(plan->memory, dice_seeded(plan->seed, 4));
 	scheduler.quiet = world_quiet;
 	scheduler.stuck = world_stuck;

@@ -27,6 +27,8 @@ enum focus {
 	FOCUS_PUSH,  /* near deadlines and many cancels, so the inbox gets many pushes */
 	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
+	/* many pushes and raced slots, while the owner does not drain the inbox for long */
+	FOCUS_FULL,
 };
 
 /* The settings of a run, which the command line gives. */
@@ -76,8 +78,9 @@ struct worker {
 	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
 	/* index of the queue that the worker waits for or polls, or -1 */
 	int blocked_on, polls_edge;
-	struct walk walk;    /* the worker's call of timerhub_each() in progress */
-	struct life *inside; /* the timer whose callback the worker runs, or NULL */
+	struct walk walk;      /* the worker's call of timerhub_each() in progress */
+	struct life *works_on; /* the timer of the worker's last arm or re-arm */
+	struct life *inside;   /* the timer whose callback the worker runs, or NULL */
 	/* true if an interrupt came while the worker waited, so the wait must end */
 	bool must_leave;
 };
