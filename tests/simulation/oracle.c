@@ -146,6 +146,7 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 		                 .last_ns = first_ns,
 		                 .thread = scheduler_self(),
 		                 .epoch = memory_known()->epochs[scheduler_self()],
+		                 .switches = scheduler.switches,
 		                 .begin = begin,
 		                 .end = STAMP_NONE,
 		                 .closed = STAMP_NONE };
@@ -176,6 +177,7 @@ static bool life_call_end(struct life *life)
 	bool alone = !life->crowded;
 
 	memory_publish(&life->view);
+	life->callers[scheduler_self()]--;
 	if (--life->calls == 0) {
 		life->crowded = false;
 		oracle.lingering -= life->lingers;
@@ -210,13 +212,50 @@ static uint64_t life_due_ns(const struct life *life)
 	return open == 0 ? NEVER : due_ns;
 }
 
-/* Returns whether a deadline of the timer has been reached. */
+/*
+ * A completed re-arm waits for no stopped thread: if threads are stopped inside calls on the timer,
+ * and a re-arm that began later has returned, its deadline is in force. Changes that the stopped
+ * threads have made came before, and other changes do not count yet. Returns the time by which the
+ * timer must have expired, or NEVER if there is no such re-arm.
+ */
+static uint64_t life_due_beside_stopped_ns(const struct life *life)
+{
+	uint64_t since = 0, due_ns = 0;
+	bool promised = false;
+
+	for (unsigned i = 0; i < scheduler.count; i++) {
+		const struct actor *actor = &scheduler.actors[i];
+
+		if (life->callers[i] > 0 && !actor->stalled)
+			return NEVER;
+		if (life->callers[i] > 0 && actor->stalled_at > since)
+			since = actor->stalled_at;
+	}
+	if (life->ahead_lost)
+		return NEVER;
+	for (unsigned i = 0; i < life->writes_count; i++) {
+		const struct write *write = &life->writes[i];
+
+		if (write->end == STAMP_NONE || write->closed != STAMP_NONE)
+			continue;
+		if (write->maybe || write->last_ns == NEVER ||
+		    write->last_ns > UINT64_MAX - life->slack_ns)
+			return NEVER;
+		promised |= write->switches > since;
+		if (write->last_ns + life->slack_ns > due_ns)
+			due_ns = write->last_ns + life->slack_ns;
+	}
+	return promised ? due_ns : NEVER;
+}
+
+/* Returns whether a deadline of the timer has been reached. A stopped call's deadline is none. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
 		return true;
 	for (unsigned i = 0; i < life->writes_count; i++)
-		if (life->writes[i].first_ns <= oracle_now_ns())
+		if (life->writes[i].first_ns <= oracle_now_ns() &&
+		    life->writes[i].end != STAMP_NONE)
 			return true;
 	return false;
 }
@@ -239,6 +278,7 @@ struct life *oracle_arm_begin(unsigned queue, const struct timerhub_spec *spec, 
 		               .armed = STAMP_NONE,
 		               .missed = STAMP_NONE,
 		               .end_end = STAMP_NONE };
+	life->callers[scheduler_self()] = 1;
 	life->arm_begin = oracle_stamp();
 	(void)life_write(life, first_ns, life->arm_begin);
 	memory_call();
@@ -300,6 +340,7 @@ void oracle_call_begin(struct life *life)
 		return;
 	if (life->calls++ > 0)
 		life->crowded = true;
+	life->callers[scheduler_self()]++;
 	memory_acquire(&life->view);
 }
 
@@ -1145,9 +1186,10 @@ unsigned oracle_quiet(void)
 		return 0;
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		struct life *life = oracle.active[i];
-		uint64_t due_ns = life_due_ns(life);
+		uint64_t due_ns =
+			life->calls > 0 ? life_due_beside_stopped_ns(life) : life_due_ns(life);
 
-		if (life->calls > 0 || due_ns == NEVER || oracle.queues[life->queue].closing)
+		if (due_ns == NEVER || oracle.queues[life->queue].closing)
 			continue;
 		due_ns += oracle.gather_ns;
 		if (due_ns > now_ns && due_ns < kernel.owner_until_ns && !life_maybe_expired(life))
@@ -1166,7 +1208,8 @@ unsigned oracle_quiet(void)
 			continue;
 		if (!life->must)
 			life->must_since = oracle_stamp();
-		life->must = true;
+		/* A stopped thread may yet move the timer. */
+		life->must = life->calls == 0;
 		oracle.queues[life->queue].due = life_number(life);
 		queues |= 1u << life->queue;
 	}

@@ -45,6 +45,7 @@ struct write {
 	uint64_t first_ns, last_ns;
 	unsigned thread; /* the calling thread, and that thread's epoch when the call began */
 	int32_t epoch;
+	uint64_t switches; /* value of scheduler.switches when the call began */
 	/* the timer is kept, and a delivery that overlapped the call may have ended the write */
 	bool maybe;
 	/* stamps of the call's begin and return; during the call, end is STAMP_NONE */
@@ -80,9 +81,10 @@ struct life {
 	enum life_state state;
 	/* the timer's index in oracle.active while its state is ARMING or LIVE */
 	unsigned index;
-	unsigned calls;      /* number of calls on the timer that have not returned yet */
-	bool must;           /* true if the timer's event must be in its queue */
-	uint64_t must_since; /* stamp at which the field `must` became true */
+	unsigned calls;              /* number of calls on the timer that have not returned yet */
+	uint8_t callers[ACTORS_MAX]; /* the same, for each actor */
+	bool must;                   /* true if the timer's event must be in its queue */
+	uint64_t must_since;         /* stamp at which the field `must` became true */
 	/* true if a call in progress may still use the slot of the dropped timer */
 	bool lingers;
 	/*

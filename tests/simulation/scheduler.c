@@ -169,6 +169,7 @@ static void scheduler_stall(void)
 	struct actor *self = scheduler.current;
 
 	self->stalled = true;
+	self->stalled_at = scheduler.switches;
 	scheduler_block(NULL, scheduler.now_ns + 1 +
 	                              dice_magnitude(&scheduler.dice, scheduler.stall_bits));
 }

@@ -31,9 +31,10 @@ struct actor {
 	uint64_t wake_ns;
 	/* true if the scheduler, not a blocking call, stops the actor until wake_ns */
 	bool stalled;
-	bool over;        /* true if the actor's function `run` has returned */
-	uint64_t runs;    /* number of switches to this actor */
-	uint64_t relaxes; /* number of pauses while the actor spun */
+	uint64_t stalled_at; /* value of scheduler.switches when the present stall began */
+	bool over;           /* true if the actor's function `run` has returned */
+	uint64_t runs;       /* number of switches to this actor */
+	uint64_t relaxes;    /* number of pauses while the actor spun */
 	/*
 	 * If not NULL, the scheduler sometimes calls this function on the actor between two steps,
 	 * like a signal handler.
