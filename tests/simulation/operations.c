@@ -67,7 +67,7 @@ static uint64_t random_instant(struct dice *dice)
 	    !dice_one_in(dice, 8))
 		return ns + (UINT64_C(512) << dice_below(dice, 10));
 	if (world.plan->focus == FOCUS_FULL)
-		return ns + (UINT64_C(1) << (20 + dice_below(dice, 24)));
+		return ns + (UINT64_C(1) << ((world.unattended ? 20 : 8) + dice_below(dice, 24)));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
 		/*
@@ -325,10 +325,30 @@ static void operation_arm_many(struct worker *worker)
 
 /* ---- re-arm, cancel, remaining ---- */
 
+/*
+ * Returns a live timer that a call in progress works on, or `otherwise`. In a signal handler,
+ * prefers the timer of the interrupted call.
+ */
+static struct life *life_in_call(struct worker *worker, struct life *otherwise)
+{
+	unsigned count = oracle.active_count;
+	unsigned first = count > 0 ? (unsigned)dice_below(&worker->dice, count) : 0;
+
+	if (worker->actor->in_signal && worker->works_on && worker->works_on->state <= LIFE_LIVE)
+		return worker->works_on;
+
+	for (unsigned i = 0; i < count; i++)
+		if (oracle.active[(first + i) % count]->calls > 0)
+			return oracle.active[(first + i) % count];
+	return otherwise;
+}
+
 static void operation_rearm(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
-	struct life *life = random_life(dice);
+	bool raced = world.plan->focus == FOCUS_FULL && dice_one_in(dice, 2);
+	struct life *other = random_life(dice);
+	struct life *life = raced ? life_in_call(worker, other) : other;
 	uint64_t expires_ns = random_instant(dice);
 	uint64_t begin_ns = oracle_now_ns(), first_ns, begin, later_ns;
 	uint32_t flags = TIMERHUB_ABSOLUTE;
@@ -341,7 +361,7 @@ static void operation_rearm(struct worker *worker)
 	if (!life || !oracle_knows(life))
 		return;
 	/* In one call of eight, re-arm the timer to the deadline that it already has. */
-	if (world.plan->focus == FOCUS_FULL && life->writes_count > 0 &&
+	if (world.plan->focus == FOCUS_FULL && !raced && life->writes_count > 0 &&
 	    life->writes[0].first_ns > begin_ns)
 		expires_ns = begin_ns + (life->writes[0].first_ns - begin_ns) / 2;
 	else if (dice_one_in(dice, 8) && life->writes_count > 0)
@@ -458,24 +478,6 @@ static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 		if (worker->inside)
 			return worker->inside;
 	}
-	return otherwise;
-}
-
-/*
- * Returns a live timer that a call in progress works on, or `otherwise`. In a signal handler,
- * prefers the timer of the interrupted call.
- */
-static struct life *life_in_call(struct worker *worker, struct life *otherwise)
-{
-	unsigned count = oracle.active_count;
-	unsigned first = count > 0 ? (unsigned)dice_below(&worker->dice, count) : 0;
-
-	if (worker->actor->in_signal && worker->works_on && worker->works_on->state <= LIFE_LIVE)
-		return worker->works_on;
-
-	for (unsigned i = 0; i < count; i++)
-		if (oracle.active[(first + i) % count]->calls > 0)
-			return oracle.active[(first + i) % count];
 	return otherwise;
 }
 

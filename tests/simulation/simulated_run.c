@@ -187,7 +187,7 @@ static void mover_run(void *unused)
 
 		next_ns = 0;
 		/* The program does other things for long, whatever the wake descriptor says. */
-		if (world.plan->focus == FOCUS_FULL)
+		if (world.unattended)
 			scheduler_block(NULL,
 			                now_ns + (1 << 20) + dice_magnitude(&memory.dice, 30));
 		now_ns = scheduler.now_ns;
@@ -414,8 +414,8 @@ void world_run(const struct plan *plan)
 
 	memset(&world, 0, sizeof(world));
 	world.plan = plan;
-	world.manual =
-		dice_one_in(&dice, plan->focus == FOCUS_FULL ? 1 : 4) && plan->focus != FOCUS_CLOCK;
+	world.unattended = plan->focus == FOCUS_FULL && dice_one_in(&dice, 2);
+	world.manual = world.unattended || (dice_one_in(&dice, 4) && plan->focus != FOCUS_CLOCK);
 	now_ns = first_instant(&dice);
 	scheduler_begin(dice_seeded(plan->seed, 2), now_ns);
 	if (plan->focus == FOCUS_TINY) {
@@ -429,7 +429,7 @@ void world_run(const struct plan *plan)
 	}
 	if (plan->focus == FOCUS_FULL) {
 		scheduler.stall_one_in = 16;
-		scheduler.stall_bits = 16;
+		scheduler.stall_bits = world.unattended ? 16 : 32;
 		scheduler.length_mask = 3;
 		scheduler.signal_mask = 3;
 	}

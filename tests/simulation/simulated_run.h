@@ -27,7 +27,7 @@ enum focus {
 	FOCUS_PUSH,  /* near deadlines and many cancels, so the inbox gets many pushes */
 	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
-	/* many pushes and raced slots, while the owner does not drain the inbox for long */
+	/* raced slots, beside stopped threads or while the inbox is not drained for long */
 	FOCUS_FULL,
 };
 
@@ -88,6 +88,7 @@ struct worker {
 struct world {
 	struct timerhub *hub;
 	bool manual, over;
+	bool unattended; /* the program advances the manual hub seldom, whatever wake_fd says */
 	struct world_queue queues[QUEUES_MAX];
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];
