@@ -63,7 +63,7 @@ int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes)
 	int result;
 
 	for (unsigned level = 0; level < INBOX_LEVELS; level++) {
-		words[level] = below = (below + 63) / 64;
+		words[level] = below = (below + INBOX_WORD - 1) / INBOX_WORD;
 		total += words[level];
 	}
 	result = memory_reserve(&inbox->memory, lanes * (sizeof(struct inbox_lane) +
@@ -170,9 +170,9 @@ static bool map_set(const struct inbox *inbox, uint32_t slot)
 {
 	bool fresh = false;
 
-	for (unsigned level = 0; level < INBOX_LEVELS; level++, slot /= 64) {
-		atomic_u64 *word = &inbox->map[level][slot / 64];
-		uint64_t bit = (uint64_t)1 << slot % 64;
+	for (unsigned level = 0; level < INBOX_LEVELS; level++, slot /= INBOX_WORD) {
+		atomic_u64 *word = &inbox->map[level][slot / INBOX_WORD];
+		uint64_t bit = (uint64_t)1 << slot % INBOX_WORD;
 
 		test_point(TEST_POINT_PUSH_AT_CELL);
 		if ((u64_load_seq_cst(word) & bit) != 0)
@@ -186,7 +186,7 @@ static bool map_set(const struct inbox *inbox, uint32_t slot)
 /* Take the lowest bit to do of the level. Returns the index of what it stands for. */
 static uint32_t map_pop(struct inbox *inbox, unsigned level)
 {
-	uint32_t index = inbox->word[level] * 64 + bits_lowest(inbox->bits[level]);
+	uint32_t index = inbox->word[level] * INBOX_WORD + bits_lowest(inbox->bits[level]);
 
 	inbox->bits[level] &= inbox->bits[level] - 1;
 	return index;

@@ -25,6 +25,9 @@ struct inbox_lane {
 };
 
 #define INBOX_LEVELS 3 /* the top level has at most 256 words */
+#ifndef INBOX_WORD
+#define INBOX_WORD 64u /* bits in use of a word of the map */
+#endif
 
 struct inbox {
 	struct inbox_lane *lanes;
@@ -49,14 +52,14 @@ bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 static inline bool map_has(const atomic_u64 *words, uint32_t index)
 {
-	return (u64_load_seq_cst(&words[index / 64]) >> index % 64 & 1) != 0;
+	return (u64_load_seq_cst(&words[index / INBOX_WORD]) >> index % INBOX_WORD & 1) != 0;
 }
 
 /* Returns whether the slot waits in the map, so need not be pushed. Bottom up: see inbox.c. */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
-	return map_has(inbox->map[0], slot) && map_has(inbox->map[1], slot / 64) &&
-	       map_has(inbox->map[2], slot / (64 * 64));
+	return map_has(inbox->map[0], slot) && map_has(inbox->map[1], slot / INBOX_WORD) &&
+	       map_has(inbox->map[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /* Owner: begin a drain, which returns every slot that was pushed before. */

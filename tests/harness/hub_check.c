@@ -242,7 +242,7 @@ static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
 	uint64_t bits = u64_load_relaxed(&inbox->map[level][word]);
 
 	for (; bits != 0; bits &= bits - 1) {
-		uint32_t below = word * 64 + bits_lowest(bits);
+		uint32_t below = word * INBOX_WORD + bits_lowest(bits);
 
 		if (level == 0)
 			set_add(&in_inbox, below);
