@@ -21,7 +21,6 @@
 #define TABLE_BITS 13
 
 bool own_steps_counted;
-unsigned own_steps_most;
 
 static struct own_steps *calls[ACTORS_MAX];
 static uint64_t stamp;
@@ -39,7 +38,6 @@ void own_steps_start(bool counted)
 {
 	memset(calls, 0, sizeof(calls));
 	own_steps_counted = counted;
-	own_steps_most = 0;
 	table_used = 0;
 	stamp = 0;
 	run++;
@@ -120,8 +118,6 @@ static void call_step(struct own_steps *call, bool disturbed)
 	if (++call->steps > call->allowed)
 		report_failure("%s made %u steps of its own, the last in %s:%d", call->name,
 		               call->steps, simulation_line.file, simulation_line.line);
-	if (call->steps > own_steps_most && call->allowed == STEPS_ALONE)
-		own_steps_most = call->steps;
 }
 
 void own_steps_make(const volatile void *word, bool stale)
@@ -137,11 +133,14 @@ void own_steps_make(const volatile void *word, bool stale)
 void own_steps_make_pair(volatile void *pair, bool stale)
 {
 	struct own_steps *call = calls[scheduler_self()];
+	bool disturbed;
 
 	stamp++;
-	if (call && scheduler.held == 0)
-		call_step(call, call_is_disturbed(call, pair) |
-		                        call_is_disturbed(call, pair_high(pair)) | stale);
+	if (!call || scheduler.held > 0)
+		return;
+	disturbed = call_is_disturbed(call, pair);
+	disturbed |= call_is_disturbed(call, pair_high(pair));
+	call_step(call, disturbed || stale);
 }
 
 void own_steps_wrote(const volatile void *word, unsigned thread)

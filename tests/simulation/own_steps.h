@@ -51,7 +51,4 @@ void own_steps_make_pair(volatile void *pair, bool stale);
 /* The thread's step has written the word. In mode tso a buffered store comes here later. */
 void own_steps_wrote(const volatile void *word, unsigned thread);
 
-/* The largest number of steps that a call of this run made without help of another call. */
-extern unsigned own_steps_most;
-
 #endif
