@@ -297,7 +297,7 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 /*
  * Make a pass. Returns true if another pass must follow. If owner_rest() has reached its limit of
  * checks, another pass must follow. If the promise became later and the inbox is not empty, another
- * pass must follow too.
+ * pass must follow too. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -130,7 +130,7 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t t
 
 /*
  * Ask the kernel to wake the owner before `until_ns`, by the longer of spin_ns and the early-wake
- * margin. The owner then spins until `until_ns`.
+ * margin. The owner then spins until `until_ns`. Model: tests/models/promise.pml.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {

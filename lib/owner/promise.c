@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the promise of promise.h.
+ * Implements the promise of promise.h. Model: tests/models/promise.pml.
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later

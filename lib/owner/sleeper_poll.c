@@ -36,6 +36,7 @@ static void poll_nap(uint64_t timeout_ns)
 	futex_wait(&nobody, 0, timeout_ns < POLL_NAP_NS ? timeout_ns : POLL_NAP_NS);
 }
 
+/* Model of the bell: tests/models/promise.pml. */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	/* ppoll ignores a descriptor of -1. */

@@ -156,6 +156,7 @@ static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_a
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
+/* Model of the bell: tests/models/promise.pml. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
