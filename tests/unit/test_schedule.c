@@ -487,6 +487,19 @@ START_TEST(lone_slots_are_taken_where_they_lie)
 }
 END_TEST
 
+/* The base does not pass now, so that slots before the next one get into the wheel. */
+START_TEST(slots_before_the_next_one_get_into_the_wheel)
+{
+	struct bench *bench = bench_new();
+
+	bench_insert(bench, 0, UINT64_C(1) << 40);
+	expect_eq(bench_take_all(bench), 0);
+	bench_insert(bench, 1, UINT64_C(1) << 30);
+	expect_eq(bench->filings[1].where & WHERE_MASK, WHERE_WHEEL);
+	bench_free(bench);
+}
+END_TEST
+
 START_TEST(many_at_once_come_out_in_order)
 {
 	struct dice dice = dice_new(7);
@@ -553,6 +566,7 @@ int main(int argc, char **argv)
 	tests_add(slots_cascade_at_most_once_per_level, 20);
 	tests_add(first_of_many_does_not_wait_for_the_others, 20);
 	tests_add(lone_slots_are_taken_where_they_lie, 20);
+	tests_add(slots_before_the_next_one_get_into_the_wheel, 20);
 	tests_add(many_at_once_come_out_in_order, 60);
 	tests_add(any_number_of_slots_leaves_the_levels_aligned, 20);
 	return tests_run();

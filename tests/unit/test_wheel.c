@@ -476,7 +476,7 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 	struct bench *bench = bench_new();
 	struct wheel_bucket *bucket = bench_fill_bucket(bench, &dice);
 	uint64_t first_ns = ABSENT, bound_ns;
-	uint32_t slots[SLOTS];
+	uint32_t slots[SLOTS], first;
 	unsigned count;
 
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
@@ -490,9 +490,21 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 	bound_ns = wheel_bound_ns(&bench->wheel);
 	expect_eq(bound_ns, first_ns);
 	expect_eq(bench->at_ns[bucket->bound_slot], first_ns);
-	wheel_remove(&bench->wheel, bucket->bound_slot);
+	first = bucket->bound_slot;
+	wheel_remove(&bench->wheel, first);
+	bench->at_ns[first] = ABSENT;
 	expect_eq(wheel_doubt(&bench->wheel, UINT64_MAX, slots, SLOTS), 0);
 	expect_eq(wheel_bound_ns(&bench->wheel), first_ns);
+	/* If the clock goes back, the same bucket is swept again. */
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		if (bench->at_ns[slot] != ABSENT)
+			wheel_remove(&bench->wheel, slot);
+		bench->at_ns[slot] = ABSENT;
+	}
+	expect_eq(wheel_enter(&bench->wheel, 1), CHUNK_NONE);
+	expect_eq(wheel_enter(&bench->wheel, 0), CHUNK_NONE);
+	(void)bench_fill_bucket(bench, &dice);
+	expect_lt(0, wheel_doubt(&bench->wheel, UINT64_MAX, slots, SLOTS));
 	bench_free(bench);
 }
 END_TEST
