@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tests the relay's modules that work without a server: addresses, commands, names of keys, error
- * replies, and the back-off.
+ * replies, the back-off, and the table of deliveries.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <harness.h>
 
 #include <relay/address.h>
 #include <relay/command_buffer.h>
+#include <relay/delivery_table.h>
 #include <relay/error_reply.h>
 #include <relay/keys.h>
 #include <relay/link.h>
+#include <relay/wire.h>
 
 START_TEST(addresses_are_read)
 {
@@ -292,6 +297,52 @@ START_TEST(a_refused_connection_is_tried_again_soon)
 }
 END_TEST
 
+/* Returns the reply that these bytes are. They come over a connection. */
+static struct reply *reply_of(const char *bytes)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct address address = { .path = "" };
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	struct reply *reply;
+	struct wire *wire;
+
+	expect(listener >= 0);
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/tmp/timerhub-parts-%d", getpid());
+	memcpy(address.path, name.sun_path, sizeof(name.sun_path));
+	expect_eq(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+	expect_eq(listen(listener, 1), 0);
+	expect_eq(wire_open(&wire, &address), 0);
+	peer = accept(listener, NULL, NULL);
+	expect(peer >= 0);
+	expect_eq(unlink(name.sun_path), 0);
+	expect_eq(send(peer, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
+	expect_eq(wire_fill(wire), 0);
+	expect_eq(wire_next(wire, &reply), 1);
+	wire_close(wire);
+	(void)close(peer);
+	(void)close(listener);
+	return reply;
+}
+
+/* A server that took the place of a failed one may send an entry a second time. */
+START_TEST(a_delivery_that_comes_twice_is_kept_once)
+{
+	struct deliveries all = { .first = NULL };
+	struct reply *reply = reply_of(
+		"*1\r\n*2\r\n+stream\r\n*1\r\n*2\r\n+1-0\r\n*8\r\n+id\r\n+a\r\n+due\r\n+5\r\n"
+		"+n\r\n+1\r\n+data\r\n+x\r\n");
+
+	expect_eq(deliveries_read(&all, reply, 0, 1), 1);
+	expect_eq(deliveries_read(&all, reply, 0, 1), 0);
+	expect(deliveries_take(&all));
+	expect_eq(deliveries_read(&all, reply, 0, 1), 0);
+	expect(deliveries_drop(&all, "1-0", "a"));
+	expect_eq(deliveries_read(&all, reply, 0, 1), 1);
+	deliveries_fini(&all);
+	reply_free(reply);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("parts", argc, argv);
@@ -304,5 +355,6 @@ int main(int argc, char **argv)
 	tests_add(calls_name_all_their_keys, 20);
 	tests_add(each_error_of_a_server_has_its_meaning, 20);
 	tests_add(a_refused_connection_is_tried_again_soon, 20);
+	tests_add(a_delivery_that_comes_twice_is_kept_once, 20);
 	return tests_run();
 }
