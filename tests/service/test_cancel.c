@@ -86,28 +86,6 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 }
 END_TEST
 
-START_TEST(cancel_many_counts_the_live_ones)
-{
-	struct rig rig = rig_manual(16);
-	timerhub_timer timers[10];
-
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, i * 64, i);
-	advance(rig.hub, 150);
-	expect_eq(drain_all(rig.queue), 3); /* events of timers 0, 1 and 2 */
-	advance(rig.hub, 300);              /* the events of timers 3 and 4 are in the queue */
-	expect_eq(timerhub_cancel(rig.hub, timers[9]), 0);
-	timers[8] = timers[7];
-	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 5);
-	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), 0);
-	expect_eq(timerhub_cancel_many(rig.hub, timers, 0), 0);
-	advance(rig.hub, 5000);
-	/* the handle of timer 8 was overwritten, so timer 8 is not cancelled */
-	expect_eq(drain_all(rig.queue), 1);
-	rig_close(&rig);
-}
-END_TEST
-
 /*
  * Each timer's data points at allocated memory. If timerhub_cancel() returns 0, the canceller frees
  * the memory at once. If timerhub_cancel() returns an error, the consumer frees the memory on
@@ -192,7 +170,6 @@ int main(int argc, char **argv)
 	tests_add(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue, 60);
 	tests_add(cancel_is_final_from_a_callback_for_what_is_due_next, 30);
 	tests_add(cancel_is_final_for_a_periodic_timer_in_its_own_callback, 30);
-	tests_add(cancel_many_counts_the_live_ones, 30);
 	tests_add(cancel_is_final_so_the_data_may_be_freed, 60);
 	return tests_run();
 }

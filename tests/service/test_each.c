@@ -30,51 +30,6 @@ static int show(const struct timerhub_event *timer, uint64_t interval_ns, void *
 	return ++shown->count == shown->stop_after ? 42 : 0;
 }
 
-static void expect_shown(const struct shown *shown, unsigned data, timerhub_timer timer,
-                         uint64_t expires_ns, uint64_t count)
-{
-	expect_eq(shown->times[data], 1);
-	expect_eq(shown->timers[data].timer, timer);
-	expect_eq(shown->timers[data].expires_ns, expires_ns);
-	expect_eq(shown->timers[data].count, count);
-}
-
-START_TEST(each_shows_every_live_timer_once)
-{
-	struct rig rig = rig_manual(16);
-	struct timerhub_queue *other = queue_open(rig.hub);
-	struct shown shown = { .count = 0 };
-	struct timerhub_event event;
-	timerhub_timer timers[8];
-
-	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
-	expect_eq(shown.count, 0);
-	timers[0] = arm_at(rig.queue, 1000, 0);
-	timers[1] = arm(other, SPEC(.expires_ns = 1001, .interval_ns = 77, .data = 1));
-	timers[2] = arm(rig.queue, SPEC(.expires_ns = TIMERHUB_NEVER, .data = 2));
-	timers[3] = arm(rig.queue, SPEC(.expires_ns = 10, .flags = TIMERHUB_KEEP, .data = 3));
-	timers[4] = arm(rig.queue, SPEC(.expires_ns = 20, .data = 4, .fn = no_callback));
-	timers[5] = arm_at(rig.queue, 1000, 5);
-	timers[6] = arm_at(rig.queue, 10, 6);
-	expect_eq(timerhub_cancel(rig.hub, timers[5]), 0);
-	advance(rig.hub, 100);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1); /* the event of timer 3 or of timer 6 */
-	expect_eq(timerhub_each(rig.hub, show, &shown), 0);
-	expect_eq(shown.count, event.data == 3 ? 6 : 5);
-	expect_shown(&shown, 0, timers[0], 1000, 0);
-	expect_shown(&shown, 1, timers[1], 1001, 0);
-	expect_shown(&shown, 2, timers[2], UINT64_MAX, 0);
-	expect_shown(&shown, 3, timers[3], event.data == 3 ? UINT64_MAX : 10,
-	             event.data == 3 ? 0 : 1);
-	expect_shown(&shown, 4, timers[4], 20, 1);
-	expect(shown.timers[1].queue == other && shown.timers[2].queue == rig.queue);
-	expect(shown.timers[4].fn == no_callback && !shown.timers[0].fn);
-	expect_eq(shown.intervals_ns[1], 77);
-	expect_eq(shown.intervals_ns[0], 0);
-	rig_close(&rig);
-}
-END_TEST
-
 static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	(void)loop;
@@ -254,44 +209,13 @@ START_TEST(call_is_a_one_shot_with_a_callback)
 }
 END_TEST
 
-START_TEST(rearm_many_moves_all_that_live_to_one_deadline)
-{
-	struct rig rig = rig_manual(16);
-	struct timerhub_event events[16];
-	timerhub_timer timers[6];
-
-	for (unsigned i = 0; i < 5; i++)
-		timers[i] = arm_at(rig.queue, 64 * (i + 1), i);
-	timers[5] = 0;
-	expect_eq(timerhub_cancel(rig.hub, timers[2]), 0);
-	advance(rig.hub, 64); /* one timer expires now, and no call takes its event */
-	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 640 - 64, 0), 4);
-	advance(rig.hub, 639);
-	expect_empty(rig.queue);
-	advance(rig.hub, 640);
-	expect_eq(timerhub_drain(rig.queue, events, 16), 4);
-	for (unsigned i = 0; i < 4; i++)
-		expect_eq(events[i].expires_ns, 640);
-	expect_eq(timerhub_rearm_many(rig.hub, timers, 6, 1000, 0), 0);
-	timers[0] = arm_at(rig.queue, 700, 1);
-	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, TIMERHUB_NEVER, 0), 1);
-	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, UINT64_MAX - 1, 0), -ERANGE);
-	expect_eq(timerhub_rearm_many(rig.hub, timers, 1, 1280, TIMERHUB_ABSOLUTE), 1);
-	advance(rig.hub, 1280);
-	expect_eq(timerhub_drain(rig.queue, events, 16), 1);
-	rig_close(&rig);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	rigs_begin("each", argc, argv);
-	tests_add(each_shows_every_live_timer_once, 30);
 	tests_add(each_shows_no_timer_of_the_library, 20);
 	tests_add(each_ends_when_it_is_told_to, 30);
 	tests_add(each_may_cancel_what_it_is_shown, 30);
 	tests_add(each_shows_what_belongs_together, 120);
 	tests_add(call_is_a_one_shot_with_a_callback, 30);
-	tests_add(rearm_many_moves_all_that_live_to_one_deadline, 30);
 	return tests_run();
 }

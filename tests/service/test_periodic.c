@@ -76,72 +76,6 @@ START_TEST(periods_are_phase_locked_for_every_interval)
 END_TEST
 
 /*
- * The consumer drains the queue at random times. After a pause of any length, one event must report
- * the exact number of periods.
- */
-START_TEST(periods_are_counted_after_silence_in_virtual_time)
-{
-	struct dice dice = dice_new(0);
-
-	for (unsigned i = 0; i < COUNT_OF(intervals_ns); i++) {
-		struct account account = { 1 + dice_magnitude(&dice, 40), intervals_ns[i], 0 };
-		struct rig rig = rig_manual(1);
-		uint64_t now_ns = 0;
-		uint64_t events = 0;
-
-		arm_account(&rig, &account);
-		for (unsigned step = 0; step < 3000; step++) {
-			struct timerhub_event event;
-
-			now_ns += dice_magnitude(&dice, 45);
-			advance(rig.hub, now_ns);
-			if (dice_below(&dice, 3))
-				continue;
-			if (timerhub_drain(rig.queue, &event, 1) == 1) {
-				account_add(&account, &event);
-				events++;
-			}
-			expect_eq(account.told, account_due(&account, now_ns));
-			expect_empty(rig.queue);
-		}
-		expect_eq(stats_of(rig.hub).overruns, account.told - events);
-		expect_eq(stats_of(rig.hub).delivered, events);
-		rig_close(&rig);
-	}
-}
-END_TEST
-
-START_TEST(periods_are_not_lost_in_a_huge_jump)
-{
-	struct account account = { 1, 1, 0 };
-	uint64_t far_ns = (UINT64_C(1) << 63) - 256;
-	struct rig rig = rig_manual(1);
-	struct timerhub_event event;
-
-	arm_account(&rig, &account);
-	advance(rig.hub, far_ns);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	account_add(&account, &event);
-	expect_eq(account.told, far_ns);
-	advance(rig.hub, far_ns + 64);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	account_add(&account, &event);
-	expect_eq(account.told, far_ns + 64);
-	advance(rig.hub, (UINT64_C(1) << 63) - 128);
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-	account_add(&account, &event);
-	expect_eq(account.told, (UINT64_C(1) << 63) - 128);
-	advance(rig.hub, UINT64_MAX);
-	/*
-	 * The timer's next period would be later than the largest deadline, so the period does not
-	 * come.
-	 */
-	expect_eq(timerhub_drain(rig.queue, &event, 1), 0);
-	rig_close(&rig);
-}
-END_TEST
-
-/*
  * No period may drift, even after a re-arm. The interval is a third of a second, which is no binary
  * fraction.
  */
@@ -412,9 +346,7 @@ int main(int argc, char **argv)
 {
 	rigs_begin("periodic", argc, argv);
 	tests_add(periods_are_phase_locked_for_every_interval, 60);
-	tests_add(periods_are_counted_after_silence_in_virtual_time, 30);
 	tests_add(periods_are_exact_to_the_hundred_thousandth, 60);
-	tests_add(periods_are_not_lost_in_a_huge_jump, 30);
 	tests_add(periods_end_with_the_last_deadline, 30);
 	tests_add(periods_until_the_end_of_time, 20);
 	tests_add(periods_are_counted_after_silence, 60);
