@@ -23,6 +23,9 @@
 #define BOARD_VERSION 5u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
+#ifndef BOARD_DELIVERIES_MAX
+#define BOARD_DELIVERIES_MAX 16
+#endif
 #ifndef BOARD_QUEUES_MAX
 #define BOARD_QUEUES_MAX 65535
 #endif
@@ -138,7 +141,7 @@ struct board {
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];
 	struct board_lane lanes[BOARD_LANES_MAX];
-	struct board_deliveries deliveries[BOARD_SHARDS_MAX]; /* by CPU */
+	struct board_deliveries deliveries[BOARD_DELIVERIES_MAX]; /* by CPU */
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 

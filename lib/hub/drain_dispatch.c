@@ -98,7 +98,7 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
                                  uint64_t *now_ns)
 {
 	struct board_deliveries *deliveries =
-		&queue->hub->board->deliveries[cpu_current() % BOARD_SHARDS_MAX];
+		&queue->hub->board->deliveries[cpu_current() % BOARD_DELIVERIES_MAX];
 
 	if (*now_ns == 0)
 		*now_ns = clock_now_ns(&queue->hub->clock);
@@ -421,8 +421,10 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		until_ns = timeout_ns == UINT64_MAX
 		                   ? UINT64_MAX
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
-		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
+		result = queue_wait(queue, events, max, until_ns);
 	}
+	if (result != -EINVAL)
+		result = queue_result(queue, result);
 	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;

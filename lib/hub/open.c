@@ -279,7 +279,7 @@ static void stats_add_owner(const struct owner *owner, struct timerhub_stats *st
 
 static void stats_add_deliveries(const struct board *board, struct timerhub_stats *stats)
 {
-	for (unsigned cpu = 0; cpu < BOARD_SHARDS_MAX; cpu++)
+	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
 		for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 			stats->delivery_lateness[i] +=
 				u64_load_relaxed(&board->deliveries[cpu].lateness[i]);

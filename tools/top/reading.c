@@ -47,7 +47,7 @@ static void read_owner(const struct board_owner *owner, struct reading *reading)
 
 static void read_deliveries(const struct board *board, struct reading *reading)
 {
-	for (unsigned cpu = 0; cpu < BOARD_SHARDS_MAX; cpu++)
+	for (unsigned cpu = 0; cpu < BOARD_DELIVERIES_MAX; cpu++)
 		for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 			reading->delivery_lateness[i] +=
 				u64_load_relaxed(&board->deliveries[cpu].lateness[i]);
