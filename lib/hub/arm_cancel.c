@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arms, re-arms, cancels and reads timers. Any thread may call these functions. All calls except
- * timerhub_cancel_sync(), which waits, are lock-free and signal-safe. Each call checks its
- * arguments, lets timer.c decide, and then does the work that is left (hub_submit()). A cancelled
- * timer's slot goes straight to a free stack, and may be reused while it is scheduled or in the
- * inbox. The owner treats a reused slot as a moved timer.
+ * Each call checks its arguments, lets timer.c decide, and does the work that is left. All but
+ * timerhub_cancel_sync() are lock-free and signal-safe. A cancelled timer's slot goes straight to a
+ * free stack, and may be reused while it is scheduled or in the inbox: like a moved timer.
  */
 #include <errno.h>
 

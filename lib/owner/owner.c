@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the rounds of the owner (passes) that owner.h declares. A pass has six steps:
- *
- *   1. Give the pass its number.
- *   2. Read the clock.
- *   3. Drain the inbox. If the owner read the clock after the drain, a timer armed in between
- *      could be delivered after a timer with a later deadline.
- *   4. Expire the timers that are due by the reading of step 2, and publish the events.
- *   5. Check the earliest schedule entries, and correct each stale entry (owner_rest()).
- *   6. Store the time of the next drain (the promise).
- *
- * owner.c contains only the control flow. A schedule entry is only a hint: timer.c decides by the
- * pair. Invariant 1 of lib/README.md says how late an entry may be.
+ * The owner's passes: give the pass its number; read the clock; drain the inbox; expire what is due
+ * by that reading, and publish; correct the earliest stale schedule entries; store the promise. If
+ * the clock was read after the drain, a timer armed in between could come after a later one. Only
+ * the control flow is here: timer.c decides by the pair, and a schedule entry is a hint.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -32,10 +24,7 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/*
- * If at least OWNER_CROWD timers expire within 1 ms, the owner delays its next pass. The next pass
- * then begins at least OWNER_GATHER_NS after the present pass.
- */
+/* If OWNER_CROWD timers expire within 1 ms, the next pass is at least OWNER_GATHER_NS later. */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -230,10 +219,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Correct the earliest schedule entry by its pair, until the earliest entry is already checked.
- * Between two sleeps the owner therefore checks each slot at most once, however quickly callers
- * move timers. Returns false after OWNER_REST checks. The owner then makes another pass, and drains
- * the inbox before it checks more entries.
+ * Correct the earliest entry by its pair, until the earliest is checked already: between two sleeps
+ * each slot is checked at most once, however fast callers move timers. Returns false after
+ * OWNER_REST checks: another pass must follow, with a drain.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -271,12 +259,10 @@ static void owner_begin_pass(struct owner *owner)
 }
 
 /*
- * Returns the time of the next pass. If many timers fall due within microseconds of each other,
- * most of the cost is to wake the owner and a consumer for each timer. The owner therefore
- * coalesces the events of such timers, as network drivers do with packets (J. Mogul and K.
- * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997). Coalescing
- * delays a timer by at most a quarter of a millisecond. The owner does not coalesce after a single
- * burst, however large. If spin_ns is set, the owner never coalesces.
+ * Returns the time of the next pass. While timers fall due within microseconds of each other, most
+ * of the cost is waking the owner and a consumer for each, so the owner coalesces their events, as
+ * network drivers do with packets (Mogul and Ramakrishnan, "Eliminating receive livelock in an
+ * interrupt-driven kernel", 1997). Not after a single burst, however large, nor if spin_ns is set.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -295,9 +281,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Make a pass. Returns true if another pass must follow. If owner_rest() has reached its limit of
- * checks, another pass must follow. If the promise became later and the inbox is not empty, another
- * pass must follow too. Model: tests/models/promise.pml.
+ * Returns true if another pass must follow: owner_rest() has not ended, or the promise became later
+ * and the inbox is not empty. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -7,19 +7,13 @@
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All accesses in the table above are seq_cst, so no wake-up is lost. If the caller reads the old,
- * earlier promise and does not wake the owner, the owner's second reading of the inbox finds the
- * entry. If the owner moves the promise to an earlier time, the owner need not read the inbox
- * again. A caller may still read the old promise, which is later than the new promise. The caller
- * then wakes the owner, and the eventfd stays readable.
+ * All of these are seq_cst. If the caller reads the old, earlier promise and does not wake the
+ * owner, the owner's second reading of the inbox finds its slot. A promise that becomes earlier
+ * needs no second reading: a caller that reads the old one wakes the owner.
  *
- * After a caller has woken the owner, the caller stores the number of the pass in `woken_pass`. If
- * the caller stored the number first and was then stopped, no caller would wake the owner. The
- * caller does not store an earlier promise, because such a store could come late and affect a later
- * sleep. If `woken_pass` is the current pass, a caller has woken the owner since this pass was
- * numbered. After this wake the owner makes another pass and drains the inbox. The load of
- * `woken_pass` may be relaxed. A caller that reads an older `woken_pass` wakes the owner once in
- * vain.
+ * A caller stores `woken_pass` after its wake: a caller stopped in between must not keep others
+ * from waking. It stores the number of a pass and not an earlier promise, because a late store
+ * would then spoil a later sleep. If `woken_pass` is stale, a caller wakes the owner in vain.
  */
 #include "owner/promise.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds the owner's promise, the time by which the owner will next drain the inbox. The promise
- * holds while the owner works and while the owner sleeps. A caller wakes the owner only for a
- * deadline earlier than the promise, so a submission rarely needs a system call.
+ * The owner's promise: the time by which it will next drain the inbox, asleep or not. A caller
+ * wakes it only for an earlier deadline, so a submission rarely needs a system call.
  */
 #ifndef TIMERHUB_PROMISE_H
 #define TIMERHUB_PROMISE_H
@@ -28,10 +27,7 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 /* Owner: returns whether a caller has woken the owner in this pass (only a hint). */
 bool promise_woken(const struct promise *promise);
 
-/*
- * Returns whether the caller, after its push, must wake the owner for this deadline. If the result
- * is true, the caller passes `*pass` to promise_record_wake() after the wake.
- */
+/* After a push: must the caller wake the owner, and then pass `*pass` to promise_record_wake()? */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
 {

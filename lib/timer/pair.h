@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defines the pair (the 16 bytes that hold a timer's deadline and state) and the handle of a timer.
- * All functions are pure. tests/unit/test_pair.c walks every transition.
+ * The pair, 16 bytes with a timer's deadline and state, and the handle. All functions are pure.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25  7   6       5        4          3     2   0
@@ -20,10 +19,7 @@
 #include "base/bits.h"
 #include "schedule/entry.h"
 
-/*
- * The latest deadline, 292 years after the clock's zero, as for one-shot timers of version 0.2. The
- * limit excludes INT64_MAX, which std::chrono uses for "no limit".
- */
+/* 292 years after the clock's zero. Below INT64_MAX, which std::chrono uses for "no limit". */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
 
@@ -205,10 +201,7 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
 	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
 }
 
-/*
- * Returns the first period that is not due at `now_ns`, or never if this period is beyond the
- * latest deadline. The period at `deadline_ns` must be due.
- */
+/* Returns the first period not due at `now_ns`, or never. The one at `deadline_ns` is due. */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
@@ -233,12 +226,10 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the instant at which a timer expires. The instant is the time in [deadline, deadline +
- * slack] with the most trailing zero bits. If the windows of two timers overlap, the timers often
- * get the same instant, but not always. For example, a window from 3 to 5 gives the instant 4, and
- * a window from 4 to 8 gives the instant 8. Exactly one time in a window has the most zero bits,
- * because between two times with equally many zero bits there is a time with more. With equal
- * slacks, a later deadline therefore never gives an earlier instant.
+ * Returns the time in [deadline, deadline + slack] with the most trailing zero bits, so that timers
+ * with overlapping windows often expire together. Exactly one time has the most: between two with
+ * equally many there is one with more. With equal slacks, a later deadline therefore never gives an
+ * earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the decisions of timer.h. Every compare-and-swap compares the generation too, so it
- * cannot change another timer, and no decision has to be undone. Every change is acq_rel, although
- * some changes need only acquire or only release.
+ * Every CAS compares the generation too, so it cannot change another timer, and no decision has to
+ * be undone. Every change is acq_rel, although some need less.
  *
- * Cancel is final. A delivery and a cancel change the same undelivered pair, so one of them fails
- * and loads the pair again. If the consumer's compare-and-swap fails, the consumer finds the slot
- * FREE or reused, and returns no event. If the canceller's compare-and-swap fails, the canceller
- * tries again, or returns -ENOENT if the timer has ended. A periodic or kept timer survives its
- * delivery, so a cancel can succeed while the delivering call still returns the event. No timer is
- * lost, although few calls wake the owner (invariants 1 and 2 of lib/README.md).
+ * Cancel is final: a delivery and a cancel change the same undelivered pair, so one of them fails
+ * and decides again. Why no timer is lost although few calls wake the owner: invariants 1 and 2 of
+ * lib/README.md.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's previous timer, and which thread delivered
@@ -88,10 +84,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/*
- * Returns the pair of a cancelled timer. An armed timer's slot is scheduled no later than the
- * timer's instant. The deadline of the free slot becomes this instant.
- */
+/* The slot of an armed timer stays scheduled, no later than the timer's instant. */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
@@ -119,11 +112,7 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/*
- * The most frequent cancel ends an armed timer without slack, whose deadline stays. A swap of only
- * the state word is then enough, and costs less than a swap of the pair. The generation in the
- * state shows that the slot still has this timer.
- */
+/* An armed timer without slack keeps its deadline, so a cheaper swap of the state is enough. */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a timer (the pair and the record of a slot) and every decision about it. Each decision
- * is one compare-and-swap, and returns the work that its caller must do. The functions use no hub,
- * no inbox and no clock. All functions are lock-free and signal-safe, and any thread may call them.
- * tests/unit/test_timer.c walks every decision from every state.
+ * A timer (the pair and the record of a slot) and every decision about it. Each decision is one
+ * CAS, lock-free and signal-safe, and returns the work that its caller must do. No hub, no inbox,
+ * no clock. tests/unit/test_timer.c walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -13,17 +12,15 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/* The pair of one slot. A pair has no padding, because random accesses cost less in less memory. */
+/* The pair of one slot. No padding: random accesses cost less in less memory. */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
 	atomic_u64 state;                    /* any thread writes, by timer_change() */
 };
 
 /*
- * The record of a slot: the arguments of the arming call. The armer writes the record while no
- * other thread uses the slot. The owner and consumers read the record between loading and changing
- * the pair. If the change succeeds, the record belongs to the changed timer. If the change fails, a
- * new armer may have written the record while it was read, so the members are relaxed atomics.
+ * The arguments of the arming call. Relaxed, as in a seqlock: read between the pair's load and its
+ * CAS, whose success proves that the record is this timer's.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
@@ -53,7 +50,7 @@ enum timer_left {
 	TIMER_PUSH_AGAIN, /* the same for a slot that was claimed before */
 };
 
-/* The result of a decision, in one register. If work is left, `*ret_pair` is an output too. */
+/* In one register. If work is left, `*ret_pair` is an output too. */
 struct timer_outcome {
 	int result;
 	enum timer_left left;
@@ -85,10 +82,7 @@ static inline struct pair timer_guess(const struct timer *timer)
 	return pair;
 }
 
-/*
- * Returns the slot's pair, for a reader that will not change the pair. If the state is the same
- * before and after the load of the deadline, the timer had both loaded words at that time.
- */
+/* Returns a pair that the timer has had, for a reader that will not change it. */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
 	uint64_t state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
@@ -114,10 +108,7 @@ static inline void timer_check_change(struct pair before, struct pair after)
 }
 #endif
 
-/*
- * If the timer's pair equals `*pair`, change the pair to `after`. If not, store a new guess in
- * `*pair` and return false. timer_move() and timer_cancel() also change pairs by themselves.
- */
+/* Change the pair from `*pair` to `after`; else store a new guess in `*pair` and return false. */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
@@ -143,8 +134,8 @@ struct timer_arming {
 };
 
 /*
- * FREE → ARMED: arm a new timer in the slot, which only the caller uses. Unless `ret_handle` is
- * NULL, store the handle before the new timer can end. The result is 0.
+ * FREE → ARMED, in a slot that only the caller uses. Stores the handle before the new timer can
+ * end. The result is 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
@@ -154,17 +145,13 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
-/*
- * Any → FREE, if the timer is on the queue with the index `queue`. TIMER_ANY_QUEUE stands for every
- * queue. Returns 0 or -ENOENT. If the result is 0, the caller must put the slot back.
- */
+/* Any → FREE, if the timer is on this queue. Returns 0: put the slot back; or -ENOENT. */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Move an armed timer that is not claimed to the same or a later deadline, the most frequent
- * re-arm. In every other case, return false. The function has few outputs, because outputs take
- * registers, and overlapping cache misses need registers too.
+ * Move an armed timer that is not claimed to the same or a later deadline; else return false. Few
+ * outputs: overlapping cache misses need the registers.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
@@ -208,22 +195,19 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 }
 
 /*
- * Read the slot's timer and its queue. Returns false if the slot is free. If timer_change() then
- * replaces the view's pair by an equal pair, all values belong to one timer.
+ * Read the slot's timer and its queue. Returns false if the slot is free. The values belong to one
+ * timer if timer_change() then succeeds.
  */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
-/*
- * Returns the handle of the slot's last timer, which may have ended. The caller then also sees the
- * end of the slot's previous timer, because the armer has seen this end.
- */
+/* Returns the handle of the slot's last timer. The caller then sees the end of the one before. */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /* Read the timer's deadline (UINT64_MAX: never). Returns false if the timer has ended. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the timer's instant. The instant is the deadline, delayed within the timer's slack. */
+/* Returns the deadline, delayed within the timer's slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -280,8 +264,8 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
 /*
- * Returns whether the timer, which the owner has made pending, has an undelivered expiry. If the
- * loaded state is stale, an unneeded handle may stay in the outbox until a later compaction.
+ * Returns whether the timer has an undelivered expiry. If stale, a needless handle stays in the
+ * outbox until a later compaction.
  */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
