@@ -254,8 +254,8 @@ struct timerhub_loop_front {
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* number of the thread that the loop belongs to; 0: none yet */
 	/*
-	 * Entries in `fresh`. At 64 timerhub_timeout_set() goes out of line, and reads the clock. It
-	 * is 64 for ever with a manual hub, and 65 in a manual loop, where base_ns is exact.
+	 * Entries in `fresh`. At 64 timerhub_timeout_set() goes out of line, and reads the clock.
+	 * It is 64 for ever with a manual hub, and 65 in a manual loop, where base_ns is exact.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */

@@ -30,6 +30,7 @@ enum test_point {
 	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters must return, but are not woken yet */
 	TEST_POINT_WAIT_FOUND_NOTHING,   /* a waiter found no event, and has not counted itself */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* a waiter counted itself, and is about to block */
+	TEST_POINT_WAIT_HAS_RESULT,      /* a waiter knows its result, but still counts itself */
 	TEST_POINT_CALLBACK_BEFORE_NAP,  /* a canceller found a handle that is not yet delivered */
 };
 

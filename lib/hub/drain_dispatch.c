@@ -425,6 +425,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 	}
 	if (result != -EINVAL)
 		result = queue_result(queue, result);
+	test_point(TEST_POINT_WAIT_HAS_RESULT);
 	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TIMERHUB_TEST_POINTS
+#include "../../lib/base/test_point.h"
 #include "buffers.h"
 #include "own_steps.h"
 #include "report.h"
@@ -666,6 +668,15 @@ static void operation_split(void)
 		child_wait(pid);
 }
 
+/* A fork after a wait's last look at the page is a fork after the wait: the child has its events. */
+static void point_reached(enum test_point point)
+{
+	struct worker *worker = scheduler.current->argument;
+
+	if (point == TEST_POINT_WAIT_HAS_RESULT && !kernel.forked)
+		worker->consumes = false;
+}
+
 /* A drain or wait has returned. In a child that was forked inside it, this is the end. */
 static void consumed(struct worker *worker, int result)
 {
@@ -940,6 +951,7 @@ static void operation_wait(struct worker *worker)
 	else if (world.plan->focus == FOCUS_STOP)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 12));
 	worker->consumes = true;
+	test_point_hook = point_reached;
 	count = timerhub_wait(queue, events, max, timeout_ns);
 	consumed(worker, count);
 	report_tell("wait = %d", count);
