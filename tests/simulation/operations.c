@@ -668,7 +668,7 @@ static void operation_split(void)
 		child_wait(pid);
 }
 
-/* A fork after a wait's last look at the page is a fork after the wait: the child has its events. */
+/* After a wait's last look at the page a fork is one after the wait: the child has its events. */
 static void point_reached(enum test_point point)
 {
 	struct worker *worker = scheduler.current->argument;
