@@ -19,6 +19,9 @@
 
 #define STEPS 60
 #define IMAGES 24
+#ifndef CRASH_STATES
+#define CRASH_STATES 150000
+#endif
 
 static unsigned long states, cleaning, recovering;
 
@@ -189,7 +192,7 @@ START_TEST(crash_loses_nothing_acknowledged)
 	 * build with a sanitizer needs only half as many crashes as a build without a sanitizer.
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
-	unsigned long most = 6UL * scaled(150000), wanted = scaled(150000) / fewer;
+	unsigned long most = 6UL * scaled(150000), wanted = scaled(CRASH_STATES) / fewer;
 	struct dice dice = dice_new(1);
 
 	/*
