@@ -421,10 +421,8 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		until_ns = timeout_ns == UINT64_MAX
 		                   ? UINT64_MAX
 		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
-		result = queue_wait(queue, events, max, until_ns);
+		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
-	if (result != -EINVAL)
-		result = queue_result(queue, result);
 	test_point(TEST_POINT_WAIT_HAS_RESULT);
 	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
