@@ -440,10 +440,21 @@ static void check_held(struct fact *fact)
 		expect(memcmp(fact->stale.data, data, fact->data_len) == 0);
 }
 
-/*
- * Acknowledge a delivery that is not the latest delivery of its task. The acknowledgement must
- * change nothing.
- */
+static int call_stale(struct model *model, struct timerhub_task *stale)
+{
+	switch (dice_below(&model->dice, 4)) {
+	case 0:
+		return timerhub_journal_done(model->journal, stale);
+	case 1:
+		return timerhub_journal_retry(model->journal, stale, 0);
+	case 2:
+		return timerhub_journal_park(model->journal, stale, 1);
+	default:
+		return timerhub_journal_touch(model->journal, stale, HOUR);
+	}
+}
+
+/* A call for a delivery that is not the latest delivery of its task must change nothing. */
 static void step_stale(struct model *model)
 {
 	for (unsigned i = 0; i < model->count; i++) {
@@ -451,8 +462,8 @@ static void step_stale(struct model *model)
 
 		if (!fact->has_stale)
 			continue;
-		expect(timerhub_journal_done(model->journal, &fact->stale) == -ESTALE);
-		expect(timerhub_journal_retry(model->journal, &fact->stale, 0) == -ENOENT);
+		expect(call_stale(model, &fact->stale) == -ESTALE);
+		expect(call_stale(model, &fact->stale) == -ENOENT);
 		fact->has_stale = false;
 	}
 }
@@ -580,6 +591,9 @@ static void check_delivery(struct model *model, const struct timerhub_task *task
 	expect_eq(task->key_len, key_of(fact, key));
 	expect(task->key_len == 0 || memcmp(task->key, key, task->key_len) == 0);
 	expect_eq(task->interval_ns, fact->interval_ns);
+	if (fact->interval_ns > 0)
+		expect_eq(task->periods,
+		          1 + (model->timer.wall_ns - task->due_ns) / fact->interval_ns);
 	for (unsigned i = 0; i < model->count; i++)
 		expect(!model->facts[i].live || model->facts[i].taken || model->facts[i].parked ||
 		       model->facts[i].due_ns >= task->due_ns);

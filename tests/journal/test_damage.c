@@ -301,25 +301,6 @@ START_TEST(every_bit_of_a_record_flipped_is_refused_at_its_place)
 }
 END_TEST
 
-START_TEST(last_record_of_a_closed_journal_is_vouched_for)
-{
-	struct bench *bench = bench_new(RECORDS);
-	uint64_t from = bench->offsets[RECORDS - 1], to = bench->offsets[RECORDS];
-
-	model_close(&bench->model);
-	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
-		struct replay replay;
-
-		sim_copy(&bench->image, &bench->disk);
-		sim_find(&bench->image, SEGMENT)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
-		expect_eq(replay.fault_offset, from);
-		replay_fini(&replay);
-	}
-	bench_free(bench);
-}
-END_TEST
-
 /* ---- the mark ---- */
 
 /*
@@ -368,20 +349,6 @@ START_TEST(log_that_ends_before_its_mark_is_refused)
 			whole++;
 		if (whole < RECORDS)
 			expect_short(bench, whole);
-	}
-	bench_free(bench);
-}
-END_TEST
-
-START_TEST(last_record_is_vouched_for_though_the_process_was_killed)
-{
-	struct bench *bench = bench_new(RECORDS);
-	uint64_t from = bench->offsets[RECORDS - 1], to = bench->offsets[RECORDS];
-
-	for (uint64_t bit = from * 8; bit < to * 8; bit++) {
-		damaged_file(bench)->now[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		expect_context("bit", bit, from);
-		expect_short(bench, RECORDS - 1);
 	}
 	bench_free(bench);
 }
@@ -966,17 +933,6 @@ static void expect_version_refused(struct bench *bench, enum replay_mode mode, u
 	replay_fini(&replay);
 }
 
-START_TEST(another_version_is_refused_as_such)
-{
-	struct bench *bench = bench_new(3);
-
-	sim_copy(&bench->image, &bench->disk);
-	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION + 1);
-	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION - 1);
-	bench_free(bench);
-}
-END_TEST
-
 /*
  * If the first segment of a journal with several segments has another version, the report must name
  * this segment.
@@ -989,7 +945,7 @@ START_TEST(a_first_segment_of_another_version_is_named)
 	expect_lt(1, bench->model.journal->log.count);
 	sim_copy(&bench->image, &bench->disk);
 	expect_version_refused(bench, REPLAY_OPEN, FORMAT_VERSION + 1);
-	expect_version_refused(bench, REPLAY_VERIFY, FORMAT_VERSION + 1);
+	expect_version_refused(bench, REPLAY_VERIFY, FORMAT_VERSION - 1);
 	bench_free(bench);
 }
 END_TEST
@@ -1069,10 +1025,8 @@ int main(int argc, char **argv)
 	tests_add(record_zeroed_is_damage_if_one_behind_it_was_stable_later, 60);
 	tests_add(record_zeroed_is_torn_if_it_and_all_behind_it_are_of_one_batch, 60);
 	tests_add(every_bit_of_a_record_flipped_is_refused_at_its_place, 60);
-	tests_add(last_record_of_a_closed_journal_is_vouched_for, 60);
 	tests_add(log_that_ends_before_its_mark_is_refused, 60);
 	tests_add(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next, 60);
-	tests_add(last_record_is_vouched_for_though_the_process_was_killed, 60);
 	tests_add(mark_is_stable_at_open_at_close_and_when_a_segment_is_full, 30);
 	tests_add(mark_that_is_damaged_refuses_nothing, 60);
 	tests_add(header_with_any_bit_flipped_costs_no_task_but_is_refused, 60);
@@ -1087,7 +1041,6 @@ int main(int argc, char **argv)
 	tests_add(sealed_segments_must_be_whole_and_all_there, 60);
 	tests_add(first_segment_may_be_missing_if_it_was_dropped, 60);
 	tests_add(all_segments_missing_is_no_new_journal, 60);
-	tests_add(another_version_is_refused_as_such, 60);
 	tests_add(a_first_segment_of_another_version_is_named, 60);
 	tests_add(no_damage_makes_up_a_task, 120);
 	tests_add(wall_clock_moved_a_day_between_runs, 60);

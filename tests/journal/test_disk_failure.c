@@ -525,28 +525,6 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 END_TEST
 
 /*
- * If the files of an open journal are deleted, their data is lost when the journal is closed.
- * Therefore the journal must refuse all changes. The error is -EIO, because -ENOENT means a missing
- * task.
- */
-START_TEST(journal_whose_files_are_gone_says_so)
-{
-	struct scene *scene = scene_new(1);
-	struct timerhub_journal *journal;
-	char name[DISK_NAME_MAX];
-
-	expect_eq(model_open(&scene->model), 0);
-	journal = scene->model.journal;
-	put_bytes(journal, 10, 0);
-	segment_name(name, 1);
-	expect_eq(scene->disk.disk.ops->unlink(&scene->disk.disk, name), 0);
-	put_bytes(journal, 10, -EIO);
-	expect(timerhub_journal_cancel(journal, 1) == -EIO);
-	scene_free(scene);
-}
-END_TEST
-
-/*
  * Some errors of a disk have another meaning as results of the journal's calls. Instead of such an
  * error, the journal must return -EIO.
  */
@@ -579,33 +557,6 @@ START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 			expect_eq(journal->failed < 0, result < 0);
 			scene_free(scene);
 		}
-}
-END_TEST
-
-/* ---- a refused put ---- */
-
-START_TEST(refused_put_does_not_come_back_after_a_crash)
-{
-	struct dice dice = dice_new(4);
-
-	for (unsigned round = 0; round < scaled(1000); round++) {
-		struct scene *scene = scene_new(dice_roll(&dice));
-		uint8_t data[900] = { 1 };
-		int result;
-
-		expect_eq(model_open(&scene->model), 0);
-		expect_eq(timerhub_journal_put(scene->model.journal, SEC, 0, data, 10, NULL), 0);
-		scene->disk.space = sim_bytes(&scene->disk) + dice_below(&dice, 1100);
-		result = timerhub_journal_put(scene->model.journal, SEC, 0, data, 900, NULL);
-		expect(result == 0 || result == -ENOSPC);
-		timerhub_journal_close(scene->model.journal);
-		scene->model.journal = NULL;
-		sim_crash(&scene->image, &scene->disk, &dice);
-		scene->model.disk = &scene->image;
-		expect_eq(model_open(&scene->model), 0);
-		expect_eq(scene->model.journal->tasks.count, result == 0 ? 2 : 1);
-		scene_free(scene);
-	}
 }
 END_TEST
 
@@ -784,37 +735,6 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 }
 END_TEST
 
-/* End the `count` tasks in one batch. */
-static void end_at_once(struct timerhub_journal *journal, const uint64_t *ids, unsigned count)
-{
-	struct timerhub_journal_change changes[TIMERHUB_JOURNAL_CHANGES_MAX] = { 0 };
-
-	expect_le(count, COUNT_OF(changes));
-	for (unsigned i = 0; i < count; i++) {
-		changes[i].op = TIMERHUB_JOURNAL_CANCEL;
-		changes[i].id = ids[i];
-	}
-	expect_eq(timerhub_journal_commit(journal, changes, count), 0);
-}
-
-START_TEST(disk_stays_within_the_bound_when_much_ends_at_once)
-{
-	struct scene *scene = scene_new(9);
-	uint64_t ids[60];
-	uint8_t data[900] = { 0 };
-
-	expect_eq(model_open(&scene->model), 0);
-	for (unsigned i = 0; i < COUNT_OF(ids); i++)
-		expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, data, sizeof(data),
-		                               &ids[i]),
-		          0);
-	end_at_once(scene->model.journal, ids, COUNT_OF(ids));
-	expect_eq(scene->model.journal->tasks.count, 0);
-	check_bound(scene->model.journal, &scene->disk);
-	scene_free(scene);
-}
-END_TEST
-
 /*
  * The first segment becomes unreadable while the journal is open. The tasks of the segment are
  * still in memory, so the journal must write them again.
@@ -908,55 +828,6 @@ START_TEST(compaction_that_is_held_up_says_why)
 }
 END_TEST
 
-START_TEST(compaction_costs_no_task_and_no_attempt)
-{
-	struct dice dice = dice_new(6);
-
-	for (unsigned round = 0; round < scaled(60); round++) {
-		struct scene *scene = scene_new(dice_roll(&dice));
-
-		expect_eq(model_open(&scene->model), 0);
-		while (scene->model.count < MODEL_TASKS - 10)
-			model_step(&scene->model);
-		/* Put many tasks, and end each of them soon. */
-		for (unsigned i = 0; i < 400; i++) {
-			uint64_t id = 0;
-
-			expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &id),
-			          0);
-			expect_eq(timerhub_journal_cancel(scene->model.journal, id), 0);
-		}
-		expect_lt(0, scene->model.journal->stats.segments_dropped);
-		check_bound(scene->model.journal, &scene->disk);
-		model_verify(&scene->model);
-		reopen_and_verify(scene);
-		scene_free(scene);
-	}
-}
-END_TEST
-
-START_TEST(ids_are_never_used_again)
-{
-	struct scene *scene = scene_new(7);
-	uint64_t last = 0;
-
-	for (unsigned run = 0; run < 20; run++) {
-		expect_eq(model_open(&scene->model), 0);
-		for (unsigned i = 0; i < 60; i++) {
-			uint64_t id = 0;
-
-			expect_eq(timerhub_journal_put(scene->model.journal, HOUR, 0, NULL, 0, &id),
-			          0);
-			expect_lt(last, id);
-			last = id;
-			expect_eq(timerhub_journal_cancel(scene->model.journal, id), 0);
-		}
-		model_close(&scene->model);
-	}
-	scene_free(scene);
-}
-END_TEST
-
 /* If no record with the highest id is left, the header of a segment must have this id. */
 START_TEST(ids_are_remembered_when_their_records_are_gone)
 {
@@ -994,18 +865,13 @@ int main(int argc, char **argv)
 	tests_add(zeros_hold_no_puts_that_cannot_be_ended, 60);
 	tests_add(done_of_a_periodic_task_waits_for_room, 60);
 	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
-	tests_add(journal_whose_files_are_gone_says_so, 60);
 	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
-	tests_add(refused_put_does_not_come_back_after_a_crash, 120);
 	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
 	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
 	tests_add(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome, 60);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
-	tests_add(disk_stays_within_the_bound_when_much_ends_at_once, 60);
 	tests_add(segment_that_cannot_be_read_is_written_from_memory, 120);
 	tests_add(compaction_that_is_held_up_says_why, 60);
-	tests_add(compaction_costs_no_task_and_no_attempt, 120);
-	tests_add(ids_are_never_used_again, 60);
 	tests_add(ids_are_remembered_when_their_records_are_gone, 60);
 	return tests_run();
 }
