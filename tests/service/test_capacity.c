@@ -78,29 +78,6 @@ START_TEST(capacity_is_back_after_cancel)
 }
 END_TEST
 
-/* No consumer drains the queue. A withdrawn expiry must make room for another timer at once. */
-START_TEST(capacity_is_back_after_cancel_of_an_expiry_in_the_queue)
-{
-	for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
-		unsigned max = sizes[i];
-		timerhub_timer *timers = calloc(max, sizeof(*timers));
-		struct rig rig = rig_manual(max);
-
-		for (unsigned round = 1; round < 6; round++) {
-			expect_eq(fill(rig.queue, timers, max), max);
-			advance(rig.hub, 2 * HOUR * round);
-			expect_eq(timerhub_cancel_many(rig.hub, timers, max), max);
-		}
-		expect_eq(fill(rig.queue, timers, max), max);
-		expect_empty(rig.queue);
-		advance(rig.hub, 100 * HOUR);
-		expect_eq(drain_all(rig.queue), max);
-		rig_close(&rig);
-		free(timers);
-	}
-}
-END_TEST
-
 START_TEST(capacity_of_one_arms_again_at_once)
 {
 	for (unsigned manual = 0; manual < 2; manual++) {
@@ -111,31 +88,6 @@ START_TEST(capacity_of_one_arms_again_at_once)
 		expect_eq(stats_of(rig.hub).live_max, 1);
 		rig_close(&rig);
 	}
-}
-END_TEST
-
-START_TEST(capacity_refuses_a_batch_as_a_whole)
-{
-	struct rig rig = rig_manual(10);
-	struct timerhub_spec specs[10];
-	timerhub_timer handles[10];
-	timerhub_timer more[10];
-
-	for (unsigned i = 0; i < COUNT_OF(specs); i++) {
-		specs[i] = SPEC(.expires_ns = HOUR, .data = i);
-		handles[i] = 4711;
-	}
-	arm_after(rig.queue, HOUR, 0);
-	for (unsigned i = 0; i < 20; i++)
-		expect_eq(timerhub_arm_many(rig.queue, specs, 10, handles), -EAGAIN);
-	for (unsigned i = 0; i < COUNT_OF(specs); i++)
-		expect_eq(handles[i], 4711);
-	expect_eq(stats_of(rig.hub).live, 1);
-	expect_eq(timerhub_arm_many(rig.queue, specs, 9, handles), 9);
-	expect_eq(fill(rig.queue, more, 10), 0);
-	advance(rig.hub, HOUR);
-	expect_eq(drain_all(rig.queue), 10);
-	rig_close(&rig);
 }
 END_TEST
 
@@ -282,9 +234,7 @@ int main(int argc, char **argv)
 	rigs_begin("capacity", argc, argv);
 	tests_add(capacity_is_exactly_timers_max, 30);
 	tests_add(capacity_is_back_after_cancel, 30);
-	tests_add(capacity_is_back_after_cancel_of_an_expiry_in_the_queue, 30);
 	tests_add(capacity_of_one_arms_again_at_once, 60);
-	tests_add(capacity_refuses_a_batch_as_a_whole, 30);
 	tests_add(capacity_of_four_is_enough_for_four_threads, 60);
 	tests_add(capacity_of_four_is_enough_for_four_threads_that_deliver, 60);
 	tests_add(capacity_under_churn_costs_no_memory, 60);
