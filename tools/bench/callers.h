@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each caller of a service is a thread that repeats the same work, turn by turn. Each caller has
- * its own timers. In a turn a caller caches the time and makes about 64 calls.
+ * Each caller of a service is a thread that repeats the same work with its own timers. In a turn it
+ * caches the time and makes about 64 calls.
  *
- * If a service belongs to one thread and `apart` is set, each caller has its own service. A subject
- * (a measured service) has its state in static variables. Therefore each caller with its own
- * service runs in a process of its own.
+ * If a service belongs to one thread and `apart` is set, each caller has its own service, and so a
+ * process, because a subject (a measured service) has its state in static variables.
  */
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures how much faster the machine computes with several threads than with one thread. See
- * machine_speedup.h. The numbers of CPUs and cores come from the kernel. In a virtual machine, two
- * of these cores may be threads of one core. The host may also run other programs on these cores.
- * Shared cores lower the measured speed of all threads.
+ * Measures how much faster the machine computes with several threads than with one. The kernel's
+ * cores may be threads of one core of a virtual machine's host, or shared with other programs.
  */
 #include "machine_speedup.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the mailbox. See mailbox.h. The mailbox has two lists. Callers append to the first
- * list under the mutex. The loop's thread swaps the lists, and then makes the requests of the
- * second list without the mutex. The delay of a request counts from the time that the loop has
- * cached.
+ * Implements the mailbox. See mailbox.h. Callers append to one list under the mutex. The loop's
+ * thread swaps it with a second, whose requests it makes without the mutex. A request's delay
+ * counts from the time that the loop has cached.
  */
 #include "mailbox.h"
 

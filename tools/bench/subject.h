@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A subject is a timer service that the benchmark measures. A workload calls the service through
- * struct subject. Each measurement has a process of its own with one open subject. Therefore a
- * subject keeps its state in static variables, and its calls need no context.
+ * A subject is a timer service that the benchmark measures; a workload calls it through struct
+ * subject. Each measurement has a process with one open subject. Therefore a subject keeps its
+ * state in static variables, and its calls need no context.
  *
- * Timers have the numbers 0 to setup.timers - 1. driver_settle() uses the number setup.timers. A
- * subject stores timers as users of the service do, in embedded records or as an array of handles.
- * Delays count from the time that tick() last cached, as in an event loop that reads the clock once
- * a turn. If each call of the service reads the clock, tick() caches no time.
+ * Timers have the numbers 0 to setup.timers - 1; driver_settle() uses setup.timers. A subject
+ * stores timers as users of the service do, in embedded records or as an array of handles. Delays
+ * count from the time that tick() last cached, as in a loop that reads the clock once a turn. If
+ * each call of the service reads the clock, tick() caches no time.
  *
  * A subject without CAN_ANY_THREAD belongs to the thread that calls run(). If setup.cross is set,
- * other threads call the subject through mailbox.h. When the subject's loop is woken, it calls
- * mailbox_apply().
+ * other threads call it through mailbox.h, and its loop calls mailbox_apply() when woken.
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures Boost.Asio, with one steady_timer for each timer, on one io_context. A re-arm calls
- * expires_at, which cancels the pending wait, and async_wait, which starts a new wait. Boost.Asio's
- * documentation recommends these two calls to change an active timer. Different threads may use
- * different timers of an io_context. Therefore all threads call Boost.Asio directly.
+ * expires_at, which cancels the pending wait, and async_wait, as its documentation recommends.
+ * Threads may use different timers of an io_context, so all call it directly.
  */
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of the disk. One thread repeatedly writes zeros with the size of a record of
- * the journal, and then syncs the file. The subject "sync-append" extends the file by one record,
- * as a log does. The subject "sync-batch" extends the file by 32 records before each sync. If 64
- * threads put tasks, the journal also makes one sync for 32 puts. The subject "sync-overwrite"
- * writes to a file whose blocks exist and were written before. A durable task needs two writes: one
- * write when the task is put and one write when the task is finished. A sync follows each of the
- * two writes.
+ * Measures the cost of the disk: one thread writes zeros with the size of a record of the journal,
+ * and syncs the file. "sync-append" extends the file by one record, as a log does, "sync-batch" by
+ * 32 before each sync, as the journal does when 64 threads put tasks. "sync-overwrite" writes to
+ * blocks that were written before. A durable task needs two such writes: for its put and for its
+ * end.
  */
 #include <errno.h>
 #include <fcntl.h>

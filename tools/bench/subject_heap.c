@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the textbook design. "heap" is a 4-ary heap under a mutex. An owner thread sleeps on a
- * condition variable until the earliest deadline, with a timer slack of 1 ns. An arm wakes the
- * owner only if the new deadline is the earliest. The owner takes due timers in batches and calls
- * back without the mutex. In the workload "push-and-take", "heap" is a delay queue and has no owner
- * thread. Consumers take timers from the heap, one timer at a time.
+ * Measures the textbook design. "heap" is a 4-ary heap under a mutex, whose owner thread sleeps on
+ * a condition variable until the earliest deadline, with a timer slack of 1 ns. Only an arm with
+ * the earliest deadline wakes it. It takes due timers in batches and calls back without the mutex.
+ * In "push-and-take" there is no owner, and consumers take timers from the heap, one at a time.
  *
- * "heap-loop" is the heap of one event loop, without mutex and owner thread. The loop sleeps until
- * the earliest deadline. The loop of "timerfd-loop" has the same heap, and waits in epoll for one
- * timerfd. A timerfd ignores the timer slack.
+ * "heap-loop" is the heap of one event loop, without mutex and owner, which sleeps until the
+ * earliest deadline. The loop of "timerfd-loop" waits in epoll for one timerfd, which ignores the
+ * timer slack.
  */
 #include <errno.h>
 #include <pthread.h>

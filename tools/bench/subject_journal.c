@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures timerhub's journal.
- *
- * "journal": any number of threads put tasks. A put returns when the task is on disk.
- *
- * "journal-submit": one thread keeps thousands of puts in flight. An eventfd signals the puts that
- * have ended.
- *
- * "journal-take": one thread puts tasks as in "journal-submit". When all tasks are on disk, the
- * thread polls the journal's fd with epoll, and takes due tasks.
+ * Measures timerhub's journal. "journal": any number of threads put tasks; a put returns when the
+ * task is on disk. "journal-submit": one thread keeps thousands of puts in flight, whose ends an
+ * eventfd signals. "journal-take": the same thread, when all are on disk, polls the journal's fd
+ * with epoll and takes due tasks.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures libev, used as ev(3) recommends, with one embedded ev_timer for each timer. Idle
- * timeouts use `repeat` and ev_timer_again (way 2 of libev's manual). ev_timer_again counts from
- * the loop's cached time. This file calls ev_now_update where a loop would have begun a turn. Other
- * threads call the loop through a locked list and ev_async_send.
+ * timeouts use `repeat` and ev_timer_again (way 2 of its manual), which counts from the loop's
+ * cached time; ev_now_update is called where a loop would have begun a turn. Other threads call the
+ * loop through a locked list and ev_async_send.
  */
 #include <ev.h>
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures libevent 2.1, with one struct event for each timer, assigned in place. evtimer_add
- * re-arms a timer.
+ * re-arms.
  *
  * The single-threaded workloads run inside a callback of the loop, because libevent caches the time
- * only in callbacks. The workloads call event_base_update_cache_time, as libevent's header advises
- * for long callbacks. Other threads call libevent directly, because evthread_use_pthreads gives the
- * base a lock and a wake-up. Timers are precise (EVENT_BASE_FLAG_PRECISE_TIMER). Many timers have
- * timeouts of 30 s and 60 s. These are common timeouts (event_base_init_common_timeout). libevent
- * keeps such timers in a queue instead of its heap.
+ * only there, and call event_base_update_cache_time, as its header advises for long callbacks.
+ * Other threads call libevent directly (evthread_use_pthreads). Timers are precise
+ * (EVENT_BASE_FLAG_PRECISE_TIMER). The many of 30 s and 60 s have common timeouts
+ * (event_base_init_common_timeout), which libevent keeps in a queue instead of its heap.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures timerhub, used as its header recommends. Any thread may call timerhub. Deadlines are
- * computed from the time that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits
- * in timerhub_wait, or in epoll on the queue's fd. The caller keeps an array of handles, as in
- * subject_floor.c.
+ * Measures timerhub, used as its header recommends, by any thread. Deadlines count from the time
+ * that the caller's loop has cached (TIMERHUB_ABSOLUTE). One consumer waits in timerhub_wait, or in
+ * epoll on the queue's fd. The caller keeps an array of handles, as in subject_floor.c.
  *
- * The variant "-many" passes a batch of timers in one call. The variant "-spin" wakes 60 us early
- * and spins. The variant "-huge" opens the hub with TIMERHUB_HUGE_PAGES. The variant "-fifo" runs
- * owner and consumer at SCHED_FIFO.
+ * "-many" passes a batch of timers in one call, "-spin" wakes 60 us early and spins, "-huge" opens
+ * the hub with TIMERHUB_HUGE_PAGES, "-fifo" runs owner and consumer at SCHED_FIFO.
  */
 #include <errno.h>
 #include <sys/epoll.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures io_uring, with one IORING_OP_TIMEOUT for each timer, as in a program that gives each
- * request its timeout. IORING_TIMEOUT_UPDATE moves a timeout and IORING_OP_TIMEOUT_REMOVE cancels
- * it. The requests IORING_TIMEOUT_UPDATE and IORING_OP_TIMEOUT_REMOVE post no completion. The
- * requests of a turn are submitted together. A program has a ring for each thread. Therefore
- * io_uring is not in the workloads with several threads.
+ * Measures io_uring, with one IORING_OP_TIMEOUT for each timer, as a program that gives each
+ * request its timeout. IORING_TIMEOUT_UPDATE moves it and IORING_OP_TIMEOUT_REMOVE cancels it; both
+ * post no completion. The requests of a turn are submitted together. A program has a ring for each
+ * thread, so io_uring is not in the workloads with several threads.
  */
 #include <errno.h>
 #include <liburing.h>

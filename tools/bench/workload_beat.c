@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the owner's work while timers move and no timer expires. The owner of timerhub corrects
- * schedule entries before it sleeps.
+ * Measures the owner's work while timers move and none expires: timerhub's owner corrects schedule
+ * entries before it sleeps.
  *
- * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s. Each message re-arms
- * the connection's idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a timeout of
- * 30 s. A request ends when N more requests have begun. "beat-late" is "beat" with 10^4 additional
- * timers that expire. The lateness of these timers is recorded. "loop-beat" is "beat" in the thread
- * of an event loop. The result "wakes_per_length" of "loop-beat" is the number of times that the
- * loop's timers wake the loop in 3 s.
+ * In "beat", N connections receive data at random intervals of 0.5 to 1.5 s, and each message
+ * re-arms an idle timeout of 3 s. In "beat-cancel", 10^5 requests a second have a timeout of 30 s,
+ * and one ends when N more have begun. "beat-late" is "beat" with 10^4 additional timers that
+ * expire, whose lateness is recorded. "loop-beat" is "beat" in the thread of an event loop;
+ * "wakes_per_length" is how often the loop's timers wake it in 3 s.
  *
  * The caller is a loop that turns once a millisecond. An operation is a re-arm, or an arm and a
- * cancel. Its time excludes the caller's sleep. "owner_cpu_us" is the CPU time per second of all
- * threads except the caller. The warm-up is longer than the timeout. Therefore each timer's first
- * deadline has passed when the warm-up ends.
+ * cancel, without the caller's sleep. "owner_cpu_us" is the CPU time per second of all threads
+ * except the caller. The warm-up is longer than the timeout, so each timer's first deadline has
+ * passed.
  */
 #include <sys/prctl.h>
 

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures calls. In these workloads timers do not expire, except in "cross-busy". Each workload
- * defines one turn of its callers (callers.h).
+ * Measures calls. Timers do not expire, except in "cross-busy". Each workload defines one turn of
+ * its callers (callers.h).
  *
- * In the workload "refresh", a caller chooses one of its timers at random, and re-arms the timer to
- * a minute from now. In the workload "neighbours", one thread has armed all timers, and
- * neighbouring timers belong to different callers. In the workload "loop-refresh", the timers are
- * in the records of connections, and each re-arm touches the record.
+ * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "neighbours",
+ * one thread has armed all timers, and neighbours belong to different callers. In "loop-refresh",
+ * the timers are in the records of connections, and each re-arm touches the record.
  *
- * In the workload "churn", a caller cancels a random timer, and arms a timer one to two minutes
- * away. The workloads "batch-rearm" and "batch-churn" re-arm, or cancel and arm, 32 timers at once.
- * The N timers are divided into 32 equal parts. A batch has one random timer from each part.
- * Therefore no timer is twice in a batch. If the measured service has calls for batches, one call
- * gets the whole batch. Otherwise each call gets one timer.
+ * In "churn", a caller cancels a random timer, and arms one for one to two minutes. "batch-rearm"
+ * and "batch-churn" do so with 32 timers at once, one of each 32nd part of the N, so that none is
+ * twice in a batch. A service without calls for batches gets them one by one.
  *
- * In the workload "request", a caller arms a timer of 30 s and cancels the timer 64 requests later.
- * N other timers stay armed. The workload "loop-request" cancels the timer at once. The workload
- * "loop-request-later" cancels the timer one turn later.
+ * In "request", a caller arms a timer of 30 s and cancels it 64 requests later, while N others stay
+ * armed; "loop-request" cancels it at once, "loop-request-later" one turn later.
  *
- * In the workload "server", a caller has N connections. A turn handles 1 to 64 messages. A message
- * touches the record of a random connection, and re-arms the connection's idle timeout. The message
- * also ends a request and starts a new request. A request lasts for 256 messages. One message in a
- * thousand closes its connection and opens another connection. The workload takes a few ns to
- * choose each message. Every subject's result includes this time.
+ * In "server", a caller has N connections, and a turn handles 1 to 64 messages. A message touches
+ * the record of a random connection, re-arms its idle timeout, ends a request and starts one, which
+ * lasts for 256 messages. One in a thousand closes its connection and opens another. The few ns to
+ * choose a message are in every subject's result.
  *
- * In the workload "cross-busy", callers arm timers of 1 to 100 ms and cancel half of them. At the
- * same time, the owner expires timers, and a consumer takes the events of these timers. The
- * workload "tail" makes the calls of the workload "cross-busy", and measures the duration of each
- * call of arm(). The result "apply_ms" is the time from the last call until the service has applied
- * all calls. The result "inbox_max" is the largest number of waiting entries. A caller uses its
- * timers in turn. Nearly always, a timer has ended before its next use.
+ * In "cross-busy", callers arm timers of 1 to 100 ms and cancel half of them, while the owner
+ * expires timers and a consumer takes the events. "tail" measures each call of arm() in the same
+ * calls. "apply_ms" is the time from the last call until the service has applied all, "inbox_max"
+ * the largest number of waiting entries. A caller uses its timers in turn: nearly always one has
+ * ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"

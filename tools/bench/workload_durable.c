@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures durable tasks. In "durable", T threads put tasks that are due hours later. Each put
- * returns when the task is on stable storage. A measured service with one thread may keep many puts
- * in flight. The puts end after a time, or when the journal is full. If the measured service knows
- * the number of syncs, the workload reports the number of puts for each sync.
+ * Measures durable tasks. In "durable", T threads put tasks that are due hours later, until a time
+ * has passed or the journal is full. A put returns when the task is on stable storage; a service
+ * with one thread may keep many in flight. If it knows its syncs, the puts for each sync are
+ * reported.
  *
- * In "cycle", each of T threads repeats three calls. It puts a task that is due at once, takes a
- * task, and acknowledges the taken task. Another thread may have put the taken task. Each of the
- * three calls returns when its change is on stable storage.
+ * In "cycle", each of T threads puts a task that is due at once, takes a task, perhaps of another
+ * thread, and acknowledges it. Each call returns when its change is on stable storage.
  */
 #include "clocks.h"
 #include "thread_team.h"

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures deliveries. N timers expire and are delivered to one consumer. In "burst" all timers are
- * due within a millisecond. In "stream" the deadlines are spread evenly over a second. An operation
- * is a delivery. The result includes the CPU time of the owner and of the consumer. The result does
- * not include the cost of arming.
+ * Measures deliveries of N timers to one consumer: the CPU time of owner and consumer, without
+ * arming. In "burst" all are due within a millisecond, in "stream" spread evenly over a second.
  *
- * "push-and-take" measures delay queues. One thread pushes N elements, the i-th with a delay of i
- * ns, and takes all elements. An operation is one push and one take. The workload also counts
- * allocations.
+ * "push-and-take" measures delay queues: one thread pushes N elements, the i-th with a delay of i
+ * ns, and takes all. An operation is one push and one take. Allocations are counted too.
  */
 #include "allocations.h"
 #include "clocks.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Measures an idle service. In "idle", N timers are due in a minute or later, and the process idles
- * for 5 s. The workload counts the context switches of every thread except the caller. If strace is
- * installed, a second run of this program under `strace -f` counts the system calls of these
- * threads. Two writes to an invalid descriptor mark the 5 s in strace's output. After the 5 s, the
- * caller arms 10^5 timers that are not the earliest. The workload reports the time of an arm, and
- * the number of arms that woke the owner.
+ * for 5 s. The context switches of every thread except the caller are counted, and, if strace is
+ * installed, by a second run their system calls: two writes to an invalid descriptor mark the 5 s
+ * in its output. Then the caller arms 10^5 timers that are not the earliest, and the time of an arm
+ * and the number of arms that woke the owner are reported.
  *
- * "wakes" arms 20,000 timers with random deadlines of 1 to 60 s. It counts the calls that wake the
+ * "wakes" arms 20,000 timers with random deadlines of 1 to 60 s, and counts the calls that wake the
  * sleeping owner.
  */
 #include <stdio.h>

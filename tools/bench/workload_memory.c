@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures memory. "memory" reports the resident bytes for each live timer. The process opens a
- * subject (a measured service) and arms N timers. The growth of the process's memory is divided by
- * N. Timers that users embed in their records are part of this memory. Handles that users store are
- * not part of this memory, and are reported as "handle".
+ * Measures memory. "memory" arms N timers, and reports the growth of resident memory for each: with
+ * what users embed in their records, and without the handles that they store, reported as "handle".
  *
- * "open" opens and closes a service with room for N timers. This workload reports the time of an
- * open and a close together, and the growth of the resident memory by the open.
+ * "open" reports the time of an open and a close with room for N timers, and the growth by the
+ * open.
  */
 #include "clocks.h"
 #include "process_usage.h"

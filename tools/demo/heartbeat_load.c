@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the heartbeat server under load, and checks that the server closes only silent connections,
- * and closes them in time. Thousands of clients connect over loopback and send heartbeats at random
- * intervals. A tenth of the clients falls silent at random times. The exit status is 1 if the
- * server closed an active connection, or left a silent connection open. Ctrl-C ends the run and
- * prints the table so far.
+ * Runs the heartbeat server under load, see clients.h. The exit status is 1 if the server closed an
+ * active connection, or left a silent one open. Ctrl-C ends the run and prints the table so far.
  *
  * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
  */
@@ -76,10 +73,7 @@ static uint64_t clock_now(void)
 	return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/*
- * Raise the limit of open files, because each process has one end of each connection. The server
- * inherits the limit.
- */
+/* Each process has one end of each connection. The server inherits the limit. */
 static int raise_file_limit(void)
 {
 	struct rlimit limit;
@@ -204,10 +198,7 @@ static void handle(const struct epoll_event *event)
 		crowd_hear(&demo.crowd, event->data.u64);
 }
 
-/*
- * Wait at most timeout_ms for epoll events, and handle at most BATCH events. Returns the number of
- * handled events, or -1 after an error.
- */
+/* Handle up to BATCH epoll events of the next timeout_ms. Returns their number, or -1. */
 static int hear(int timeout_ms)
 {
 	struct epoll_event events[BATCH];
@@ -220,10 +211,7 @@ static int hear(int timeout_ms)
 	return count;
 }
 
-/*
- * Run the clients until the end of the plan. Each wait lasts at most a millisecond, the resolution
- * of the calendar.
- */
+/* Run the clients to the end. Each wait lasts at most a millisecond, the calendar's resolution. */
 static int run(void)
 {
 	uint64_t now_ns = clock_now();
@@ -236,10 +224,7 @@ static int run(void)
 		crowd_advance(&demo.crowd, now_ns);
 		show_progress(now_ns);
 	}
-	/*
-	 * Handle the connections that the server closed before the server ended. A client whose
-	 * connection was closed in time does not count as missed.
-	 */
+	/* What the server closed in time before it ended does not count as missed. */
 	do
 		heard = heard < 0 ? heard : hear(0);
 	while (heard == BATCH);

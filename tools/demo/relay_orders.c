@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a delay queue with several processes. An order that is not paid in time must be dropped.
+ * Shows a delay queue with several processes: an order that is not paid in time must be dropped.
  * The demo kills a relay, a worker and Redis.
  *
- * Three relays, four workers and a shop are processes that represent machines. The demo starts a
- * Redis server that loses nothing (appendfsync always). The processes record each result of a call
- * in shared memory. In the end every order must be paid or dropped. No order may be lost, dropped
- * early, or dropped although it was paid. The exit status is 1 if an order breaks this rule, and 77
- * if Redis is not installed.
+ * Three relays, four workers and a shop stand for machines, beside a Redis that loses nothing
+ * (appendfsync always). They record each result of a call in shared memory. In the end no order may
+ * be lost, dropped early, or dropped although it was paid: else the exit status is 1, or 77 if
+ * Redis is not installed.
  *
  * Usage: relay_orders TIMERHUB-RELAY [ORDERS]
  */

@@ -56,11 +56,7 @@ void table_live(const struct table_state *before, const struct table_state *now,
 {
 	const int terminal = isatty(STDOUT_FILENO);
 	const struct crowd_tally *tally = now->tally;
-	/*
-	 * The server reads its figures a little earlier than the load generator reads its own
-	 * figures. Therefore the rates of the server use the time at which the server read its
-	 * figures.
-	 */
+	/* The server's rates use its own time, since it reads its figures a little earlier. */
 	const uint64_t said_ns = before->server.now_ns > 0
 	                                 ? now->server.now_ns - before->server.now_ns
 	                                 : now->server.now_ns - start_ns;
@@ -81,10 +77,7 @@ static int compare(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/*
- * Returns the nearest-rank percentile of the sorted latenesses, in us. lateness_count must be
- * greater than 0.
- */
+/* Returns the nearest-rank percentile of the sorted latenesses, of which there are some, in us. */
 static const char *percentile_us(const struct crowd_tally *tally, uint32_t percent)
 {
 	const uint64_t rank = ((uint64_t)tally->lateness_count * percent + 99) / 100;
@@ -102,10 +95,7 @@ static void print_lateness(struct crowd_tally *tally)
 	row("lateness max, us", percentile_us(tally, 100), "received + timeout");
 }
 
-/*
- * Print the figures of the server's loop. The server sets a timeout with a few
- * stores. The time of these stores cannot be measured separately.
- */
+/* The few stores by which the server sets a timeout cannot be measured separately. */
 static void print_loop(const struct server_figures *server)
 {
 	const double messages = server->messages > 0 ? (double)server->messages : 1;
