@@ -228,7 +228,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir,
                           const struct timerhub_journal_config *config)
 {
-	struct timerhub_journal_config known;
+	struct timerhub_journal_config known = { .size = sizeof(known) };
 	struct disk *disk;
 	struct wall_timer *timer = NULL;
 	int result;

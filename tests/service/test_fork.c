@@ -146,7 +146,7 @@ START_TEST(fork_child_is_told_where_no_memory_is_wiped)
 
 	expect(filter);
 	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
-	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK)),
+	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
 	          0);
 	if (result == 0)
 		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(0), SCMP_SYS(madvise), 1,
