@@ -46,7 +46,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire)
 {
 	struct client *client = pipeline->client;
 	struct shared *shared = client->shared;
-	struct handshake handshake;
+	struct handshake handshake = { 0 };
 	uint64_t sent_ns;
 	int result = handshake_load(wire, STEP_NS);
 

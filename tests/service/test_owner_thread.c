@@ -273,7 +273,7 @@ static void refuse_scheduling(void)
 		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0), 0);
 	if (opener.refuses == SMALL_SETS)
 		expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EINVAL), calls[0], 1,
-		                           SCMP_A1(SCMP_CMP_LT, 8192 / 8)),
+		                           SCMP_A1(SCMP_CMP_LT, 8192 / 8, 0)),
 		          0);
 	expect_eq(seccomp_load(filter), 0);
 	seccomp_release(filter);
