@@ -822,7 +822,9 @@ void what_does_not_fit_is_refused()
 		expect(timer.arm_at(rig.queue, rig.at(9s), nothing, slack) == refused);
 		expect(timer.arm_every(rig.queue, 1s, nothing, slack) == refused);
 		expect(timer.arm_never(rig.queue, nothing, slack) == refused);
-		const auto large = [&rig, &timer, slack] { (void)&rig, (void)&timer, (void)&slack; };
+		const auto large = [&rig, &timer, slack] {
+			(void)&rig, (void)&timer, (void)&slack;
+		};
 		expect(timer.arm_after(rig.queue, 1s, large, slack) == refused);
 		expect(timer.handle() == 0 && rig.live() == 0);
 	}
