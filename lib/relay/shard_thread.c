@@ -133,8 +133,11 @@ static uint64_t pass(struct shard *shard)
 	if (!pipeline_open(pipeline, now_ns))
 		return sooner(next_ns, pipeline->link.retry_ns);
 	follow_server(shard, now_ns);
+	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
+	if (pipeline->must_recover && shard->taker.reading)
+		lose_taker(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
-	if (shard->taker.reading || !pipeline_recover(pipeline))
+	if (!pipeline_recover(pipeline))
 		next_ns = sooner(next_ns, taker_pass(&shard->taker, &pipeline->server, now_ns));
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));

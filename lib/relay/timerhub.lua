@@ -21,7 +21,7 @@ local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
 local ID_MAX = 64
 local LAST_US = 9007199254740991  -- 2^53 - 1
 local PUT_OFF_US = 300000000  -- largest failover delay, without rank times grace
-local CHUNK = 16  -- number of records that timerhub_look reads at a time
+local CHUNK = 16  -- most records or entries that timerhub_look reads at a time
 local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- bounds of one timerhub_look
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
@@ -670,15 +670,20 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     return bytes
 end
 
+-- Returns how many records or entries to read at a time, so that their data is about LOOK_BYTES.
+local function chunk_of(conf)
+    return math.max(1, math.min(CHUNK, math.floor(LOOK_BYTES / math.max(1, conf.data_max))))
+end
+
 -- Move up to `batch` due tasks into the stream. Stop after the chunk with which the moved data
 -- reaches LOOK_BYTES. Returns whether there may be more due tasks.
 local function promote(q, conf, now, batch, sum)
     local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
-    local bytes = 0
-    for from = 1, #heads, 2 * CHUNK do
+    local bytes, chunk = 0, chunk_of(conf)
+    for from = 1, #heads, 2 * chunk do
         bytes = bytes + promote_chunk(q, conf, now, sum, heads, from,
-            math.min(from + 2 * CHUNK - 1, #heads))
+            math.min(from + 2 * chunk - 1, #heads))
         if sum.refusal then
             return false
         end
@@ -733,43 +738,53 @@ local function end_lease(q, conf, now, sum, entry)
     if useless then
         acknowledge(q.ready, entry)
     end
+    return data and #data or 0
 end
 
--- End the expired leases of pending entries. Begin at the entry at which the last timerhub_look
+-- End the expired leases of pending entries, from the entry at which the last timerhub_look
 -- stopped. Returns the entry from which to continue, or nil at the end. Every pending entry is
--- checked, because consumers may extend leases. An extended lease of an earlier entry may end after
--- a later entry's lease.
+-- checked: consumers extend leases, so an earlier entry's lease may end after a later one's.
 local function sweep_pending(q, conf, now, sum, from)
-    local lease_ms = math.ceil(conf.lease_us / 1000)
+    local lease_ms, bytes = math.ceil(conf.lease_us / 1000), 0
     local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
     for _, one in ipairs(pending) do
         if one[3] >= lease_ms and not sum.refusal then
-            end_lease(q, conf, now, sum, one[1])
+            bytes = bytes + end_lease(q, conf, now, sum, one[1])
+            if bytes >= LOOK_BYTES then
+                return not sum.refusal and '(' .. one[1] or nil
+            end
         end
     end
     return #pending == SWEEP and not sum.refusal and '(' .. pending[SWEEP][1] or nil
 end
 
--- If a consumer acknowledges an entry by a plain XACK, the entry and its task's record stay. Delete
--- such entries and records, up to the first pending entry of the stream. Returns whether there may
--- be more acknowledged entries.
+-- Delete the entries and records that a plain XACK has left, up to the first pending entry. XRANGE
+-- copies data, so it reads no pending entry. Returns whether there may be more to delete.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
-    local entries = last and redis.call('XRANGE', q.ready, '-', '+', 'COUNT', ACKED) or {}
-    for _, entry in ipairs(entries) do
-        if is_below(last, entry[1]) or (first and not is_below(entry[1], first)) then
+    local upto, chunk, bytes, seen = first and '(' .. first or '+', chunk_of(conf), 0, 0
+    while last and seen < ACKED and bytes < LOOK_BYTES do
+        local entries = redis.call('XRANGE', q.ready, '-', upto, 'COUNT',
+            math.min(chunk, ACKED - seen))
+        for _, entry in ipairs(entries) do
+            if is_below(last, entry[1]) then
+                return false
+            end
+            local id, _, _, data = entry_fields(entry)
+            local stage, _, put_us, current = parse(id and redis.call('HGET', q.task, id) or nil)
+            if stage == 'r' and current == entry[1] then
+                finish(q.task, q.past, id, put_us, conf.past_us, now)
+            end
+            redis.call('XDEL', q.ready, entry[1])
+            sum.swept = sum.swept + 1
+            seen, bytes = seen + 1, bytes + (data and #data or 0)
+        end
+        if #entries == 0 then
             return false
         end
-        local id = entry_fields(entry)
-        local stage, _, put_us, current = parse(id and redis.call('HGET', q.task, id) or nil)
-        if stage == 'r' and current == entry[1] then
-            finish(q.task, q.past, id, put_us, conf.past_us, now)
-        end
-        redis.call('XDEL', q.ready, entry[1])
-        sum.swept = sum.swept + 1
     end
-    return #entries == ACKED
+    return last ~= nil
 end
 
 -- Delete the consumers of the group that have been idle for a day. A consumer that has pending

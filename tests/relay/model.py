@@ -265,11 +265,14 @@ class Model:
                  if not task.entry]
         return sorted(found + [(due, name.encode(), name) for name, due in self.poison.items()])
 
+    def chunk(self):
+        return max(1, min(SMALL["CHUNK"], SMALL["LOOK_BYTES"] // max(1, self.conf["data_max"])))
+
     def promote(self, batch):
         heads = [head for head in self.waiting() if head[0] <= self.now][:batch]
         late, size = [], 0
         for index, (due, _, name) in enumerate(heads):
-            if index % SMALL["CHUNK"] == 0 and size >= SMALL["LOOK_BYTES"]:
+            if index % self.chunk() == 0 and size >= SMALL["LOOK_BYTES"]:
                 return late, True
             if name in self.poison:
                 del self.poison[name]
@@ -286,7 +289,7 @@ class Model:
     def sweep_pending(self):
         """Ends leases. Returns the number of tasks delivered again, the number of tasks moved to
         the dead tasks, and whether there are more."""
-        again = buried = 0
+        again = buried = size = 0
         pending = [entry for entry in self.stream if entry.pending and
                    (self.sweep_from is None or entry.number > self.sweep_from)]
         chunk = pending[:SMALL["SWEEP"]]
@@ -295,6 +298,7 @@ class Model:
                 continue
             self.forget_entry(entry)
             entry.pending = False
+            size += len(entry.data) if entry.name else 0
             if entry.name is None:
                 self.dead.append(("", 0, 0, "entry", entry.data))
                 self.counters["orphans"] += 1
@@ -306,11 +310,17 @@ class Model:
             else:
                 self.add(entry.name, task, entry.due)
                 again += 1
+            if size >= SMALL["LOOK_BYTES"]:
+                self.sweep_from = entry.number
+                return again, buried, True
         self.sweep_from = chunk[-1].number if len(chunk) == SMALL["SWEEP"] else None
         return again, buried, self.sweep_from is not None
 
     def sweep_acked(self):
-        for _ in range(SMALL["ACKED"]):
+        size = 0
+        for index in range(SMALL["ACKED"]):
+            if index % self.chunk() == 0 and size >= SMALL["LOOK_BYTES"]:
+                return True
             if not self.stream or not self.stream[0].delivered or self.stream[0].pending:
                 return False
             entry = self.stream.pop(0)
@@ -318,6 +328,7 @@ class Model:
             if task:
                 del self.tasks[entry.name]
                 self.remember(entry.name, task)
+            size += len(entry.data) if entry.name else 0
             self.counters["swept"] += 1
         return True
 
