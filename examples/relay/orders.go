@@ -140,7 +140,7 @@ func (c *client) work(count int) {
 				c.call("retry", order, "1000", entry)
 				continue
 			}
-			c.call("done", order)
+			c.call("done", order, entry)
 			count--
 		}
 	}

@@ -52,7 +52,7 @@ async function work(client, reader, count) {
 				await call(client, 'retry', order, 1000, entry);
 				continue;
 			}
-			await call(client, 'done', order);
+			await call(client, 'done', order, entry);
 			count--;
 		}
 	}

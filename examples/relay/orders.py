@@ -49,7 +49,7 @@ def worker(server, count):
             if order == "order:3" and attempt == 1:
                 call(server, "retry", order, 1000, entry)
                 continue
-            call(server, "done", order)
+            call(server, "done", order, entry)
             count -= 1
 
 

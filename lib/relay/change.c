@@ -45,13 +45,9 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
  * Make a task's id from the relay's random seed and a counter, so that no other process makes the
  * same id.
  */
-static void make_id(struct timerhub_relay *relay, char id[TIMERHUB_RELAY_ID_BYTES])
+static void make_id(const struct timerhub_relay *relay, uint64_t number,
+                    char id[TIMERHUB_RELAY_ID_BYTES])
 {
-	uint64_t number;
-
-	lock_take(&relay->shared.lock);
-	number = relay->ids++;
-	lock_give(&relay->shared.lock);
 	(void)snprintf(id, TIMERHUB_RELAY_ID_BYTES, "%016" PRIx64 "-%" PRIu64, relay->seed, number);
 }
 
@@ -67,6 +63,7 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 		.data_len = data_len,
 		.made_id = !id,
 	};
+	uint64_t number;
 	int result = relay_may_call(relay);
 
 	if (result < 0)
@@ -76,8 +73,12 @@ int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t wh
 		return -EINVAL;
 	if (data_len > REQUEST_DATA_MAX)
 		return -EMSGSIZE;
+	lock_take(&relay->shared.lock);
+	number = relay->puts++;
+	lock_give(&relay->shared.lock);
+	request.call = relay->seed + number;
 	if (!id)
-		make_id(relay, made);
+		make_id(relay, number, made);
 	request.id = id ? id : made;
 	request.flags = words[(flags & TIMERHUB_ABSOLUTE ? 1 : 0) +
 	                      (flags & TIMERHUB_RELAY_REPLACE ? 2 : 0)];
@@ -134,7 +135,7 @@ static bool let_go(struct timerhub_relay *relay, const struct timerhub_relay_tas
 
 static bool is_delivery(const struct timerhub_relay_task *task)
 {
-	return task && is_id(task->id) &&
+	return task && is_id(task->id) && task->delivery[0] &&
 	       strnlen(task->delivery, TIMERHUB_RELAY_DELIVERY_BYTES) <
 	               TIMERHUB_RELAY_DELIVERY_BYTES;
 }
@@ -142,8 +143,11 @@ static bool is_delivery(const struct timerhub_relay_task *task)
 int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_relay_task *task)
 {
 	CANCELLATION_HELD;
-	/* The request names no delivery, so that it also ends a task whose lease has ended. */
-	struct request request = { .kind = REQUEST_DONE, .id = task ? task->id : NULL };
+	struct request request = {
+		.kind = REQUEST_DONE,
+		.id = task ? task->id : NULL,
+		.delivery = task ? task->delivery : NULL,
+	};
 	int result = relay_may_call(relay);
 
 	if (result < 0)
@@ -151,7 +155,7 @@ int timerhub_relay_done(struct timerhub_relay *relay, const struct timerhub_rela
 	if (!is_delivery(task))
 		return -EINVAL;
 	result = mailbox_ask(&relay_shard_of(relay, request.id)->mailbox, &request);
-	if (result == 0 || result == -ENOENT)
+	if (result == 0 || result == -ENOENT || result == -ESTALE)
 		(void)let_go(relay, task);
 	return result;
 }

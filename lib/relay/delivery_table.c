@@ -12,6 +12,9 @@
 #include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
+#define NS_PER_US UINT64_C(1000)
+#define US_PER_MS UINT64_C(1000)
+#define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
 
 static struct delivery **bucket_of(struct deliveries *all, const char *entry)
 {
@@ -65,8 +68,23 @@ static bool is_ours(const struct reply *entry)
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
+/*
+ * Returns a time before which the lease of an entry did not begin. A read may block for long before
+ * the entry comes. The entry's id has the time of its XADD, unless Redis's clock was set.
+ */
+static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
+{
+	uint64_t added_us = strtoull(entry, NULL, 10) * US_PER_MS;
+	int64_t since_ns = (int64_t)((added_us - arrival->anchor_us) * NS_PER_US);
+	int64_t drift_ns = (since_ns < 0 ? -since_ns : since_ns) / DRIFT;
+	uint64_t added_ns = arrival->anchor_ns + (uint64_t)(since_ns - drift_ns);
+
+	return added_ns > arrival->sent_ns && added_ns <= arrival->now_ns ? added_ns
+	                                                                  : arrival->sent_ns;
+}
+
 static int add_delivery(struct deliveries *all, const struct reply *entry, uint32_t shard,
-                        uint64_t now_ns)
+                        const struct arrival *arrival)
 {
 	const struct reply *fields = reply_at(entry, 1), *data = reply_at(fields, 7);
 	struct delivery *one = malloc(sizeof(*one) + reply_len(data) + 1);
@@ -74,7 +92,7 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 	if (!one)
 		return -ENOMEM;
 	*one = (struct delivery){
-		.begin_ns = now_ns,
+		.begin_ns = lease_begin_ns(reply_text(reply_at(entry, 0)), arrival),
 		.shard = shard,
 		.due_us = (uint64_t)reply_integer_at(fields, 3),
 		.attempts = (uint64_t)reply_integer_at(fields, 5),
@@ -93,7 +111,7 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 }
 
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
-                    uint64_t now_ns)
+                    const struct arrival *arrival)
 {
 	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
 	int count = 0;
@@ -105,7 +123,7 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
 		if (!is_ours(entry) || is_known(all, reply_text(reply_at(entry, 0)),
 		                                reply_text(reply_at(reply_at(entry, 1), 1))))
 			continue;
-		result = add_delivery(all, entry, shard, now_ns);
+		result = add_delivery(all, entry, shard, arrival);
 		if (result < 0)
 			return result;
 		count++;
@@ -151,15 +169,10 @@ bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 	return true;
 }
 
-void deliveries_expire(struct deliveries *all, uint64_t before_ns)
-{
-	while (all->first && all->first->begin_ns < before_ns)
-		free(take_out(all));
-}
-
 void deliveries_fini(struct deliveries *all)
 {
-	deliveries_expire(all, UINT64_MAX);
+	while (all->first)
+		free(take_out(all));
 	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++) {
 		struct delivery *one;
 

@@ -21,8 +21,9 @@ struct reply;
 struct delivery {
 	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
 	struct delivery *next;
-	uint64_t begin_ns; /* time at which the delivery arrived */
-	uint32_t shard;    /* index of the server that sent the delivery */
+	/* The lease began at this time or later. */
+	uint64_t begin_ns;
+	uint32_t shard; /* index of the server that sent the delivery */
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;
@@ -38,6 +39,14 @@ struct deliveries {
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
+/* When a reply with deliveries was asked for and read, and a pair of times on both clocks. */
+struct arrival {
+	uint64_t sent_ns;
+	uint64_t now_ns;
+	uint64_t anchor_ns;
+	uint64_t anchor_us; /* on Redis's clock */
+};
+
 /*
  * Add the entries of the XREADGROUP reply `reply` to the prefetched deliveries. Entries that are
  * already prefetched or held are skipped. Returns the number of added entries, or -ENOMEM. After
@@ -46,7 +55,7 @@ struct deliveries {
  * these entries.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
-                    uint64_t now_ns);
+                    const struct arrival *arrival);
 
 /*
  * Move the first prefetched delivery to the held deliveries. Returns the delivery, or NULL if no
@@ -56,11 +65,6 @@ struct delivery *deliveries_take(struct deliveries *all);
 
 /* Free a held delivery and its data. Returns false if no held delivery has this entry and id. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
-
-/*
- * Free the prefetched deliveries that arrived before `before_ns`, because their leases have ended.
- */
-void deliveries_expire(struct deliveries *all, uint64_t before_ns);
 
 void deliveries_fini(struct deliveries *all);
 

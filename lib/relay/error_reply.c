@@ -37,6 +37,8 @@ static const struct {
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
+	/* The functions on the server have another version. */
+	{ "VERSION", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	/* The server is a cluster node, or older than 7.0. */
 	{ "MOVED", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ASK ", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

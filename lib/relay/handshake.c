@@ -219,7 +219,9 @@ int handshake_load(struct wire *wire, uint64_t timeout_ns)
 	uint64_t version = 0;
 	int result = handshake_version(wire, &version, timeout_ns);
 
-	if (result < 0 || version >= functions_version)
+	if (result == 0 && version > functions_version)
+		result = -EOPNOTSUPP;
+	if (result < 0 || version == functions_version)
 		return result;
 	bytes_command(output, 4);
 	bytes_text(output, "FUNCTION");
@@ -227,6 +229,24 @@ int handshake_load(struct wire *wire, uint64_t timeout_ns)
 	bytes_text(output, "REPLACE");
 	bytes_word(output, functions_text, functions_text_len);
 	return call(wire, timeout_ns);
+}
+
+int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
+                    uint64_t until_us, uint64_t timeout_ns)
+{
+	struct bytes *output = wire_output(wire);
+	struct reply *reply = NULL;
+	int result;
+
+	keys_call(keys, output, "fence", "state seen", 3);
+	bytes_text(output, holder);
+	bytes_number(output, epoch);
+	bytes_number(output, until_us);
+	result = handshake_call(wire, &reply, timeout_ns);
+	if (result == 0 && reply_integer_at(reply, 0) != 0)
+		result = -EPROTO;
+	reply_free(reply);
+	return result;
 }
 
 int handshake_wait(struct wire *wire, uint64_t timeout_ns)

@@ -30,8 +30,15 @@ int handshake_open(struct wire **ret_wire, const struct address *address,
 /* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
-/* Load the Redis functions if the server does not have them or has an older version. */
+/*
+ * Load the Redis functions if the server does not have them or has an older version. If the server
+ * has a newer version, returns -EOPNOTSUPP.
+ */
 int handshake_load(struct wire *wire, uint64_t timeout_ns);
+
+/* Refuse from now on until `until_us` the holder's changes of an epoch below `epoch`. */
+int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
+                    uint64_t until_us, uint64_t timeout_ns);
 
 /* Check that the server lets this user call WAIT. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);

@@ -70,12 +70,12 @@ void mailbox_put_back(struct mailbox *mailbox, struct requests *back)
 	lock_give(&mailbox->shared->lock);
 }
 
-bool mailbox_end(struct mailbox *mailbox, bool *ret_closing)
+bool mailbox_end(struct mailbox *mailbox, bool *ret_ending)
 {
 	bool idle;
 
 	lock_take(&mailbox->shared->lock);
-	*ret_closing = mailbox->shared->closing;
+	*ret_ending = mailbox->shared->ending;
 	idle = mailbox->idle = !mailbox->pending;
 	lock_give(&mailbox->shared->lock);
 	return idle;

@@ -58,8 +58,8 @@ void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
 /*
  * End a pass of the shard's thread. Returns true if no caller has queued work during the pass.
- * Stores in `*ret_closing` whether the thread must end.
+ * Stores in `*ret_ending` whether the thread must end.
  */
-bool mailbox_end(struct mailbox *mailbox, bool *ret_closing);
+bool mailbox_end(struct mailbox *mailbox, bool *ret_ending);
 
 #endif

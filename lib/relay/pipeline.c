@@ -61,6 +61,12 @@ static int handshake(struct pipeline *pipeline, struct wire *wire)
 		return result;
 	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
 		return -EINVAL;
+	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */
+	if (client->fence_us >= handshake.now_us)
+		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
+		                         client->fence_us, STEP_NS);
+	if (result < 0)
+		return result;
 	client->anchor_ns = sent_ns;
 	client->anchor_us = handshake.now_us;
 	lock_take(&shared->lock);
@@ -97,6 +103,7 @@ static void give_back(struct pipeline *pipeline)
 {
 	struct requests back = pipeline->unconfirmed;
 	struct request *request;
+	bool is_late = false;
 
 	pipeline->unconfirmed = (struct requests){ .first = NULL };
 	pipeline->waits = pipeline->must_wait = false;
@@ -108,10 +115,16 @@ static void give_back(struct pipeline *pipeline)
 	while ((request = requests_take(&pipeline->sent))) {
 		pipeline->must_recover |=
 			request->kind == REQUEST_RECOVER || request->kind == REQUEST_READ;
+		is_late |= request_is_change(request);
 		if (request->is_own)
 			continue;
 		request->in_doubt = true;
 		requests_append(&back, request);
+	}
+	/* The network may still deliver the unanswered changes: the next handshake fences them. */
+	if (is_late) {
+		pipeline->client->fence_us = pipeline->client->until_us;
+		pipeline->client->epoch++;
 	}
 	mailbox_put_back(pipeline->mailbox, &back);
 }
@@ -135,6 +148,10 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 
 static void note_sent(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
+	struct client *client = pipeline->client;
+
+	if (request_is_change(request) && request_until_us(client, request) > client->until_us)
+		client->until_us = request_until_us(client, request);
 	request->sent_ns = now_ns;
 	request->joins = false;
 	pipeline->must_wait |= is_fact(pipeline, request);
@@ -290,7 +307,7 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
 	struct shared *shared = pipeline->client->shared;
-	struct requests puts = { .first = NULL };
+	struct requests again = { .first = NULL };
 	bool answered;
 
 	lock_take(&shared->lock);
@@ -298,8 +315,8 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	if (!answered) {
-		requests_append(&puts, request); /* only a put may have to be sent a second time */
-		encode_puts(pipeline, &puts, now_ns);
+		requests_append(&again, request);
+		encode_all(pipeline, &again, now_ns);
 	} else if (request->result == 0 && is_fact(pipeline, request)) {
 		requests_append(&pipeline->unconfirmed, request);
 	} else if (!request->is_own) {

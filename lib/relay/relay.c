@@ -16,6 +16,7 @@
 
 #include "base/cancellation.h"
 #include "base/options.h"
+#include "relay/functions.h"
 #include "relay/ready_fd.h"
 
 #define NS_PER_US UINT64_C(1000)
@@ -84,6 +85,9 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
+		(void)snprintf(shard->client.holder, sizeof(shard->client.holder),
+		               "%" PRIu64 "-%016" PRIx64, functions_version, relay->seed);
+		shard->client.epoch = 1;
 		shard->pipeline.must_recover = consumer != NULL;
 	}
 	(void)snprintf(relay->shared.consumer, sizeof(relay->shared.consumer), "%s",

@@ -17,7 +17,8 @@
 #define INFO_BYTES 48
 /* Largest number of deliveries that one recovery asks for. */
 #define RECOVER_COUNT 1000u
-#define PUT_WORDS 5u
+#define PUT_WORDS 8u  /* arguments of timerhub_put */
+#define PUTS_WORDS 6u /* arguments of each put of timerhub_puts */
 #define ERRNO_MAX 4095
 /* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
 #define WAIT_MS 20u
@@ -82,7 +83,7 @@ static const char *const functions[] = {
 	[REQUEST_PUT] = "put",    [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
 	[REQUEST_DONE] = "done",  [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
 	[REQUEST_LOOK] = "look",  [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
-	[REQUEST_RECOVER] = NULL, [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = NULL,
+	[REQUEST_RECOVER] = NULL, [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = "touch",
 };
 
 static const char *const key_parts[] = {
@@ -91,16 +92,18 @@ static const char *const key_parts[] = {
 	[REQUEST_MOVE] = "due task ready state past seats",
 	[REQUEST_DONE] = "due task ready state past",
 	[REQUEST_RETRY] = "due task ready state past seats dead",
+	[REQUEST_TOUCH] = "task ready state",
 	[REQUEST_STAT] = "due task ready dead past state seats seen",
 	[REQUEST_LOOK] = "due task ready dead past state seats seen",
 	[REQUEST_LEAVE] = "seats seen state",
 };
 
-/*
- * Returns the deadline of a request, converted to Redis's clock. The Redis functions refuse a put
- * that arrives after its deadline.
- */
-static uint64_t until_us(const struct client *client, const struct request *request)
+bool request_is_change(const struct request *request)
+{
+	return request->kind <= REQUEST_TOUCH;
+}
+
+uint64_t request_until_us(const struct client *client, const struct request *request)
 {
 	return client->anchor_us + (request->deadline_ns - client->anchor_ns) / NS_PER_US;
 }
@@ -141,31 +144,12 @@ static void encode_look(const struct client *client, struct bytes *bytes)
 	bytes_text(bytes, info);
 }
 
-/*
- * Encode a WAIT, or the XCLAIM by which timerhub_relay_touch() prolongs a lease. WAIT and XCLAIM
- * are plain Redis commands and not Redis functions.
- */
-static void encode_plain(const struct client *client, const struct request *request,
-                         struct bytes *bytes)
+static void encode_wait(const struct client *client, struct bytes *bytes)
 {
-	char name[KEYS_NAME_BYTES];
-
-	if (request->kind == REQUEST_WAIT) {
-		bytes_command(bytes, 3);
-		bytes_text(bytes, "WAIT");
-		bytes_number(bytes, client->shared->replicas);
-		bytes_number(bytes, WAIT_MS);
-		return;
-	}
-	keys_name(&client->keys, name, "ready");
-	bytes_command(bytes, 7);
-	bytes_text(bytes, "XCLAIM");
-	bytes_text(bytes, name);
-	bytes_text(bytes, "timerhub");
-	bytes_text(bytes, client->shared->consumer);
-	bytes_text(bytes, "0");
-	bytes_text(bytes, request->delivery);
-	bytes_text(bytes, "JUSTID");
+	bytes_command(bytes, 3);
+	bytes_text(bytes, "WAIT");
+	bytes_number(bytes, client->shared->replicas);
+	bytes_number(bytes, WAIT_MS);
 }
 
 static void encode_put(const struct client *client, const struct request *put, struct bytes *bytes)
@@ -174,7 +158,13 @@ static void encode_put(const struct client *client, const struct request *put, s
 	bytes_text(bytes, put->when);
 	bytes_text(bytes, put->flags);
 	bytes_word(bytes, put->data, put->data_len);
-	bytes_number(bytes, until_us(client, put));
+	bytes_number(bytes, request_until_us(client, put));
+}
+
+static void encode_holder(const struct client *client, struct bytes *bytes)
+{
+	bytes_text(bytes, client->holder);
+	bytes_number(bytes, client->epoch);
 }
 
 void requests_encode_puts(const struct client *client, const struct requests *puts,
@@ -185,17 +175,20 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 
 	for (put = puts->first; put; put = put->next)
 		count++;
-	keys_call(&client->keys, bytes, "puts", key_parts[REQUEST_PUT], PUT_WORDS * count);
-	for (put = puts->first; put; put = put->next)
+	keys_call(&client->keys, bytes, "puts", key_parts[REQUEST_PUT], 2 + PUTS_WORDS * count);
+	encode_holder(client, bytes);
+	for (put = puts->first; put; put = put->next) {
 		encode_put(client, put, bytes);
+		bytes_word(bytes, &put->call, sizeof(put->call));
+	}
 }
 
 void request_encode(const struct client *client, const struct request *request, struct bytes *bytes)
 {
 	static const unsigned arguments[] = {
-		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 1, [REQUEST_MOVE] = 3,
-		[REQUEST_DONE] = 1,        [REQUEST_RETRY] = 3,  [REQUEST_STAT] = 0,
-		[REQUEST_LEAVE] = 1,
+		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 4, [REQUEST_MOVE] = 6,
+		[REQUEST_DONE] = 5,        [REQUEST_RETRY] = 6,  [REQUEST_TOUCH] = 5,
+		[REQUEST_STAT] = 0,        [REQUEST_LEAVE] = 1,
 	};
 	enum request_kind kind = request->kind;
 
@@ -203,8 +196,8 @@ void request_encode(const struct client *client, const struct request *request, 
 		encode_read(client, request, bytes);
 		return;
 	}
-	if (kind == REQUEST_WAIT || kind == REQUEST_TOUCH) {
-		encode_plain(client, request, bytes);
+	if (kind == REQUEST_WAIT) {
+		encode_wait(client, bytes);
 		return;
 	}
 	if (kind == REQUEST_LOOK) {
@@ -212,8 +205,11 @@ void request_encode(const struct client *client, const struct request *request, 
 		return;
 	}
 	keys_call(&client->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
-	if (kind == REQUEST_PUT)
+	if (kind == REQUEST_PUT) {
 		encode_put(client, request, bytes);
+		encode_holder(client, bytes);
+		bytes_word(bytes, &request->call, sizeof(request->call));
+	}
 	if (kind == REQUEST_STAT || kind == REQUEST_PUT)
 		return;
 	bytes_text(bytes, kind == REQUEST_LEAVE ? client->name : request->id);
@@ -221,8 +217,12 @@ void request_encode(const struct client *client, const struct request *request, 
 		bytes_text(bytes, request->when);
 	if (kind == REQUEST_MOVE)
 		bytes_text(bytes, request->flags);
-	if (kind == REQUEST_RETRY)
+	if (request->delivery)
 		bytes_text(bytes, request->delivery);
+	if (request_is_change(request)) {
+		bytes_number(bytes, request_until_us(client, request));
+		encode_holder(client, bytes);
+	}
 }
 
 /* ---- from Redis ---- */
@@ -261,9 +261,10 @@ static int in_doubt(const struct request *request, int result)
 {
 	switch (request->kind) {
 	case REQUEST_PUT:
-		return result == -EEXIST && request->made_id ? 0 : result;
+		if (result != -EEXIST)
+			return result;
+		return request->made_id ? 0 : -ETIMEDOUT;
 	case REQUEST_DONE:
-		return result == -ENOENT ? 0 : result;
 	case REQUEST_CANCEL:
 	case REQUEST_MOVE:
 	case REQUEST_RETRY:
@@ -301,9 +302,12 @@ static void count(struct client *client, enum request_kind kind)
  * Add the entries in the reply to the prefetched deliveries. Returns 1 if any delivery is
  * prefetched, 0 if none is, or -ENOMEM.
  */
-static int answer_read(struct client *client, const struct reply *reply, uint64_t now_ns)
+static int answer_read(struct client *client, const struct request *request,
+                       const struct reply *reply, uint64_t now_ns)
 {
-	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, now_ns);
+	const struct arrival arrival = { request->sent_ns, now_ns, client->anchor_ns,
+		                         client->anchor_us };
+	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, &arrival);
 
 	if (result < 0)
 		return result;
@@ -340,24 +344,23 @@ bool request_answer(struct client *client, struct request *request, const struct
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
-		request->result = answer_read(client, reply, now_ns);
-		return true;
-	}
-	if (request->kind == REQUEST_TOUCH) {
-		request->result = reply_count(reply) == 1 ? 0 : -ESTALE;
+		request->result = answer_read(client, request, reply, now_ns);
 		return true;
 	}
 	result = read_code(reply, at);
-	if (request->kind == REQUEST_PUT && result == -ETIME) {
-		/*
-		 * The put's deadline was converted to a wrong time, because Redis's clock was set.
-		 * Send the put again.
-		 */
+	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
+		/* Redis's clock was set: convert the deadline again, and send again. */
 		set_anchor(client, request, reply, 1);
 		return false;
 	}
+	if (request->kind == REQUEST_TOUCH && result == -ENOENT)
+		result = -ESTALE;
+	if (result == -ETIME)
+		result = -ETIMEDOUT; /* another client with this holder has sent a fence */
 	if (request->kind == REQUEST_PUT && result == 0)
 		set_anchor(client, request, reply, index > 0 ? 1 : 2);
+	if (request->kind == REQUEST_TOUCH && result == 0)
+		set_anchor(client, request, reply, 1);
 	if (result == 0) {
 		count(client, request->kind);
 		if (request->kind == REQUEST_STAT)

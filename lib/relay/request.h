@@ -12,6 +12,7 @@
 #include "relay/wire.h"
 
 #define REQUEST_WHEN_BYTES 24
+#define CLIENT_HOLDER_BYTES 32
 #define REQUEST_DATA_MAX (UINT32_C(1) << 20) /* equals the largest data_max in timerhub.lua */
 
 enum request_kind {
@@ -21,7 +22,7 @@ enum request_kind {
 	REQUEST_DONE,
 	/* REQUEST_RETRY and the kinds before it are changes, which replicas may have to confirm. */
 	REQUEST_RETRY,
-	REQUEST_TOUCH,
+	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
 	REQUEST_READ,    /* prefetch a ready task, and do not wait for one */
 	REQUEST_RECOVER, /* read the deliveries that were lost with a connection */
 	REQUEST_STAT,
@@ -39,7 +40,8 @@ struct request {
 	const char *flags; /* flags of a put or move, for the Redis function */
 	const void *data;  /* data of the task that a put stores */
 	size_t data_len;
-	const char *delivery; /* in a retry or touch: id of the delivery's stream entry */
+	const char *delivery; /* in a done, retry or touch: id of the delivery's stream entry */
+	uint64_t call;        /* in a put: no other put of this id has this number */
 	bool made_id;         /* the library made the id of this put */
 	bool joins;           /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
@@ -74,6 +76,14 @@ struct client {
 	uint32_t shard; /* index of the server */
 	struct keys keys;
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
+	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
+	/*
+	 * A connection with unanswered changes was lost epoch - 1 times. The server has to refuse
+	 * changes of earlier epochs until fence_us, when the last of them gives up.
+	 */
+	uint64_t epoch;
+	uint64_t fence_us;
+	uint64_t until_us; /* largest `until` of a change of this epoch */
 	/* Local time of the anchor, the last answered call of timerhub_look or timerhub_put. */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
@@ -95,6 +105,12 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
  * the result of this request is -ETIMEDOUT, else `why`.
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
+
+/* Returns whether a request changes a task, so that it must not arrive late. */
+bool request_is_change(const struct request *request);
+
+/* Returns the deadline of a request on Redis's clock. */
+uint64_t request_until_us(const struct client *client, const struct request *request);
 
 void request_encode(const struct client *client, const struct request *request,
                     struct bytes *bytes);

@@ -95,12 +95,10 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Handle overdue replies, calls whose timeout has ended, and prefetched deliveries whose lease has
- * ended. Returns the next deadline of a reply or of a caller's request.
+ * Handle overdue replies, and calls whose timeout has ended. Returns the next deadline of a reply or of a caller's request.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
-	struct shared *shared = shard->shared;
 	uint64_t next_ns;
 	int result = pipeline_expire(&shard->pipeline, now_ns, &next_ns);
 
@@ -111,10 +109,6 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 	if (shard->scheduler.bells.wire && shard->scheduler.bells.answer_by_ns <= now_ns)
 		scheduler_lose_bells(&shard->scheduler, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->pipeline.why, now_ns));
-	lock_take(&shared->lock);
-	if (shared->lease_ns > 0 && now_ns > shared->lease_ns)
-		deliveries_expire(&shared->deliveries, now_ns - shared->lease_ns);
-	lock_give(&shared->lock);
 	return next_ns > now_ns ? next_ns : now_ns;
 }
 
@@ -287,12 +281,12 @@ static void *run(void *arg)
 	eventcount_wake(&shard->beginning, 1);
 	while (good) {
 		uint64_t until_ns = pass(shard);
-		bool closing, idle;
+		bool ending, idle;
 
 		if (!flush(shard))
 			until_ns = 0;
-		idle = mailbox_end(&shard->mailbox, &closing);
-		if (closing)
+		idle = mailbox_end(&shard->mailbox, &ending);
+		if (ending)
 			break;
 		wait_and_read(shard, idle ? until_ns : 0);
 	}
@@ -323,7 +317,7 @@ void shards_end(struct shard *shards, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		if (shards[i].has_thread) {
 			lock_take(&shards[i].shared->lock);
-			shards[i].shared->closing = true;
+			shards[i].shared->closing = shards[i].shared->ending = true;
 			lock_give(&shards[i].shared->lock);
 			sleeper_wake(shards[i].sleeper);
 		}

@@ -56,8 +56,8 @@ struct shared {
 	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
 	bool watched;
 	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */
-	/* The queue is closing: timerhub_relay_take() returns -ESHUTDOWN, and the threads end. */
-	bool closing;
+	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
+	bool ending;  /* no call is left, and the threads end */
 	struct timerhub_relay_stats stats;
 };
 

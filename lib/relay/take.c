@@ -11,6 +11,8 @@
 #include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
+/* If each answer takes half of a lease, the task is handed out after so many questions. */
+#define CONFIRM_MAX 4u
 
 /* Make each shard's thread do another pass. The caller holds the relay's lock. */
 static void wake_shards(struct timerhub_relay *relay)
@@ -19,13 +21,43 @@ static void wake_shards(struct timerhub_relay *relay)
 		mailbox_wake(&relay->shards[i].mailbox);
 }
 
-/*
- * Take one prefetched task. Returns false if no task is prefetched. The caller holds the relay's
- * lock.
- */
-static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+static bool may_be_over(const struct timerhub_relay *relay, const struct delivery *one)
 {
-	const struct delivery *one = deliveries_take(&relay->shared.deliveries);
+	return relay->shared.lease_ns > 0 &&
+	       sleeper_now_ns() - one->begin_ns >= relay->shared.lease_ns / 2;
+}
+
+/*
+ * Begin the lease of a delivery again if it may be over: this process may have been stopped, and the
+ * task cancelled, moved, or given to another taker. Frees the delivery and returns false if it has
+ * ended, or if the server does not answer; then it comes again after its lease. The caller holds the
+ * relay's lock, which confirm_lease() gives up while it asks.
+ */
+static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
+{
+	for (unsigned i = 0; i < CONFIRM_MAX && may_be_over(relay, one); i++) {
+		struct request touch = { .kind = REQUEST_TOUCH,
+			                 .id = one->id,
+			                 .delivery = one->entry };
+		uint64_t begin_ns = sleeper_now_ns();
+		int result;
+
+		lock_give(&relay->shared.lock);
+		result = mailbox_ask(&relay->shards[one->shard].mailbox, &touch);
+		lock_take(&relay->shared.lock);
+		if (result < 0) {
+			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
+			return false;
+		}
+		one->begin_ns = begin_ns;
+	}
+	return true;
+}
+
+/* Take one prefetched delivery, or return NULL. The caller holds the relay's lock. */
+static struct delivery *take_prefetched(struct timerhub_relay *relay)
+{
+	struct delivery *one = deliveries_take(&relay->shared.deliveries);
 
 	if (relay->shared.deliveries.prefetched == 0) {
 		if (!relay->shared.closing && !relay->shared.stopped)
@@ -34,6 +66,20 @@ static bool take_prefetched(struct timerhub_relay *relay, struct timerhub_relay_
 			/* The shards' threads prefetch tasks for the next takers. */
 			wake_shards(relay);
 	}
+	return one;
+}
+
+/*
+ * Hand out one prefetched task. Returns false if none is prefetched. The caller holds the relay's
+ * lock.
+ */
+static bool hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	struct delivery *one;
+
+	do
+		one = take_prefetched(relay);
+	while (one && !confirm_lease(relay, one));
 	if (!one)
 		return false;
 	*ret_task = (struct timerhub_relay_task){
@@ -57,7 +103,7 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 {
 	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
-	if (take_prefetched(relay, ret_task))
+	if (hand_out(relay, ret_task))
 		return 1;
 	relay->ended = relay->shared.stopped;
 	return relay->ended ? -ESHUTDOWN : 0;

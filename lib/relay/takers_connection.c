@@ -96,6 +96,7 @@ uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t 
 		return taker->link.retry_ns;
 	encode_take(taker, count, block_ms);
 	taker->reading = true;
+	taker->sent_ns = now_ns;
 	taker->link.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
 	return taker->link.answer_by_ns;
 }
@@ -104,6 +105,8 @@ static int answer_take(struct taker *taker, const struct reply *reply, uint64_t 
 {
 	struct client *client = taker->client;
 	struct shared *shared = client->shared;
+	const struct arrival arrival = { taker->sent_ns, now_ns, client->anchor_ns,
+		                         client->anchor_us };
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
@@ -112,7 +115,7 @@ static int answer_take(struct taker *taker, const struct reply *reply, uint64_t 
 	taker->link.backoff_ns = 0;
 	taker->link.answer_by_ns = LINK_NEVER;
 	lock_take(&shared->lock);
-	result = deliveries_read(&shared->deliveries, reply, client->shard, now_ns);
+	result = deliveries_read(&shared->deliveries, reply, client->shard, &arrival);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	return result < 0 ? result : 0;

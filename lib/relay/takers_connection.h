@@ -13,7 +13,8 @@ struct taker {
 	struct client *client;
 	struct address server; /* address of the connected server */
 	struct link link;
-	bool reading; /* an XREADGROUP is in flight */
+	bool reading;     /* an XREADGROUP is in flight */
+	uint64_t sent_ns; /* when the last XREADGROUP was sent */
 };
 
 void taker_init(struct taker *taker, struct client *client, uint64_t seed);

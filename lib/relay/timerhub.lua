@@ -11,8 +11,9 @@
 -- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
 -- and bells (messages that ask for an earlier look).
 
-local VERSION = 2  -- version of this file; a relay replaces an older version in Redis
-local LAYOUT = 1  -- version of the layout of the keys
+local VERSION = 3  -- version of this file; a relay replaces an older version in Redis
+local LAYOUT = 2  -- version of the layout of the keys; 2 added the records of stage `c`
+local CALL = 8  -- bytes of the argument `call` of a put
 local GROUP = 'timerhub'
 
 local ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
@@ -29,6 +30,7 @@ local SEATS_RUNG = 8
 local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, the relays are dead
 local PUTS = 128  -- largest number of tasks of one timerhub_puts
 local REPAIRED = 64  -- number of records or entries that one timerhub_repair checks
+local HOLDER = VERSION .. '-'  -- how the name of a holder begins
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
 -- While Redis loads a library of functions, Lua has no global variables, but strings have their
@@ -78,12 +80,17 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
--- Returns the four fields of a task's record: stage, attempts, time of the put, and `rest`. The
--- stage is `w` for a waiting task, and `r` for a task in the stream. `rest` is the data of a
--- waiting task, or the entry id of a task in the stream. All four fields are text. If the record is
--- damaged, returns nil.
+-- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, and call.
+-- The stage is `w` for a waiting task, whose `rest` is its data, and `r` for a task in the stream,
+-- whose `rest` is its entry. A record that begins with `c` waits too, was never in the stream, and
+-- names the call that put it. Returns nil for a damaged record.
 local function parse(record)
-    local stage, attempts, put, rest = match(record or '', '^([wr])(%d+):(%d+):()')
+    record = record or ''
+    local put_us, at = match(record, '^c(%d+):()')
+    if put_us and #record >= at + CALL - 1 then
+        return 'w', '0', put_us, sub(record, at + CALL), sub(record, at, at + CALL - 1)
+    end
+    local stage, attempts, put, rest = match(record, '^([wr])(%d+):(%d+):()')
     if stage then
         return stage, attempts, put, sub(record, rest)
     end
@@ -153,8 +160,9 @@ local function find_seats(look_by, seats, due, now)
     return {at = at, relays = redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
 end
 
-local function look_by_of(state)
-    return redis.call('HGET', state, 'look_by')
+-- Returns as text look_by and the fence of a holder.
+local function look_by_of(state, holder)
+    return unpack(redis.call('HMGET', state, 'look_by', 'fence:' .. (holder or '')))
 end
 
 -- Returns the prefix that the names of all keys and channels of the queue have.
@@ -272,14 +280,16 @@ local function finish(task, past, id, put, past_us, now)
     end
 end
 
-local function past_us_of(state)
-    return tonumber(redis.call('HGET', state, 'past_us') or nil) or DEFAULT.past_us
+-- Returns past_us, and as text the fence of a holder.
+local function past_us_of(state, holder)
+    local told = redis.call('HMGET', state, 'past_us', 'fence:' .. (holder or ''))
+    return tonumber(told[1] or nil) or DEFAULT.past_us, told[2]
 end
 
 -- Returns 0, and the stage, put time and `rest` of a task's record, or an error. The argument
 -- `delivery` is nil, or the id of the entry that must be the task's latest delivery.
 local function find_task(task, id, delivery)
-    if not is_id(id) then
+    if not is_id(id) or delivery == '' then
         return EINVAL
     end
     local stage, _, put_us, rest = parse(redis.call('HGET', task, id) or nil)
@@ -292,15 +302,70 @@ local function find_task(task, id, delivery)
     return 0, stage, put_us, rest
 end
 
+-- ---- the life that a change belongs to ----
+
+-- Returns nil if a change may be made, or the reply that refuses it. `limit` is the time at which the
+-- caller gives up. `holder` is the caller's name, which begins with the version of the functions that
+-- it knows; `fence` is the smallest epoch of this holder that is still heard (timerhub_fence). So no
+-- command that lay in the network changes anything after its call has returned.
+local function refusal_of_late(now, limit, holder, epoch, fence)
+    if holder and sub(holder, 1, #HOLDER) ~= HOLDER then
+        return redis.error_reply('VERSION the functions of timerhub have version ' .. VERSION ..
+            ', and this client knows version ' .. (match(holder, '^%d+') or '?'))
+    end
+    if limit and limit ~= '' and now > (tonumber(limit) or -1) then
+        return {ETIME, now}
+    end
+    if fence and (tonumber(epoch) or -1) < tonumber(fence) then
+        return {ETIME, now, 1}
+    end
+end
+
+-- Returns the name of the field of `state` that has a holder's fence.
+local function fence_of(holder)
+    return 'fence:' .. (holder or '')
+end
+
+-- Ends the changes of a holder's earlier epochs that have not arrived yet. The fence is forgotten at
+-- `limit`, the largest time at which one of them gives up.
+-- Keys: `state`, `seen`.
+-- Arguments: `holder`, `epoch`, `until`.
+local function fence(keys, args)
+    local state, seen, holder = keys[1], keys[2], args[1]
+    local epoch, limit = whole(args[2]), whole(args[3])
+    if not is_id(holder) or not epoch or not limit then
+        return {EINVAL}
+    end
+    local now, field = now_us(), fence_of(holder)
+    local refusal = refusal_of_late(now, nil, holder)
+    if refusal then
+        return refusal
+    end
+    local was = tonumber(redis.call('HGET', state, field) or nil) or 0
+    redis.call('ZADD', seen, 'GT', text(limit), field)
+    redis.call('HSET', state, field, text(math.max(was, epoch)))
+    return {0, now}
+end
+
 -- ---- functions of producers ----
 
--- Insert a task. If `flags` has an `r`, the call may also replace a waiting task.
-local function insert(keys, id, due, flags, data, now, look_by)
+-- Returns the record of a put. `stamp` is the time now as text.
+local function new_record(stamp, call, data)
+    return call and 'c' .. stamp .. ':' .. call .. data or record_of('w', '0', stamp, data)
+end
+
+-- Insert a task. If `flags` has an `r`, the call may also replace a waiting task. If the waiting task
+-- was put by this very call, whose answer was lost, the reply is 0.
+local function insert(keys, id, due, flags, data, now, look_by, call)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
-    local value = 'w0:' .. text(now) .. ':' .. data
+    local value = new_record(text(now), call, data)
     if redis.call('HSETNX', task, id, value) == 0 then
-        if not find(flags, 'r', 1, true) or parse(redis.call('HGET', task, id) or nil) ~= 'w' then
+        local stage, _, _, _, by = parse(redis.call('HGET', task, id) or nil)
+        if call and by == call then
+            return {0, reply_of(tonumber(redis.call('ZSCORE', due_key, id) or nil) or due), now}
+        end
+        if not find(flags, 'r', 1, true) or stage ~= 'w' then
             return {EEXIST}
         end
         redis.call('ZADD', due_key, score_of(due), id)
@@ -317,12 +382,10 @@ local function insert(keys, id, due, flags, data, now, look_by)
 end
 
 -- Check the arguments of a put. Returns 0 and the due time of the task, or an error.
-local function read_put(id, when, flags, data, limit, now)
-    if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) then
+local function read_put(id, when, flags, data, call, now)
+    if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) or
+        (call and #call ~= CALL) then
         return EINVAL
-    end
-    if limit and now > (whole(limit) or -1) then
-        return ETIME
     end
     local due = due_of(when, flags, now)
     if not due then
@@ -331,11 +394,11 @@ local function read_put(id, when, flags, data, limit, now)
     return 0, due
 end
 
--- Returns the settings tasks_max and data_max, and the promised time look_by as text.
-local function limits_of(state)
-    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by')
+-- Returns the settings tasks_max and data_max, and as text look_by and the fence of a holder.
+local function limits_of(state, holder)
+    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by', fence_of(holder))
     return tonumber(told[1] or nil) or DEFAULT.tasks_max,
-        tonumber(told[2] or nil) or DEFAULT.data_max, told[3]
+        tonumber(told[2] or nil) or DEFAULT.data_max, told[3], told[4]
 end
 
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
@@ -354,63 +417,86 @@ local function refusal_of(room, data_max, refused_until, is_known, flags, data, 
     return 0
 end
 
--- Puts a task.
+-- Puts a task. `call` is CALL bytes that no other put of this id has.
 -- Keys: `due`, `task`, `state`, `seats`, `past`.
--- Arguments: `id`, `when`, `flags`, `data`, optionally `until`.
+-- Arguments: `id`, `when`, `flags`, `data`, optionally `until`, `holder`, `epoch`, `call`.
 local function put(keys, args)
-    local id, flags, data = args[1], args[3], args[4]
+    local id, flags, data, holder, call = args[1], args[3], args[4], args[6], args[8]
     local now = now_us()
-    local result, due = read_put(id, args[2], flags, data, args[5], now)
-    if result == ETIME then
-        return {ETIME, now}
-    elseif result ~= 0 then
-        return {result}
-    end
-    local tasks_max, data_max, look_by = limits_of(keys[3])
-    local past_count = redis.call('ZCARD', keys[5])
-    local room = tasks_max - past_count - redis.call('HLEN', keys[2])
-    result = refusal_of(room, data_max, past_count > 0 and redis.call('ZSCORE', keys[5], id),
-        room <= 0 and redis.call('HEXISTS', keys[2], id) == 1, flags, data, now)
+    local result, due = read_put(id, args[2], flags, data, call, now)
     if result ~= 0 then
         return {result}
     end
-    return insert(keys, id, due, flags, data, now, look_by)
+    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, args[5], holder, args[7], fenced)
+    if late then
+        return late
+    end
+    local past_count = redis.call('ZCARD', keys[5])
+    local room = tasks_max - past_count - redis.call('HLEN', keys[2])
+    local known = room <= 0 and redis.call('HGET', keys[2], id)
+    if known and call and select(5, parse(known)) == call then
+        room, known = 1, nil
+    end
+    result = refusal_of(room, data_max, past_count > 0 and redis.call('ZSCORE', keys[5], id),
+        known, flags, data, now)
+    if result ~= 0 then
+        return {result}
+    end
+    return insert(keys, id, due, flags, data, now, look_by, call)
 end
 
--- Puts several tasks, at most PUTS. Each read and each write of a key is made once for all these
--- tasks. The reply is 0, the time now, and a result code and a due time for each task.
+-- Puts several tasks, at most PUTS, and makes each read and write of a key once for all. The reply is
+-- 0, the time now, and a result code and a due time for each task.
 -- Keys: `due`, `task`, `state`, `seats`, `past`.
--- Arguments of each put: `id`, `when`, `flags`, `data`, `until`.
+-- Arguments: `holder`, `epoch`, and for each put `id`, `when`, `flags`, `data`, `until`, `call`.
 local function puts(keys, args)
-    if #args == 0 or #args % 5 ~= 0 or #args > 5 * PUTS then
+    if #args < 8 or #args % 6 ~= 2 or #args > 6 * PUTS + 2 then
         return {EINVAL}
     end
-    local now = now_us()
-    local tasks_max, data_max, look_by = limits_of(keys[3])
+    local now, holder, epoch = now_us(), args[1] ~= '' and args[1] or nil, args[2]
+    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, nil, holder, epoch, fenced)
+    if late then
+        return late
+    end
     local past_count = redis.call('ZCARD', keys[5])
     local room, ids = tasks_max - past_count - redis.call('HLEN', keys[2]), {}
-    for index = 1, #args, 5 do
+    for index = 3, #args, 6 do
         ids[#ids + 1] = args[index]
     end
     local records = redis.call('HMGET', keys[2], unpack(ids))
     local refused = past_count > 0 and redis.call('ZMSCORE', keys[5], unpack(ids)) or {}
     local reply, scores, values, size = {0, now}, {}, {}, 0
-    local written, earliest, stamp = {}, math.huge, 'w0:' .. text(now) .. ':'
+    local written, dues, earliest, stamp = {}, {}, math.huge, text(now)
     for index, id in ipairs(ids) do
-        local at, record = 5 * index, written[id] or records[index]
-        local flags, data, limit = args[at - 2], args[at - 1], args[at]
-        local result, due = read_put(id, args[at - 3], flags, data, limit ~= '' and limit, now)
-        if result == 0 then
-            result = refusal_of(room, data_max, refused[index], record, flags, data, now)
+        local at, record = 6 * index - 3, written[id] or records[index]
+        local flags, data, limit = args[at + 2], args[at + 3], args[at + 4]
+        local call = args[at + 5] ~= '' and args[at + 5] or nil
+        local result, due = read_put(id, args[at + 1], flags, data, call, now)
+        local stage, by, _
+        if record then
+            stage, _, _, _, by = parse(record)
         end
-        if result == 0 and record and (not find(flags, 'r', 1, true) or parse(record) ~= 'w') then
+        local is_ours = call and by == call
+        if result == 0 and limit ~= '' and now > (tonumber(limit) or -1) then
+            result = ETIME
+        elseif result == 0 then
+            result = refusal_of(is_ours and 1 or room, data_max, refused[index],
+                not is_ours and record, flags, data, now)
+        end
+        if is_ours then
+            due = dues[id] or tonumber(redis.call('ZSCORE', keys[1], id) or nil) or due
+        end
+        if result == 0 and record and not is_ours and
+            (not find(flags, 'r', 1, true) or stage ~= 'w') then
             result = EEXIST
         end
-        if result == 0 then
-            local value = stamp .. data
+        if result == 0 and not is_ours then
+            local value = new_record(stamp, call, data)
             scores[size + 1], scores[size + 2] = score_of(due), id
             values[size + 1], values[size + 2] = id, value
-            size, written[id] = size + 2, value
+            size, written[id], dues[id] = size + 2, value, due
             room = record and room or room - 1
             earliest = due < earliest and due or earliest
         end
@@ -430,7 +516,7 @@ end
 
 -- Cancels a task that no consumer has taken.
 -- Keys: `due`, `task`, `ready`, `state`, `past`.
--- Argument: `id`.
+-- Arguments: `id`, optionally `until`, `holder`, `epoch`.
 local function cancel(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
@@ -438,7 +524,11 @@ local function cancel(keys, args)
     if result ~= 0 then
         return {result}
     end
-    local now, past_us = now_us(), past_us_of(state)
+    local now, past_us, fenced = now_us(), past_us_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    if late then
+        return late
+    end
     redis.call('ZCARD', past)
     if stage == 'w' then
         redis.call('ZREM', due_key, id)
@@ -470,7 +560,7 @@ end
 
 -- Changes a task's due time.
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`.
--- Arguments: `id`, `when`, `flags`.
+-- Arguments: `id`, `when`, `flags`, optionally `until`, `holder`, `epoch`.
 local function move(keys, args)
     local due_key, task, ready, state, seats = keys[1], keys[2], keys[3], keys[4], keys[6]
     local id, when, flags = args[1], args[2], args[3]
@@ -486,7 +576,12 @@ local function move(keys, args)
     if result ~= 0 then
         return {result}
     end
-    local found = find_seats(look_by_of(state), seats, due, now)
+    local look_by, fenced = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    if late then
+        return late
+    end
+    local found = find_seats(look_by, seats, due, now)
     if stage == 'r' then
         local attempts, data
         result, attempts, data = find_undelivered(ready, entry)
@@ -512,28 +607,28 @@ end
 
 -- Ends a task that is done.
 -- Keys: `due`, `task`, `ready`, `state`, `past`.
--- Arguments: `id`, optionally `entry`.
+-- Arguments: `id`, `entry`, optionally `until`, `holder`, `epoch`.
 local function done(keys, args)
-    local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
+    local task, ready, state, past = keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
-    local result, stage, put_us, entry = find_task(task, id, args[2])
+    local result, _, put_us, entry = find_task(task, id, args[2] or '')
     if result ~= 0 then
         return {result}
     end
-    local now, past_us = now_us(), past_us_of(state)
-    redis.call('ZCARD', past)
-    if stage == 'w' then
-        redis.call('ZREM', due_key, id)
-    else
-        acknowledge(ready, entry)
+    local now, past_us, fenced = now_us(), past_us_of(state, args[4])
+    local late = refusal_of_late(now, args[3], args[4], args[5], fenced)
+    if late then
+        return late
     end
+    redis.call('ZCARD', past)
+    acknowledge(ready, entry)
     finish(task, past, id, put_us, past_us, now)
     return {0}
 end
 
 -- Returns a taken task to the queue.
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
--- Arguments: `id`, `delay`, optionally `entry`.
+-- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -542,18 +637,23 @@ local function retry(keys, args)
     if not due then
         return {due == nil and EINVAL or ERANGE}
     end
-    local result, stage, put_us, entry = find_task(task, id, args[3])
+    local result, _, put_us, entry = find_task(task, id, args[3] or '')
     if result ~= 0 then
         return {result}
     end
-    if stage == 'w' or find_entry(ready, entry) ~= 'taken' then
+    if find_entry(ready, entry) ~= 'taken' then
         return {ENOENT}
+    end
+    local look_by, fenced = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    if late then
+        return late
     end
     local _, was_due, attempts, data = entry_fields(read_entry(ready, entry))
     if not attempts then
         return {ENOENT}
     end
-    local conf, found = settings(state), find_seats(look_by_of(state), seats, due, now)
+    local conf, found = settings(state), find_seats(look_by, seats, due, now)
     redis.call('ZCARD', past)
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
@@ -570,6 +670,30 @@ local function retry(keys, args)
     acknowledge(ready, entry)
     ring(state, seats, found)
     return {0, reply_of(due), now, 0}
+end
+
+-- Begins the lease of a delivery again.
+-- Keys: `task`, `ready`, `state`.
+-- Arguments: `id`, `entry`, optionally `until`, `holder`, `epoch`.
+local function touch(keys, args)
+    local task, ready, state = keys[1], keys[2], keys[3]
+    local result, _, _, entry = find_task(task, args[1], args[2] or '')
+    if result ~= 0 then
+        return {result}
+    end
+    local now = now_us()
+    local late = refusal_of_late(now, args[3], args[4], args[5],
+        redis.call('HGET', state, fence_of(args[4])))
+    if late then
+        return late
+    end
+    local pending = last_delivered(ready) and
+        redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+    if not pending then
+        return {ESTALE}
+    end
+    redis.call('XCLAIM', ready, GROUP, pending[2], 0, entry, 'JUSTID')
+    return {0, now}
 end
 
 -- ---- timerhub_look: moves due tasks and ends leases ----
@@ -600,7 +724,7 @@ local function forget(q, now)
     for _, relay in ipairs(relays) do
         redis.call('ZREM', q.seen, relay)
         redis.call('ZREM', q.seats, relay)
-        redis.call('HDEL', q.state, 'relay:' .. relay)
+        redis.call('HDEL', q.state, find(relay, '^fence:') and relay or 'relay:' .. relay)
     end
     return count > FORGET_PAST
 end
@@ -765,8 +889,8 @@ local function sweep_acked(q, conf, now, sum)
     local first = redis.call('XPENDING', q.ready, GROUP)[2]
     local upto, chunk, bytes, seen = first and '(' .. first or '+', chunk_of(conf), 0, 0
     while last and seen < ACKED and bytes < LOOK_BYTES do
-        local entries = redis.call('XRANGE', q.ready, '-', upto, 'COUNT',
-            math.min(chunk, ACKED - seen))
+        local count = math.min(chunk, ACKED - seen)
+        local entries = redis.call('XRANGE', q.ready, '-', upto, 'COUNT', count)
         for _, entry in ipairs(entries) do
             if is_below(last, entry[1]) then
                 return false
@@ -780,7 +904,7 @@ local function sweep_acked(q, conf, now, sum)
             sum.swept = sum.swept + 1
             seen, bytes = seen + 1, bytes + (data and #data or 0)
         end
-        if #entries == 0 then
+        if #entries < count then
             return false
         end
     end
@@ -1115,7 +1239,7 @@ end
 
 -- Puts a task of `dead` into the queue again.
 -- Keys: `dead`, `due`, `task`, `state`, `seats`, `past`.
--- Argument: `entry`.
+-- Arguments: `entry`, optionally `until`, `holder`, `epoch`.
 local function revive(keys, args)
     local dead, due_key, task, state = keys[1], keys[2], keys[3], keys[4]
     local seats, past = keys[5], keys[6]
@@ -1131,9 +1255,13 @@ local function revive(keys, args)
         return {EINVAL}
     end
     redis.call('ZCARD', past)
-    local now = now_us()
+    local now, look_by, fenced = now_us(), look_by_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    if late then
+        return late
+    end
     local result = insert({due_key, task, state, seats}, fields[2], now, '', fields[10], now,
-        look_by_of(state))
+        look_by)
     if result[1] == 0 then
         redis.call('XDEL', dead, args[1])
         redis.call('ZREM', past, fields[2])
@@ -1217,7 +1345,7 @@ local function repair(keys, args)
         return {EINVAL}
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
-    local found = find_seats(look_by_of(q.state), q.seats, now, now)
+    local found = find_seats((look_by_of(q.state)), q.seats, now, now)
     redis.call('ZCARD', q.seats)
     redis.call('ZCARD', q.past)
     redis.call('ZCARD', q.due)
@@ -1313,8 +1441,9 @@ local function create(keys, args)
     return reply
 end
 
+-- The reply is 0, the version of the functions, and the time now.
 local function version()
-    return {0, VERSION}
+    return {0, VERSION, now_us()}
 end
 
 -- Returns the keys of a function, or nil if the caller gave wrong keys. The caller gives each key,
@@ -1352,6 +1481,8 @@ register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cance
 register('move', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats'}, move)
 register('done', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, done)
 register('retry', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats', 'dead'}, retry)
+register('touch', 'allow-oom', {'task', 'ready', 'state'}, touch)
+register('fence', 'allow-oom', {'state', 'seen'}, fence)
 register('look', 'allow-oom', ALL, look)
 register('leave', 'allow-oom', {'seats', 'seen', 'state'}, leave)
 register('revive', 'allow-oom', {'dead', 'due', 'task', 'state', 'seats', 'past'}, revive)

@@ -85,7 +85,7 @@ def put_and_take(queue, name, delay_us):
     entries = queue.read(block_ms=1000 * ARRIVES)
     expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
     expect(queue.now() >= due, name, "is early")
-    expect(queue.call("done", name) == [0], "done", name)
+    expect(queue.done(name) == [0], "done", name)
     return due
 
 
@@ -110,7 +110,7 @@ def check_server(victim, library, times, dice):
                     # at the next poll.
                     entries = queue.read(block_ms=1000 * ARRIVES)
                     expect([entry[1] for entry in entries] == [f"far-{number}"], "came", entries)
-                    queue.call("done", f"far-{number}")
+                    queue.done(f"far-{number}")
                     put_and_take(queue, f"ahead-{number}", dice.randrange(50_000))
                     for step in range(20):
                         clock.set(ahead_us + HOUR_US + step * 500)

@@ -76,7 +76,7 @@ def check_bell(redis, number):
     due = queue.put(f"task-{number}", 200_000)[1]
     entries = queue.read(block_ms=1000 * ARRIVES)
     expect([entry[1:3] for entry in entries] == [(f"task-{number}", due)], "came as", entries)
-    expect(queue.call("done", f"task-{number}") == [0], "done")
+    expect(queue.done(f"task-{number}") == [0], "done")
     return queue.now() - due
 
 

@@ -17,9 +17,10 @@ from redis_server import RedisError, Server, library
 
 ARGUMENTS = {
     "put": ["new", "0", "", "data"],
-    "puts": ["new", "0", "", "data", "", "next", "1", "", "", ""],
+    "puts": ["", "", "new", "0", "", "data", "", "", "next", "1", "", "", "", ""],
     "cancel": ["task"], "move": ["task", "0", ""],
-    "done": ["task"], "retry": ["task", "0"], "look": ["relay", 128, 10**7, 10**5, ""],
+    "done": ["task", None], "retry": ["task", "0", None],
+    "touch": ["task", None], "fence": ["3-a", "2", str(2**50)], "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
     "repair": ["task", "0"],
@@ -34,8 +35,8 @@ UNUSED = {
     ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
     ("move", "state"): "none", ("move", "past"): " ".join(STATES),
     ("move", "seats"): "none waiting",
-    ("done", "due"): STREAM, ("done", "ready"): WAITS, ("done", "state"): "none",
-    ("done", "past"): "none",
+    ("done", "due"): " ".join(STATES), ("done", "ready"): WAITS, ("done", "state"): WAITS,
+    ("done", "past"): WAITS, ("touch", "ready"): WAITS, ("touch", "state"): WAITS,
     ("retry", "due"): WAITS + " undelivered finished exhausted", ("retry", "ready"): WAITS,
     ("retry", "state"): WAITS + " undelivered finished",
     ("retry", "past"): WAITS + " undelivered finished",
@@ -65,7 +66,7 @@ def bring_about(redis, state):
     call(redis, "put", "buried", "0", "", "data")
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
-    call(redis, "retry", "buried", 0)
+    call(redis, "retry", "buried", 0, entry_of(redis, "buried"))
     call(redis, "create", "attempts_max", 1 if state == "exhausted" else 0)
     redis("ZADD", QUEUE + "past", 10**15, "outdated")
     redis("ZADD", QUEUE + "seats", 0.5, "other")
@@ -92,7 +93,15 @@ def picture(redis):
     return {key: redis("DUMP", key) for key in sorted(redis("KEYS", "*"))}
 
 
+def entry_of(redis, name):
+    """Returns the entry in the record of a task, or another."""
+    record = redis("HGET", QUEUE + "task", name) or b"9-9"
+    return record.rsplit(b":", 1)[-1] if record[:1] == b"r" else b"9-9"
+
+
 def arguments_of(redis, name):
+    if name in ("done", "retry", "touch"):
+        return [entry_of(redis, "task") if word is None else word for word in ARGUMENTS[name]]
     if ARGUMENTS[name] is None:
         dead = redis("XRANGE", QUEUE + "dead", "-", "+")
         return [dead[0][0]] if dead else ["1-1"]
@@ -159,7 +168,7 @@ def check_full(redis):
     expect(picture(redis) == before, "a refused put has changed something")
     expect(call(redis, "look", "relay", 128, 10**7, 10**5, "")[1] == 1, "look on a full Redis")
     redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
-    expect(call(redis, "retry", "task", 0)[0] == 0, "retry on a full Redis")
+    expect(call(redis, "retry", "task", 0, entry_of(redis, "task"))[0] == 0, "retry on a full Redis")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel on a full Redis")
     redis("CONFIG", "SET", "maxmemory", 0)
 
@@ -209,14 +218,16 @@ def check_bad_keys(redis):
 def check_bad_arguments(redis):
     bring_about(redis, "waiting")
     before = picture(redis)
-    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 2], "the version")
+    expect(redis("FCALL_RO", "timerhub_version", 0) [:2] == [0, 3], "the version")
     for name, arguments in (
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
             ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
-            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["id", "1", "", ""]),
-            ("puts", ["id", "1", "", "", ""] * 129), ("cancel", []),
-            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []),
+            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["", "", "id", "1", "", "", ""]),
+            ("puts", ["", ""] + ["id", "1", "", "", "", ""] * 129), ("cancel", []),
+            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []), ("done", ["task"]), ("done", ["task", ""]), ("retry", ["task", "0"]),
+            ("touch", ["task"]), ("fence", ["3-a"]), ("fence", ["3-a", "x", "1"]),
+            ("put", ["id", "1", "", "", "", "3-a", "1", "short"]),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
             ("list", []),
             ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),
@@ -242,9 +253,10 @@ def check_puts(redis):
     bring_about(redis, "waiting")
     call(redis, "create", "tasks_max", 5)  # the queue has a task and two ids in past
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
-    answer = call(redis, "puts", "a", 500, "", "1", "", "a", 400, "", "2", "", "a", 300, "r", "33",
-                  "", "b", 900, "", "", "", "c", 100, "", "", "", "buried", 100, "", "", "",
-                  "task", 700, "r", "new", "", "a", 600, "", "4", "")
+    answer = call(redis, "puts", "", "", "a", 500, "", "1", "", "", "a", 400, "", "2", "", "",
+                  "a", 300, "r", "33", "", "", "b", 900, "", "", "", "", "c", 100, "", "", "", "",
+                  "buried", 100, "", "", "", "", "task", 700, "r", "new", "", "",
+                  "a", 600, "", "4", "", "")
     now = answer[1]
     expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -17, 0,
                       0, now + 700, -17, 0], "puts:", answer)
@@ -310,7 +322,7 @@ def check_foreign(redis):
     # Another program deletes an entry while a consumer has the entry's task.
     entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
     redis("XDEL", QUEUE + "ready", entry)
-    expect(call(redis, "retry", "task", 0) == [-2], "retry of what was deleted")
+    expect(call(redis, "retry", "task", 0, entry_of(redis, "task")) == [-2], "retry of what was deleted")
 
 
 def check_revived(redis):
@@ -337,7 +349,7 @@ def check_wiped(redis):
     redis("FLUSHALL")
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
     expect(read_all(redis) == [], "no group after FLUSHALL")
-    expect(redis("HGET", QUEUE + "state", "version") == b"1", "no version after FLUSHALL")
+    expect(redis("HGET", QUEUE + "state", "version") == b"2", "no version after FLUSHALL")
     redis("FLUSHALL")
     redis("SET", QUEUE + "past", "x")
     try:
@@ -457,7 +469,7 @@ def check_full_stream(redis):
 
 def check_later_version(redis):
     bring_about(redis, "waiting")
-    redis("HSET", QUEUE + "state", "version", 2)
+    redis("HSET", QUEUE + "state", "version", 3)
     expect(call(redis, "look", "relay", 128, 10**7, 10**5, "") == [-95], "look")
     expect(call(redis, "create") == [-95], "create")
 

@@ -26,6 +26,7 @@ QUEUE_KEY = "{model}"
 QUEUE = f"timerhub:{QUEUE_KEY}:"
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
+HOLDERS = ("3-a", "3-b")
 HORIZON, GRACE = 10_000_000, 100_000
 
 
@@ -104,46 +105,67 @@ class Run:
         return name, when, flags, b"d" * self.dice.choice((0, 1, 60, 120, 301))
 
     def until(self):
-        if self.dice.randrange(3):
-            return None
-        return self.model.now + self.dice.choice((-1, 0, 1))
+        return self.model.now + self.dice.choice((-1, 0, 1, 10**6))
+
+    def life(self):
+        """Returns what says how long a change counts: nothing, until, or until, holder, epoch."""
+        return self.dice.choice(([], [self.until()], [
+            self.until(), self.dice.choice(HOLDERS), self.dice.randrange(1, 4)]))
+
+    def number(self):
+        """Returns the number of a call. Few numbers, so that a put is often one sent before."""
+        return self.dice.choice(("call-no1", "call-no2"))
+
+    def step_fence(self):
+        fence = self.dice.choice(HOLDERS), self.dice.randrange(1, 4), self.until()
+        return self.call("fence", *fence), self.model.fence(*fence)
 
     def step_put(self):
-        task, until = self.task(), self.until()
-        more = [] if until is None else [until]
-        return self.call("put", *task, *more), self.model.put(*task, *more)
+        task, life = self.task(), self.life()
+        if len(life) == 3 and self.dice.randrange(2):
+            life.append(self.number())
+        return self.call("put", *task, *life), self.model.put(*task, *life)
 
     def step_puts(self):
-        tasks = [(*self.task(), self.until()) for _ in range(self.dice.randrange(1, 5))]
+        holder, epoch = self.dice.choice((("", 0), (HOLDERS[0], 2)))
+        tasks = [(*self.task(), self.dice.choice((None, self.until())),
+                  self.dice.choice((None, self.number())))
+                 for _ in range(self.dice.randrange(1, 5))]
         words = [word if word is not None else "" for task in tasks for word in task]
-        return self.call("puts", *words), self.model.puts(tasks)
+        return (self.call("puts", holder, epoch, *words),
+                self.model.puts(holder, epoch, tasks))
 
     def step_cancel(self):
-        name = self.dice.choice(NAMES)
-        return self.call("cancel", name), self.model.cancel(name)
+        name, life = self.dice.choice(NAMES), self.life()
+        return self.call("cancel", name, *life), self.model.cancel(name, *life)
 
     def step_move(self):
-        name = self.dice.choice(NAMES)
+        name, life = self.dice.choice(NAMES), self.life()
         when, flags = self.when()
-        return self.call("move", name, when, flags), self.model.move(name, when, flags)
+        return (self.call("move", name, when, flags, *life),
+                self.model.move(name, when, flags, *life))
 
     def entry_for(self, name):
-        """Returns the delivery that a done of the task names: no delivery, the right delivery, or
-        another."""
+        """Returns the delivery that a done of the task names: the right delivery, or another."""
         task = self.model.tasks.get(name)
-        return self.dice.choice(([], [], [task.entry.key if task and task.entry else "1-1"],
-                                 ["9-9"]))
+        return self.dice.choice((task.entry.key if task and task.entry else "1-1", "9-9"))
 
     def step_done(self):
         name = self.dice.choice(NAMES)
-        entry = self.entry_for(name)
-        return self.call("done", name, *entry), self.model.done(name, *entry)
+        entry, life = self.entry_for(name), self.life()
+        return self.call("done", name, entry, *life), self.model.done(name, entry, *life)
+
+    def step_touch(self):
+        name = self.dice.choice(NAMES)
+        entry, life = self.entry_for(name), self.life()
+        return self.call("touch", name, entry, *life), self.model.touch(name, entry, *life)
 
     def step_retry(self):
         name = self.dice.choice(NAMES)
-        entry = self.entry_for(name)
+        entry, life = self.entry_for(name), self.life()
         delay = self.dice.choice(("0", "1000", "50000000", "never"))
-        return self.call("retry", name, delay, *entry), self.model.retry(name, delay, *entry)
+        return (self.call("retry", name, delay, entry, *life),
+                self.model.retry(name, delay, entry, *life))
 
     def step_look(self):
         relay, batch = self.dice.choice(RELAYS), self.dice.choice((1, 2, 5, 128))
@@ -237,7 +259,8 @@ class Run:
         if not dead:
             return self.call("revive", "1-1"), [-2]
         index = self.dice.randrange(len(dead))
-        return self.call("revive", dead[index][0]), self.model.revive(index)
+        life = self.life()
+        return self.call("revive", dead[index][0], *life), self.model.revive(index, *life)
 
     def step_peek(self):
         name = self.dice.choice(NAMES)
@@ -324,8 +347,10 @@ class Run:
         seats = self.redis("ZRANGE", QUEUE + "seats", 0, -1, "WITHSCORES")
         expect([name.decode() for name in seats[::2]] == self.model.in_order(), "seats:", seats)
         seen = self.redis("ZRANGE", QUEUE + "seen", 0, -1, "WITHSCORES")
+        wanted = self.model.seen | {"fence:" + holder: until
+                                    for holder, (_, until) in self.model.fences.items()}
         expect({name.decode(): int(float(until)) for name, until in zip(seen[::2], seen[1::2])} ==
-               self.model.seen, "seen:", seen, self.model.seen)
+               wanted, "seen:", seen, wanted)
         known = {name.decode()[6:] for name in self.redis("HKEYS", QUEUE + "state")
                  if name.startswith(b"relay:")}
         expect(known == set(self.model.seen), "relays told of:", known)
@@ -340,7 +365,7 @@ class Run:
                   "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
                   "taken": sum(entry.pending for entry in model.stream),
                   "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,
-                  **model.counters, **model.late}
+                  **model.counters, **model.lateness}
         for name, value in wanted.items():
             expect(stat[name] == str(value), name, stat[name], "not", value)
         for rank, relay in enumerate(model.in_order()):
@@ -348,7 +373,7 @@ class Run:
 
     def step(self):
         weights = {self.step_put: 10, self.step_puts: 3, self.step_look: 10, self.step_time: 8,
-                   self.step_read: 6, self.step_done: 4, self.step_retry: 4, self.step_cancel: 4,
+                   self.step_read: 6, self.step_done: 4, self.step_retry: 4, self.step_cancel: 4, self.step_touch: 2, self.step_fence: 1,
                    self.step_move: 4, self.step_ack: 2, self.step_age: 4, self.step_leave: 1,
                    self.step_hear: 2, self.step_set: 1, self.step_poison: 1, self.step_revive: 1,
                    self.step_peek: 1, self.step_list: 1}

@@ -118,7 +118,7 @@ def check_relays(victim, count, seed):
                 expect(int(fields[3]) == dues[name] <= now, name, "is early")
                 expect(int(entry.split(b"-")[0]) * 1000 + 999 >= dues[name], name, "went early")
                 got[name] = now
-                expect(call(redis, "done", "due task ready state past", name) == [0], name)
+                expect(call(redis, "done", "due task ready state past", name, entry) == [0], name)
             expect(time.monotonic() < deadline, "only", len(got), "of", len(dues), "came; left:",
                    [(relay.proxy.fault, relay.proxy.number) for relay in relays], plan)
         last.kill()
@@ -185,13 +185,13 @@ def check_everysec(victim, times, dice):
 
 
 def check_snapshot(victim):
-    """With only RDB, a task that was done after the snapshot is there again."""
+    """With only RDB, a task that was cancelled after the snapshot is there again."""
     with Server("--dbfilename", "dump.rdb") as server:
         make(victim, QUEUE, server.address)
         redis = server.client()
         call(redis, "put", "due task state seats past", "task", "never", "", "")
         redis("SAVE")
-        expect(call(redis, "done", "due task ready state past", "task") == [0], "done")
+        expect(call(redis, "cancel", "due task ready state past", "task") == [0], "cancel")
         call(redis, "put", "due task state seats past", "later", "never", "", "")
         server.kill()
         server.start()

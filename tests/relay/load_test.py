@@ -98,7 +98,7 @@ class Takers:
                 expect(self.late[task] is None and attempts == 1, name, "came twice")
                 expect(now >= due, name, "is early")
                 self.late[task] = now - due
-            replies = pipeline(queue, [queue.words("done", entry[1]) for entry in entries])
+            replies = pipeline(queue, [queue.words("done", entry[1], entry[0]) for entry in entries])
             expect(all(reply == [0] for reply in replies), "done")
             with self.lock:
                 self.left -= len(entries)
@@ -154,7 +154,7 @@ def check_instants(victim):
             queue.put(str(task), INSTANT_US)
             entries = queue.read(block_ms=1000 * ARRIVES)
             expect([entry[1] for entry in entries] == [str(task)], task, "came as", entries)
-            queue.call("done", str(task))
+            queue.done(str(task))
         calls = (calls_of(queue.client) - before) / INSTANTS
         end(relays)
         # Only test_look_timing.c checks the number of polls, because its virtual time does not
@@ -269,7 +269,7 @@ def check_storms(victim, tasks):
             expect(queue.put(f"data-{size}", 1000, "", data)[0] == 0, "put")
             entries = queue.read(1, 1000 * ARRIVES)
             expect([entry[4] for entry in entries] == [data], size, "bytes came otherwise")
-            queue.call("done", f"data-{size}")
+            queue.done(f"data-{size}")
         expect(queue.put("large", 0, "", b"x" * 65537) == [-90], "too large")
         end(relays)
         print(f"{tasks} puts, each the earliest, and cancelled, in {took_s:.1f} s")

@@ -25,8 +25,8 @@ DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_u
 class Task:
     """A live task. The task waits if it has no entry in the stream."""
 
-    def __init__(self, due, put, data):
-        self.due, self.put, self.data = due, put, data
+    def __init__(self, due, put, data, call=None):
+        self.due, self.put, self.data, self.call = due, put, data, call
         self.attempts = 0
         self.entry = None
 
@@ -56,7 +56,8 @@ class Model:
         self.seats, self.seen = {}, {}
         self.hears, self.common, self.rung = set(), False, []
         self.entries = 0
-        self.late = {}  # bucket of lateness, as in stat -> number of tasks
+        self.fences = {}  # holder -> epoch, when the fence is forgotten
+        self.lateness = {}  # bucket of lateness, as in stat -> number of tasks
         self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
 
     # ---- what several functions do ----
@@ -110,7 +111,7 @@ class Model:
         self.entries += 1
         self.stream.append(entry)
         task.attempts += 1
-        task.entry = entry
+        task.entry, task.call = entry, None
 
     def add_poison(self, name, due):
         if name in self.tasks and not self.tasks[name].entry:
@@ -131,27 +132,46 @@ class Model:
 
     # ---- producers ----
 
-    def puts(self, tasks):
+    def late(self, until=None, holder=None, epoch=0):
+        """Returns the reply that refuses a change that comes too late, or None."""
+        if until is not None and self.now > until:
+            return [ETIME, self.now]
+        if epoch < self.fences.get(holder, (0, 0))[0]:
+            return [ETIME, self.now, 1]
+        return None
+
+    def fence(self, holder, epoch, until):
+        was, ends = self.fences.get(holder, (0, 0))
+        self.fences[holder] = max(was, epoch), max(ends, until)
+        return [0, self.now]
+
+    def puts(self, holder, epoch, tasks):
         """Puts several tasks. Each task is put as by put(), and one wake-up message is sent for the
         earliest task."""
+        if self.late(None, holder, epoch):
+            return self.late(None, holder, epoch)
         ring, rung, reply = self.ring, [], [0, self.now]
         self.ring = rung.append
         for task in tasks:
-            answer = self.put(*task)
+            answer = self.put(*task[:5], holder, epoch, task[5])
             reply += [answer[0], answer[1] if answer[0] == 0 else 0]
         self.ring = ring
         if rung:
             self.ring(min(rung))
         return reply
 
-    def put(self, name, when, flags, data, until=None):
+    def put(self, name, when, flags, data, until=None, holder=None, epoch=0, call=None):
         if not 1 <= len(name) <= 64:
             return [EINVAL]
-        if until is not None and self.now > until:
-            return [ETIME, self.now]
         due = self.due_of(when, "a" in flags)
         if due is None:
             return [ERANGE]
+        if self.late(until, holder, epoch):
+            return self.late(until, holder, epoch)
+        task = self.tasks.get(name)
+        if call and task and task.call == call and not self.past.get(name, 0) > self.now and (
+                len(data) <= self.conf["data_max"]):
+            return [0, -1 if task.due == NEVER else task.due, self.now]
         if self.past.get(name, 0) > self.now:
             return [EEXIST]
         if len(data) > self.conf["data_max"]:
@@ -161,15 +181,17 @@ class Model:
             return [EEXIST]
         if not task and len(self.tasks) + len(self.past) >= self.conf["tasks_max"]:
             return [EAGAIN]
-        self.tasks[name] = Task(due, self.now, data)
+        self.tasks[name] = Task(due, self.now, data, call)
         self.poison.pop(name, None)
         self.ring(due)
         return [0, -1 if due == NEVER else due, self.now]
 
-    def cancel(self, name):
+    def cancel(self, name, *life):
         task = self.tasks.get(name)
         if not task:
             return [ENOENT]
+        if self.late(*life):
+            return self.late(*life)
         if task.entry and task.entry.pending:
             return [EBUSY]
         if task.entry:
@@ -178,13 +200,15 @@ class Model:
         self.remember(name, task)
         return [ENOENT if task.entry and task.entry.delivered else 0]
 
-    def move(self, name, when, flags):
+    def move(self, name, when, flags, *life):
         due = self.due_of(when, "a" in flags)
         if due is None:
             return [ERANGE]
         task = self.tasks.get(name)
         if not task:
             return [ENOENT]
+        if self.late(*life):
+            return self.late(*life)
         if task.entry:
             if task.entry.pending:
                 return [EBUSY]
@@ -208,29 +232,43 @@ class Model:
             entry.over = False
         return given
 
-    def done(self, name, entry=None):
+    def find(self, name, entry):
+        """Returns the task whose latest delivery is the entry, or the reply that refuses it."""
         task = self.tasks.get(name)
         if not task:
-            return [ENOENT]
-        if entry is not None and (not task.entry or task.entry.key != entry):
-            return [ESTALE]
-        if task.entry:
-            self.forget_entry(task.entry)
+            return None, [ENOENT]
+        if not task.entry or task.entry.key != entry:
+            return None, [ESTALE]
+        return task, None
+
+    def touch(self, name, entry, *life):
+        task, refusal = self.find(name, entry)
+        refusal = refusal or self.late(*life)
+        if refusal or not task.entry.pending:
+            return refusal or [ESTALE]
+        task.entry.over = False
+        return [0, self.now]
+
+    def done(self, name, entry, *life):
+        task, refusal = self.find(name, entry)
+        refusal = refusal or self.late(*life)
+        if refusal:
+            return refusal
+        self.forget_entry(task.entry)
         del self.tasks[name]
         self.remember(name, task)
         return [0]
 
-    def retry(self, name, delay, entry=None):
+    def retry(self, name, delay, entry, *life):
         due = self.due_of(delay, False)
         if due is None:
             return [ERANGE]
-        task = self.tasks.get(name)
-        if not task:
-            return [ENOENT]
-        if entry is not None and (not task.entry or task.entry.key != entry):
-            return [ESTALE]
-        if not task.entry or not task.entry.pending:
-            return [ENOENT]
+        task, refusal = self.find(name, entry)
+        if not refusal and not task.entry.pending:
+            refusal = [ENOENT]
+        refusal = refusal or self.late(*life)
+        if refusal:
+            return refusal
         self.forget_entry(task.entry)
         if 0 < self.conf["attempts_max"] <= task.entry.attempts:
             self.bury(name, task)
@@ -254,8 +292,13 @@ class Model:
                           if until <= self.now)
         for _, _, name in outdated[:SMALL["FORGET_PAST"]]:
             del self.past[name]
-        gone = sorted((until, relay) for relay, until in self.seen.items() if until <= self.now)
+        gone = sorted([(until, relay) for relay, until in self.seen.items() if until <= self.now] +
+                      [(until, "fence:" + holder) for holder, (_, until) in self.fences.items()
+                       if until <= self.now])
         for _, relay in gone[:SMALL["FORGET_SEEN"]]:
+            if relay.startswith("fence:"):
+                del self.fences[relay[6:]]
+                continue
             del self.seen[relay]
             self.seats.pop(relay, None)
         return len(outdated) > SMALL["FORGET_PAST"]
@@ -390,7 +433,7 @@ class Model:
         for bucket in sorted(set(buckets)):
             reply += [bucket, buckets.count(bucket)]
             name = f"late:{bucket}"
-            self.late[name] = self.late.get(name, 0) + buckets.count(bucket)
+            self.lateness[name] = self.lateness.get(name, 0) + buckets.count(bucket)
         return reply
 
     def leave(self, relay):
@@ -403,10 +446,12 @@ class Model:
             self.ring_seats(self.look_by)
         return [0]
 
-    def revive(self, index):
+    def revive(self, index, *life):
         name, _, _, _, data = self.dead[index]
         if not 1 <= len(name) <= 64:
             return [EINVAL]
+        if self.late(*life):
+            return self.late(*life)
         if name in self.tasks:
             return [EEXIST]
         del self.dead[index]

@@ -101,7 +101,7 @@ class Scene:
         expect([entry[1:4] for entry in entries] == [(name, due, 1)], name, due, "came as", entries)
         late = self.queue.now() - due
         expect(late >= 0, name, "is early")
-        expect(self.queue.call("done", name) == [0], "done", name)
+        expect(self.queue.done(name) == [0], "done", name)
         return late
 
     def close(self):

@@ -9,6 +9,7 @@ KEYS = {
     "cancel": "due task ready state past",
     "move": "due task ready state past seats", "done": "due task ready state past",
     "retry": "due task ready state past seats dead",
+    "touch": "task ready state", "fence": "state seen",
     "look": "due task ready dead past state seats seen", "leave": "seats seen state",
     "stat": "due task ready dead past state seats seen", "list": "due task",
     "peek": "due task ready", "revive": "dead due task state seats past", "create": "ready state",
@@ -31,6 +32,10 @@ class Queue:
 
     def put(self, name, when, flags="", data=""):
         return self.call("put", name, when, flags, data)
+
+    def done(self, name):
+        """Ends a task that is in the stream."""
+        return self.call("done", name, self.call("peek", name)[6])
 
     def read(self, count=100, block_ms=None, consumer="c"):
         """Reads new entries of the stream. Returns a list of (entry, id, due time, number of the

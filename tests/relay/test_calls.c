@@ -268,6 +268,39 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 }
 END_TEST
 
+START_TEST(an_answer_names_its_delivery)
+{
+	struct timerhub_relay *taker;
+	struct timerhub_relay_task first, second;
+
+	begin();
+	taker = open_relay(0);
+	set("lease_us", 200000);
+	put("moved", 0);
+	first = take();
+	while (stats().leases_over == 0)
+		;
+	expect_eq(timerhub_relay_move(relay, "moved", HOUR, 0), 0);
+	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
+	expect_eq(timerhub_relay_cancel(relay, "moved"), 0);
+	expect_eq(timerhub_relay_done(relay, &first), -ENOENT);
+	set("past_us", 0);
+	put("again", 0);
+	first = take();
+	while (stats().leases_over == 1)
+		;
+	expect_eq(timerhub_relay_take(taker, &second, ARRIVES), 1);
+	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
+	expect_eq(timerhub_relay_touch(relay, &first), -ESTALE);
+	expect_eq(timerhub_relay_done(taker, &second), 0);
+	put("again", HOUR);
+	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
+	expect_eq(stats().due, 1);
+	timerhub_relay_close(taker);
+	end();
+}
+END_TEST
+
 START_TEST(fd_is_readable_just_while_a_task_is_due)
 {
 	struct timerhub_relay_task task;
@@ -482,6 +515,9 @@ START_TEST(misuse_is_answered)
 	expect_eq(timerhub_relay_move(relay, "x", 0, TIMERHUB_RELAY_REPLACE), -EINVAL);
 	expect_eq(timerhub_relay_take(relay, NULL, 0), -EINVAL);
 	expect_eq(timerhub_relay_done(relay, NULL), -EINVAL);
+	expect_eq(timerhub_relay_done(relay, &task), -EINVAL);
+	expect_eq(timerhub_relay_retry(relay, &task, 0), -EINVAL);
+	memcpy(task.delivery, "1-1", 4);
 	expect_eq(timerhub_relay_done(relay, &task), -ENOENT);
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ENOENT);
 	expect_eq(timerhub_relay_stats(relay, NULL), -EINVAL);
@@ -861,7 +897,6 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	/* After the stop the fd stays readable. */
 	expect_eq(poll(&poll_fd, 1, 0), 1);
 	/* After a stop, other calls must still work, and the relay must still move tasks. */
-	task = (struct timerhub_relay_task){ .id = "ahead" };
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	put("later", 10 * MS);
 	while (stats().promoted < 3)
@@ -918,6 +953,7 @@ int main(int argc, char **argv)
 	tests_add(an_id_is_one_task, 60);
 	tests_add(cancel_is_final_until_a_taker_has_the_task, 60);
 	tests_add(a_lease_that_is_over_gives_the_task_back, 60);
+	tests_add(an_answer_names_its_delivery, 60);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(limits_and_servers_faults_are_told_apart, 60);
 	tests_add(a_queue_that_was_wiped_goes_on, 60);

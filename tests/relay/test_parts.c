@@ -332,12 +332,12 @@ START_TEST(a_delivery_that_comes_twice_is_kept_once)
 		"*1\r\n*2\r\n+stream\r\n*1\r\n*2\r\n+1-0\r\n*8\r\n+id\r\n+a\r\n+due\r\n+5\r\n"
 		"+n\r\n+1\r\n+data\r\n+x\r\n");
 
-	expect_eq(deliveries_read(&all, reply, 0, 1), 1);
-	expect_eq(deliveries_read(&all, reply, 0, 1), 0);
+	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 1);
+	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 0);
 	expect(deliveries_take(&all));
-	expect_eq(deliveries_read(&all, reply, 0, 1), 0);
+	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 0);
 	expect(deliveries_drop(&all, "1-0", "a"));
-	expect_eq(deliveries_read(&all, reply, 0, 1), 1);
+	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 1);
 	deliveries_fini(&all);
 	reply_free(reply);
 }

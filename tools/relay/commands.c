@@ -141,9 +141,22 @@ enum status do_move(struct call *call, char **words, int count)
 
 enum status do_done(struct call *call, char **words, int count)
 {
+	struct reply *reply;
+	enum status status;
+
 	(void)count;
-	begin(call, "done", "due task ready state past", 1);
+	begin(call, "peek", "due task ready", 1);
 	add(call, words[1]);
+	status = ask_reply(call, words[1], &reply);
+	if (status != GOOD)
+		return status;
+	/* A waiting task has no entry, and is not done but cancelled. */
+	begin(call, reply_is(reply, 1, "waiting") ? "cancel" : "done", "due task ready state past",
+	      reply_is(reply, 1, "waiting") ? 1 : 2);
+	add(call, words[1]);
+	if (!reply_is(reply, 1, "waiting"))
+		add(call, reply_text(reply_at(reply, 6)));
+	reply_free(reply);
 	return ask(call, words[1], NULL);
 }
 
