@@ -239,8 +239,7 @@ TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
  * `when_ns`. With TIMERHUB_NEVER the task is not due until timerhub_relay_move() sets a time.
  * Because the caller chooses `id`, a repeated put with the same `id` changes nothing. If `id` is
  * NULL, the library makes an id. `ret_id` is NULL, or has room for TIMERHUB_RELAY_ID_BYTES. If a
- * connection is lost, the library repeats the put until timeout_ns is over. If a put arrives at
- * Redis after timeout_ns, Redis does not execute it.
+ * connection is lost, the library repeats the put until timeout_ns is over.
  *
  *   -EEXIST    a task with this id is live, or has ended, and was put less than past_us ago
  *   -EAGAIN    live tasks and remembered ids of ended tasks together reach tasks_max
@@ -286,18 +285,15 @@ TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
 
 /*
- * Acknowledge a task. An acknowledged task is never delivered again. timerhub_relay_done() also
- * works after the end of the lease. -ENOENT: another taker has acknowledged the task, or the task
- * was cancelled. Other errors are the network errors at the top of this header.
+ * Acknowledge a delivery: its task is never delivered again. -ESTALE: the task was delivered again,
+ * moved, or put again. -ENOENT: the task is done or cancelled. Else network errors.
  */
 TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
                                      const struct timerhub_relay_task *task);
 
 /*
  * Return a taken task: the task is delivered again `delay_ns` from now. If the task has used up its
- * attempts, the task becomes dead. -ESTALE: the lease has expired, and the task was delivered
- * again. -ENOENT: the task is done. Other errors are -ERANGE and the network errors at the top of
- * this header.
+ * attempts, the task becomes dead. Errors: those of timerhub_relay_done(), and -ERANGE.
  */
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);

@@ -95,7 +95,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Handle overdue replies, and calls whose timeout has ended. Returns the next deadline of a reply or of a caller's request.
+ * Handle overdue replies, and calls whose timeout has ended. Returns the next deadline of either.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {

@@ -28,10 +28,10 @@ static bool may_be_over(const struct timerhub_relay *relay, const struct deliver
 }
 
 /*
- * Begin the lease of a delivery again if it may be over: this process may have been stopped, and the
- * task cancelled, moved, or given to another taker. Frees the delivery and returns false if it has
- * ended, or if the server does not answer; then it comes again after its lease. The caller holds the
- * relay's lock, which confirm_lease() gives up while it asks.
+ * Begin the lease of a delivery again if it may be over: this process may have been stopped, and
+ * the task cancelled, moved, or given to another taker. Frees the delivery and returns false if it
+ * has ended, or if the server does not answer; then it comes again after its lease. The caller
+ * holds the relay's lock, which confirm_lease() gives up while it asks.
  */
 static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {

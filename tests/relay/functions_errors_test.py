@@ -17,10 +17,12 @@ from redis_server import RedisError, Server, library
 
 ARGUMENTS = {
     "put": ["new", "0", "", "data"],
-    "puts": ["", "", "new", "0", "", "data", "", "", "next", "1", "", "", "", ""],
+    "puts": ["", "", "new", "0", "", "data", "", "",
+             "next", "1", "", "", "", ""],
     "cancel": ["task"], "move": ["task", "0", ""],
     "done": ["task", None], "retry": ["task", "0", None],
-    "touch": ["task", None], "fence": ["3-a", "2", str(2**50)], "look": ["relay", 128, 10**7, 10**5, ""],
+    "touch": ["task", None], "fence": ["3-a", "2", str(2**50)],
+    "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
     "repair": ["task", "0"],
@@ -168,7 +170,8 @@ def check_full(redis):
     expect(picture(redis) == before, "a refused put has changed something")
     expect(call(redis, "look", "relay", 128, 10**7, 10**5, "")[1] == 1, "look on a full Redis")
     redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", QUEUE + "ready", ">")
-    expect(call(redis, "retry", "task", 0, entry_of(redis, "task"))[0] == 0, "retry on a full Redis")
+    expect(call(redis, "retry", "task", 0, entry_of(redis, "task"))[0] == 0,
+           "retry on a full Redis")
     expect(call(redis, "cancel", "task")[0] == 0, "cancel on a full Redis")
     redis("CONFIG", "SET", "maxmemory", 0)
 
@@ -223,9 +226,11 @@ def check_bad_arguments(redis):
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
             ("put", ["id", "1", "x", ""]), ("put", ["", "1", "", ""]),
-            ("put", ["i" * 65, "1", "", ""]), ("puts", []), ("puts", ["", "", "id", "1", "", "", ""]),
+            ("put", ["i" * 65, "1", "", ""]), ("puts", []),
+            ("puts", ["", "", "id", "1", "", "", ""]),
             ("puts", ["", ""] + ["id", "1", "", "", "", ""] * 129), ("cancel", []),
-            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]), ("done", []), ("done", ["task"]), ("done", ["task", ""]), ("retry", ["task", "0"]),
+            ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]),
+            ("done", []), ("done", ["task"]), ("done", ["task", ""]), ("retry", ["task", "0"]),
             ("touch", ["task"]), ("fence", ["3-a"]), ("fence", ["3-a", "x", "1"]),
             ("put", ["id", "1", "", "", "", "3-a", "1", "short"]),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
@@ -270,8 +275,7 @@ def check_puts(redis):
 
 
 def check_bounded_bytes(redis):
-    """A sweep reads no data of taken tasks. The shortest of many looks counts, because others use
-    the processor too."""
+    """A sweep must read no data of taken tasks. The shortest of many looks counts."""
     shortest = {}
     for size in (10, 1 << 18):
         redis("FLUSHALL")
@@ -322,7 +326,8 @@ def check_foreign(redis):
     # Another program deletes an entry while a consumer has the entry's task.
     entry = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
     redis("XDEL", QUEUE + "ready", entry)
-    expect(call(redis, "retry", "task", 0, entry_of(redis, "task")) == [-2], "retry of what was deleted")
+    expect(call(redis, "retry", "task", 0, entry_of(redis, "task")) == [-2],
+           "retry of what was deleted")
 
 
 def check_revived(redis):

@@ -98,7 +98,8 @@ class Takers:
                 expect(self.late[task] is None and attempts == 1, name, "came twice")
                 expect(now >= due, name, "is early")
                 self.late[task] = now - due
-            replies = pipeline(queue, [queue.words("done", entry[1], entry[0]) for entry in entries])
+            replies = pipeline(queue, [queue.words("done", name, key)
+                                       for key, name, *_ in entries])
             expect(all(reply == [0] for reply in replies), "done")
             with self.lock:
                 self.left -= len(entries)

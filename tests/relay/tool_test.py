@@ -476,7 +476,8 @@ def check_dead(tool, redis):
     keys = [f"timerhub:{{{QUEUE}}}:{part}"
             for part in ("due", "task", "ready", "state", "past", "seats", "dead")]
     redis("XREADGROUP", "GROUP", "timerhub", "c", "STREAMS", keys[2], ">")
-    redis("FCALL", "timerhub_retry", 7, *keys, "poor", 0)
+    redis("FCALL", "timerhub_retry", 7, *keys, "poor", 0,
+          tool.json("peek", QUEUE, "poor")[0]["entry"])
     dead = next(one for one in tool.json("dead", QUEUE) if one["id"] == "poor")
     expect(dead["why"] == "attempts" and dead["data"] == "data", "dead", dead)
     expect("why attempts data data" in tool("dead", QUEUE), "dead as text")

@@ -104,10 +104,10 @@ class Taker(threading.Thread):
 
     def run(self):
         while not self.ending:
-            for _, name, due, _, _ in self.queue.read(16, 500, f"taker-{self.number}"):
+            for entry, name, due, _, _ in self.queue.read(16, 500, f"taker-{self.number}"):
                 self.late.append(round(time.time() * 1e6) - due)
                 self.dues.append(due)
-                self.queue.call("done", name)
+                self.queue.call("done", name, entry)
 
     def end(self):
         self.ending = True

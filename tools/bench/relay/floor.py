@@ -48,7 +48,7 @@ def take(redis, stream, count, queue):
         for entry, fields in reply[0][1]:
             late.append(now_us() - int(fields[3]))
             if queue:
-                queue.call("done", fields[1])
+                queue.call("done", fields[1], entry)
             else:
                 redis("XACK", stream, GROUP, entry)
                 redis("XDEL", stream, entry)
