@@ -213,6 +213,11 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return result;
 }
 
+uint64_t handshake_own_version(void)
+{
+	return functions_version;
+}
+
 int handshake_load(struct wire *wire, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);

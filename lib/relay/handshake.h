@@ -30,6 +30,9 @@ int handshake_open(struct wire **ret_wire, const struct address *address,
 /* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
+/* Returns the version of the Redis functions that this library knows. */
+uint64_t handshake_own_version(void);
+
 /*
  * Load the Redis functions if the server does not have them or has an older version. If the server
  * has a newer version, returns -EOPNOTSUPP.

@@ -373,8 +373,10 @@ class Run:
 
     def step(self):
         weights = {self.step_put: 10, self.step_puts: 3, self.step_look: 10, self.step_time: 8,
-                   self.step_read: 6, self.step_done: 4, self.step_retry: 4, self.step_cancel: 4,
-                   self.step_touch: 2, self.step_fence: 1, self.step_move: 4, self.step_ack: 2, self.step_age: 4, self.step_leave: 1,
+                   self.step_read: 6, self.step_done: 4, self.step_retry: 4,
+                   self.step_cancel: 4,
+                   self.step_touch: 2, self.step_fence: 1, self.step_move: 4,
+                   self.step_ack: 2, self.step_age: 4, self.step_leave: 1,
                    self.step_hear: 2, self.step_set: 1, self.step_poison: 1, self.step_revive: 1,
                    self.step_peek: 1, self.step_list: 1}
         call = self.dice.choices(list(weights), list(weights.values()))[0]

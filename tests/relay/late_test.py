@@ -3,7 +3,7 @@
 """Tests that a call that has returned changes nothing any more, and that a worker that was stopped
 past its lease gets no task that has ended.
 
-Usage: late_test.py DRIVER TIMERHUB_LUA
+Usage: late_test.py DRIVER TIMERHUB_LUA [TOOL]
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 import time
 
 from queue_client import Queue
-from redis_server import RedisError, Server, library
+from redis_server import ARRIVES, RedisError, Server, library
 
 NAME = "late"
 LIFE = "3-me"
@@ -84,6 +84,22 @@ def check_stopped(server, driver, queue):
         one.stdin.close()
 
 
+def check_version(server, driver, tool, path):
+    """A library and a tool refuse later functions; the tool names both versions."""
+    redis = server.client()
+    text = library(path)
+    redis("FUNCTION", "LOAD", "REPLACE", text.replace("local VERSION = 3", "local VERSION = 4"))
+    environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
+    said = subprocess.run([driver], input=f"open {NAME} 0 5000 0\n", env=environment, text=True,
+                          capture_output=True, timeout=ARRIVES, check=False).stdout
+    expect(said == "-95\n", "open with later functions:", said)
+    for words in (("put", NAME, "x", "1s"), ("create", NAME), ("load",)):
+        ran = subprocess.run([tool, *words], env=environment, text=True, capture_output=True,
+                             timeout=ARRIVES, check=False)
+        expect(ran.returncode != 0 and "version 4" in ran.stderr and "version 3" in ran.stderr,
+               words, ran.stderr)
+
+
 def main(arguments):
     with Server() as server:
         redis = server.client()
@@ -92,6 +108,8 @@ def main(arguments):
         queue.call("create")
         check_fence(queue)
         check_stopped(server, arguments[1], queue)
+        if len(arguments) > 3:
+            check_version(server, arguments[1], arguments[3], arguments[2])
     return 0
 
 

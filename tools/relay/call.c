@@ -75,8 +75,27 @@ static void tell(const struct call *call, const char *what, int error, const cha
 	(void)printf("}\n");
 }
 
+/* Returns whether the server's functions have another version, and says so. */
+static bool tell_version(const struct call *call, const char *what)
+{
+	uint64_t version = 0;
+	char words[128];
+
+	if (!call->wire || handshake_version(call->wire, &version, STEP_NS) < 0 || version == 0 ||
+	    version == handshake_own_version())
+		return false;
+	(void)snprintf(words, sizeof(words),
+	               "the server has version %" PRIu64 " of the functions of timerhub, and this "
+	               "program knows version %" PRIu64,
+	               version, handshake_own_version());
+	tell(call, what, -EOPNOTSUPP, words);
+	return true;
+}
+
 enum status complain(const struct call *call, const char *what, int error)
 {
+	if (error == -EOPNOTSUPP && tell_version(call, what))
+		return FAILED;
 	tell(call, what, error, failure_words(error));
 	return FAILED;
 }
@@ -192,6 +211,8 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 		     "relay to load them");
 		return FAILED;
 	}
+	if (result == 0 && needs != NEEDS_NOTHING && version != handshake_own_version())
+		result = -EOPNOTSUPP;
 	return result < 0 ? complain(call, what, result) : GOOD;
 }
 
