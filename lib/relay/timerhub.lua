@@ -1441,9 +1441,8 @@ local function create(keys, args)
     return reply
 end
 
--- The reply is 0, the version of the functions, and the time now.
 local function version()
-    return {0, VERSION, now_us()}
+    return {0, VERSION}
 end
 
 -- Returns the keys of a function, or nil if the caller gave wrong keys. The caller gives each key,

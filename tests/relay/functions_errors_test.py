@@ -221,7 +221,7 @@ def check_bad_keys(redis):
 def check_bad_arguments(redis):
     bring_about(redis, "waiting")
     before = picture(redis)
-    expect(redis("FCALL_RO", "timerhub_version", 0) [:2] == [0, 3], "the version")
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 3], "the version")
     for name, arguments in (
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
