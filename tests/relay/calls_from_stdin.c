@@ -4,12 +4,13 @@
  * of standard input is a call and its arguments. Each line of output is the call's result and
  * outputs. The environment variable REDIS_URL names the server.
  *
- * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | cancel ID | move ID MS
- * take MS | done | retry MS | touch | release | stats | check QUEUE
+ * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | replace ID MS DATA | cancel ID
+ * move ID MS | take MS | fd | done | retry MS | touch | release | which | stats | check QUEUE
  *
- * Each of the four calls `done`, `retry`, `touch` and `release` concerns the task that the program
- * took last.
+ * `done`, `retry`, `touch` and `release` are calls for the task that was taken last, and `which`
+ * prints its delivery and due time in ns.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,11 +82,13 @@ static int call(char **words, int *ret_told)
 {
 	const char *name = words[0];
 
-	*ret_told = strcmp(name, "stats") == 0 || strcmp(name, "check") == 0;
+	*ret_told = strcmp(name, "stats") == 0 || strcmp(name, "check") == 0 ||
+	            strcmp(name, "which") == 0;
 	if (strcmp(name, "open") == 0)
 		return open_queue(words);
-	if (strcmp(name, "put") == 0)
-		return timerhub_relay_put(relay, words[1], ms(words[2]), 0, words[3],
+	if (strcmp(name, "put") == 0 || strcmp(name, "replace") == 0)
+		return timerhub_relay_put(relay, words[1], ms(words[2]),
+		                          name[0] == 'r' ? TIMERHUB_RELAY_REPLACE : 0, words[3],
 		                          strlen(words[3]), NULL);
 	if (strcmp(name, "cancel") == 0)
 		return timerhub_relay_cancel(relay, words[1]);
@@ -99,6 +102,10 @@ static int call(char **words, int *ret_told)
 		return timerhub_relay_touch(relay, &task);
 	if (strcmp(name, "release") == 0)
 		return timerhub_relay_release(relay, &task);
+	if (strcmp(name, "which") == 0)
+		return printf("%s %" PRIu64 "\n", task.delivery, task.due_ns);
+	if (strcmp(name, "fd") == 0)
+		return timerhub_relay_fd(relay) < 0 ? -EINVAL : 0;
 	if (strcmp(name, "stats") == 0)
 		return stats();
 	if (strcmp(name, "check") == 0)
