@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model of the relays' notifications, as of 2026-11-26: which relays a put wakes, and which relay
- * polls when a task becomes due. A design note: test_look_timing.c and wire_test.py run the code.
+ * Two models, as of 2026-11-27. A design note: test_look_timing.c, wire_test.py and lives_test.py
+ * run the code.
  *
- * The model has relays, two producers, and a Redis server that runs one script after another. At
- * most one of these four faults happens:
+ * With -DLATE: commands that reach Redis after their caller gave up. One caller cancels a task, or
+ * has taken it and ends it. Its connection may be lost twice. After a loss it sends its command
+ * again, and it may repeat its call; the old commands arrive at any time, in any order. Another
+ * program meanwhile puts, moves, takes and ends the task. The model leaves out the inaccuracy of
+ * `until`, and a stop between the confirmation of a delivery and its return from take.
+ *
+ * Without -DLATE: which relays a put wakes, and which relay polls when a task becomes due. There
+ * are relays, two producers, and a Redis server that runs one script after another. At most one of
+ * these four faults happens:
  *
  * - A relay dies. Its connection is closed or stays half-open.
  * - A relay leaves.
@@ -23,8 +30,12 @@
  *   lib/relay/look_timing.c look_timing_due_ns() look_timing_sent() look_timing_answered()
  *                           look_timing_rung() look_timing_ladder_us()
  *   lib/relay/scheduler.c      subscribe() listen() look() confirm() scheduler_answered()
+ *   lib/relay/pipeline.c       the fence; request.c: until, done; take.c: the confirmation
  *
  * Laws:
+ *   final_call    a call that has returned changes nothing any more, nor does what it sent before
+ *   own_delivery  done ends only the delivery that its caller has
+ *   ended_stays   no ended or moved task is handed out
  *   never_late    a task is promoted at its time
  *                 If the first relay has died and no other relay has noticed, the task may be late.
  *   one_grace     after a death, a task is promoted at most one grace late
@@ -32,6 +43,12 @@
  *
  *   true
  *   true -DRELAYS=2 -DBATCH=1
+ *   true -DLATE
+ *   bug NO_FENCE          final_call    -DLATE only `until` refuses an old command
+ *   bug FENCE_LAST        final_call    -DLATE the repeated command is sent before the fence
+ *   bug NO_UNTIL          final_call    -DLATE a cancel that its caller gave up is executed
+ *   bug DONE_BY_ID        own_delivery  -DLATE done names no entry
+ *   bug NO_CONFIRM        ended_stays   -DLATE take hands out an entry whose lease is over
  *   bug PUBLISH_FIRST     never_late    put publishes, then inserts the task
  *   bug ANSWER_OVERWRITES never_late    answer replaces a time set by a message
  *   bug LOOK_FIRST        never_late    -DRELAYS=2 relay polls, then subscribes
@@ -58,6 +75,188 @@
 #define NEVER 15
 #define COMMON 3 /* stands for the rank in a message to all relays */
 
+#define MIN(a, b) ((a) < (b) -> (a) : (b))
+#define MAX(a, b) ((a) > (b) -> (a) : (b))
+
+/* ==== late delivery (-DLATE) ==== */
+#ifdef LATE
+
+#define CALLS 2
+#define CONNECTIONS 3 /* of which each but the last may be lost */
+#define SENT_MAX 8
+#define CHANGES 3     /* of the other program */
+
+#define CANCEL 1
+#define DONE 2
+#define FENCE 3
+
+/*
+ * Redis. `version` names the task's life, its time and its delivery: each put, move and delivery
+ * after a lease gives it a new one. 0: there is no task.
+ */
+byte version = 1, last_version = 1, fence = 1;
+
+/* Commands in the order of their sending; 0: executed, or none. */
+byte kind[SENT_MAX], epoch[SENT_MAX], of_call[SENT_MAX];
+byte sent;
+
+byte connection = 1;      /* of the caller; its number is its epoch */
+byte call;                /* number of the caller's call */
+byte what;                /* CANCEL or DONE */
+bool is_answered;         /* the reply has not reached the caller yet */
+bool returned[CALLS], expired[CALLS];
+bool in_lease = true;
+
+bool final_call = true;
+bool own_delivery = true;
+bool ended_stays = true;
+
+#define SEND(a_kind) kind[sent] = a_kind; epoch[sent] = connection; of_call[sent] = call; sent++
+
+inline send_call()
+{
+	if
+#ifdef FENCE_LAST
+	:: connection > 1 -> SEND(what); SEND(FENCE)
+#elif !defined(NO_FENCE)
+	:: connection > 1 -> SEND(FENCE); SEND(what)
+#endif
+	:: else -> SEND(what)
+	fi
+}
+
+#ifdef NO_UNTIL
+#define IS_EXPIRED(one) (kind[one] != CANCEL && expired[of_call[one]])
+#else
+#define IS_EXPIRED(one) expired[of_call[one]]
+#endif
+#ifdef DONE_BY_ID
+#define NAMES_OTHER(one) false
+#else
+#define NAMES_OTHER(one) (kind[one] == DONE && version != 1)
+#endif
+
+/* Redis executes a command, and its reply leaves on the connection, if that is open. */
+inline execute(one)
+{
+	if
+	:: kind[one] == FENCE -> fence = MAX(fence, epoch[one])
+	:: else ->
+		if
+		:: epoch[one] >= fence && !IS_EXPIRED(one) && version != 0 && !NAMES_OTHER(one) &&
+		   (kind[one] == DONE || !in_lease || version != 1) ->
+			final_call = !returned[of_call[one]];
+			assert(final_call);
+			own_delivery = (kind[one] != DONE || version == 1);
+			assert(own_delivery);
+			version = 0
+		:: else
+		fi;
+		is_answered = is_answered || epoch[one] == connection
+	fi;
+	kind[one] = 0;
+	epoch[one] = 0;
+	of_call[one] = 0
+}
+
+/* Bytes of one connection arrive in order; after its loss, in any order, at any time, or never. */
+#define IS_FIRST(one, before) (before >= one || kind[before] == 0 || epoch[before] != epoch[one])
+#define MAY_ARRIVE(one) (kind[one] != 0 && (epoch[one] != connection || (IS_FIRST(one, 0) && \
+	IS_FIRST(one, 1) && IS_FIRST(one, 2) && IS_FIRST(one, 3) && IS_FIRST(one, 4) && \
+	IS_FIRST(one, 5) && IS_FIRST(one, 6))))
+
+proctype network()
+{
+end:
+	do
+	:: d_step { MAY_ARRIVE(0) -> execute(0) }
+	:: d_step { MAY_ARRIVE(1) -> execute(1) }
+	:: d_step { MAY_ARRIVE(2) -> execute(2) }
+	:: d_step { MAY_ARRIVE(3) -> execute(3) }
+	:: d_step { MAY_ARRIVE(4) -> execute(4) }
+	:: d_step { MAY_ARRIVE(5) -> execute(5) }
+	:: d_step { MAY_ARRIVE(6) -> execute(6) }
+	:: d_step { MAY_ARRIVE(7) -> execute(7) }
+	od
+}
+
+/*
+ * Makes one kind of call, and repeats a call in doubt, or never calls again, as a killed program.
+ * It may take the delivery that Redis gave it, and be stopped before.
+ */
+proctype caller()
+{
+	if
+	:: what = CANCEL
+	:: d_step {
+		/* take: hands out the delivery, after a confirmation if the lease may be over */
+#ifndef NO_CONFIRM
+		in_lease || version == 1 ->
+#endif
+			ended_stays = (version == 1);
+			assert(ended_stays);
+			what = DONE
+	   }
+	fi;
+	d_step { send_call() }
+end:
+	do
+	:: d_step {
+		/* The connection is lost. The call goes on by the next one. */
+		!returned[call] && connection < CONNECTIONS ->
+			connection++;
+			is_answered = false;
+			send_call()
+	   }
+	:: d_step { is_answered && !returned[call] -> returned[call] = true; is_answered = false }
+	:: d_step {
+		/* The timeout ends, and so does the connection, which has not answered. */
+		!returned[call] && connection < CONNECTIONS ->
+			returned[call] = true;
+			expired[call] = true;
+			is_answered = false;
+			connection++
+	   }
+	:: d_step {
+		returned[call] && expired[call] && call + 1 < CALLS -> call++; send_call()
+	   }
+	od
+}
+
+/* Another program, whose network is good, and which changes the task whenever it may. */
+proctype other()
+{
+	byte changes;
+
+	do
+	:: d_step { in_lease -> in_lease = false }
+	:: d_step {
+		changes < CHANGES && version == 0 ->
+			last_version++;
+			version = last_version;
+			changes++
+	   }
+	:: d_step { /* cancels it, or takes it after the lease, and ends it */
+		changes < CHANGES && version != 0 && !in_lease -> version = 0; changes++
+	   }
+	:: d_step { /* moves it, or takes it after the lease */
+		changes < CHANGES && version != 0 && !in_lease ->
+			last_version++;
+			version = last_version;
+			changes++
+	   }
+	:: changes == CHANGES && !in_lease -> break
+	od
+}
+
+init {
+	atomic { run network(); run caller(); run other() }
+}
+
+#else
+
+/* ==== notifications ==== */
+
 /*
  * States of a relay. In the state IDLE no poll is in progress. In the states SENT and RAN a poll is
  * in progress. In the state GONE the relay has died or left.
@@ -66,9 +265,6 @@
 #define SENT 1 /* the poll is on its way to Redis */
 #define RAN 2  /* Redis has run the poll, and the answer is on its way */
 #define GONE 3
-
-#define MIN(a, b) ((a) < (b) -> (a) : (b))
-#define MAX(a, b) ((a) > (b) -> (a) : (b))
 
 /*
  * The keys in Redis. A relay that broke fewer promises has a lower rank. If two relays broke
@@ -446,3 +642,4 @@ init {
 		other = 0
 	}
 }
+#endif
