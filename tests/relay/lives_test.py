@@ -262,6 +262,8 @@ class Life:
         assert create("FCALL", "timerhub_create", 2, *keys, "lease_us", LEASE_MS * 1000,
                       "past_us", PAST_MS * 1000)[0] == 0
         create.close()
+        await self.workers[0].say("close")  # a client learns the settings when it connects
+        await self.workers[0].open()
         for worker in self.workers[1:]:
             await worker.start()
         await asyncio.gather(*(worker.live() for worker in self.workers))
