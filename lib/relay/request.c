@@ -105,7 +105,10 @@ bool request_is_change(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	return client->anchor_us + (request->deadline_ns - client->anchor_ns) / NS_PER_US;
+	/* Signed, since a slow handshake may set the anchor after the deadline. */
+	int64_t left_ns = (int64_t)(request->deadline_ns - client->anchor_ns);
+
+	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
 }
 
 static void encode_read(const struct client *client, const struct request *request,
