@@ -55,6 +55,10 @@ class Task:
         """Whether it may have been due before the call ended, so that a taker may have it."""
         return self.earliest <= call.end
 
+    def released(self):
+        """Its taker may get the same entry again, after a lost connection."""
+        return dataclasses.replace(self, entry=(self.entry[0], self.entry[1] - 1))
+
     def may_be_free(self, call, lease):
         """Whether, before the call ended, nobody may have had it within a lease."""
         return not self.entry or call.end >= self.entry[0] * MS + lease
@@ -73,6 +77,8 @@ class Judge:
             return not task and Task(call.data, *due)
         if call.name == "replace":
             return (not task or not task.entry) and Task(call.data, *due)
+        if call.name == "release":
+            return task.released() if task and task.entry == call.entry else task
         if not task:
             return False
         if call.name == "take":

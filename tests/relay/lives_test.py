@@ -32,6 +32,7 @@ STEPS = 14
 AT_ONCE = 12  # number of lives that run at a time
 HOUR_MS = 3_600_000
 MS = 10**6
+ANSWERS = ("done", "retry", "touch", "release")
 REPLIES = (0, -errno.ENOENT, -errno.EBUSY, -errno.EEXIST, -errno.ESTALE)
 
 
@@ -85,7 +86,7 @@ class Worker:
 
     async def call(self, task, name, *arguments, **more):
         """Makes a call on a task, and writes it into the book."""
-        words = (name, *arguments) if name in ("done", "retry", "touch") else (name, task,
+        words = (name, *arguments) if name in ANSWERS else (name, task,
                                                                               *arguments)
         call = Call(name, self.name, time.time_ns(), 0, -errno.ETIMEDOUT, **more)
         self.life.book[task].append(call)
@@ -96,7 +97,7 @@ class Worker:
             raise
         call.end = time.time_ns()
         # The fence comes before the next answered command, so a call in doubt ends before it.
-        if call.result in REPLIES:
+        if call.result in REPLIES and name != "release":
             for doubt in self.doubts:
                 doubt.end = min(doubt.end, call.end)
             self.doubts = []
@@ -150,7 +151,7 @@ class Worker:
             await asyncio.sleep(LEASE_MS / 1000 * 1.5 * chances.random())
             return
         if name == "release":
-            await self.say(name)
+            await self.call(task, name, entry=entry)
             self.task = None
             return
         delay = chances.choice((0, 100, HOUR_MS)) if name == "retry" else 0
