@@ -72,6 +72,7 @@ class Worker:
         """Makes a call. Returns its result, or the words of its output."""
         try:
             self.process.stdin.write((" ".join(map(str, words)) + "\n").encode())
+            await self.process.stdin.drain()
             line = (await self.process.stdout.readline()).split()
         except OSError:
             line = []
