@@ -85,6 +85,9 @@ class Judge:
             is_right = (task.data == call.data and task.earliest <= call.due <= task.latest and
                         call.due <= call.end and (not task.entry or task.entry < call.entry))
             return is_right and Task(task.data, call.due, call.due, call.entry)
+        if call.name == "see":
+            is_right = task.data == call.data and task.earliest <= call.due <= task.latest
+            return is_right and task
         if call.name in ("cancel", "move"):
             if not task.may_be_free(call, self.lease):
                 return False

@@ -167,6 +167,8 @@ class Worker:
             await self.answer()
         elif self.chances.random() < 0.65:
             await self.change()
+            if self.chances.random() < 0.3:
+                self.life.see(self.name)
         else:
             await self.take(self.chances.choice((0, 0, 50, 400)))
         await asyncio.sleep(0.05 * self.chances.random())
@@ -196,7 +198,7 @@ class Worker:
     async def hold(self, chances):
         """Holds bytes of a connection. Either they arrive late, or the client finds the connection
         cut, and what it sent arrives later."""
-        await asyncio.sleep(0.01 * chances.random())
+        await asyncio.sleep(chances.choice((0, 0.01 * chances.random())))
         if not self.network.connections:
             return
         connection = chances.choice(self.network.connections)
@@ -204,7 +206,7 @@ class Worker:
         await asyncio.sleep(0.5 * chances.random() ** 2)
         if chances.random() < 0.8:
             connection.cut()
-            await asyncio.sleep(1.2 * chances.random())
+            await asyncio.sleep(1.2 * chances.random() ** 2)
         self.network.let_go(connection)
 
     async def lose_sight(self, chances):
@@ -244,7 +246,7 @@ class Life:
     def __init__(self, driver, server, number):
         self.driver, self.server, self.number = driver, server, number
         self.queue, self.book = f"life-{number}", {name: [] for name in "abc"}
-        self.workers, self.troubles = [], []
+        self.workers, self.troubles, self.client = [], [], None
 
     def start(self, trouble):
         self.troubles.append(asyncio.create_task(trouble))
@@ -258,12 +260,11 @@ class Life:
                 await network.open()
             chances = random.Random(f"{self.number}{name}")
             self.workers.insert(0, Worker(self, name, chances, network))
-        create = self.server.client()
+        self.client = self.server.client()
         keys = [f"timerhub:{{{self.queue}}}:{key}" for key in ("ready", "state")]
         await self.workers[0].start()
-        assert create("FCALL", "timerhub_create", 2, *keys, "lease_us", LEASE_MS * 1000,
-                      "past_us", PAST_MS * 1000)[0] == 0
-        create.close()
+        assert self.client("FCALL", "timerhub_create", 2, *keys, "lease_us", LEASE_MS * 1000,
+                           "past_us", PAST_MS * 1000)[0] == 0
         await self.workers[0].say("close")  # a client learns the settings when it connects
         await self.workers[0].open()
         for worker in self.workers[1:]:
@@ -276,14 +277,25 @@ class Life:
             await worker.network.close()
         await self.drain(calm)
         await calm.close()
+        self.client.close()
         judge = Judge(LEASE_MS * MS, PAST_MS * MS)
         verdicts = {task: judge.verdict(calls) for task, calls in self.book.items()}
         return {task: verdict for task, verdict in verdicts.items() if verdict}
+
+    def see(self, task):
+        """Reads the data and the due time of a waiting task."""
+        begin = time.time_ns()
+        keys = [f"timerhub:{{{self.queue}}}:{key}" for key in ("due", "task", "ready")]
+        reply = self.client("FCALL", "timerhub_peek", 3, *keys, task)
+        if reply[0] == 0 and reply[1] == b"waiting":
+            self.book[task].append(Call("see", "-", begin, time.time_ns(), 1, due=reply[2] * 1000,
+                                        data=reply[5].decode()))
 
     async def drain(self, calm):
         """Makes each task due, and ends it."""
         calm.task = None
         for task in self.book:
+            self.see(task)
             await calm.call(task, "move", 0)
         deadline = time.monotonic() + 3 * ARRIVES
         while True:
