@@ -46,6 +46,8 @@ class Network:
             self.let_go(connection)
 
     def let_go(self, connection):
+        if self.is_away:
+            return
         if connection.held_since and not connection.is_cut:
             self.slowest = max(self.slowest, time.time_ns() - connection.held_since)
         connection.let_go()

@@ -46,6 +46,7 @@ class Worker:
     def __init__(self, life, name, chances, network):
         self.life, self.name, self.chances, self.network = life, name, chances, network
         self.process, self.task, self.last = None, None, None
+        self.is_stopped = False
         self.blind = []  # intervals in which nothing reached the process
         self.doubts = []  # calls in doubt of this process since its last answered call
         self.number, self.began = 0, 0
@@ -211,8 +212,10 @@ class Worker:
 
     async def lose_sight(self, chances):
         """Nothing reaches the worker, nor the server from it."""
-        begin = time.time_ns()
+        if self.network.is_away:
+            return
         self.network.go_away()
+        begin = time.time_ns()
         await asyncio.sleep(LEASE_MS / 1000 * (0.5 + chances.random()))
         self.blind.append((begin, time.time_ns()))
         self.network.come_back()
@@ -221,14 +224,16 @@ class Worker:
         """Stops the process past the end of its lease."""
         await asyncio.sleep(0.03 * chances.random())
         process = self.process
-        try:
-            process.send_signal(signal.SIGSTOP)
-            begin = time.time_ns()
-            await asyncio.sleep(LEASE_MS / 1000 * (1.2 + chances.random()))
+        if self.is_stopped or process.returncode is not None:
+            return
+        self.is_stopped = True
+        process.send_signal(signal.SIGSTOP)
+        begin = time.time_ns()
+        await asyncio.sleep(LEASE_MS / 1000 * (1.2 + chances.random()))
+        if process is self.process and process.returncode is None:
             self.blind.append((begin, time.time_ns()))
             process.send_signal(signal.SIGCONT)
-        except ProcessLookupError:
-            pass
+        self.is_stopped = False
 
     async def kill(self, chances):
         await asyncio.sleep(0.02 * chances.random())
