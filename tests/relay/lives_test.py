@@ -13,6 +13,7 @@ of its steps differ a little. Prints the book of each life that broke a law.
 """
 
 import asyncio
+import dataclasses
 import errno
 import os
 import random
@@ -98,6 +99,9 @@ class Worker:
             call.end = time.time_ns() + TIMEOUT_MS * MS + self.late()
             raise
         call.end = time.time_ns()
+        if name in ("move", "replace") and self.network:
+            # While the call runs, Redis may execute both of its sendings.
+            self.life.book[task].append(dataclasses.replace(call, result=-errno.ETIMEDOUT))
         # The fence comes before the next answered command, so a call in doubt ends before it.
         if call.result in REPLIES and name != "release":
             for doubt in self.doubts:
@@ -190,8 +194,8 @@ class Worker:
         if not self.network:
             return
         chances = self.chances
-        kind = chances.choices((None, self.hold, self.lose_sight, self.stop, self.kill),
-                               (6, 9, 1, 3, 1))[0]
+        kind = chances.choices((None, self.hold, self.overtake, self.lose_sight, self.stop,
+                                self.kill), (6, 6, 4, 1, 3, 1))[0]
         if kind:
             # Drawn here, because the order in which troubles run is not by seed.
             self.life.start(kind(random.Random(chances.random())))
@@ -209,6 +213,18 @@ class Worker:
             connection.cut()
             await asyncio.sleep(1.2 * chances.random() ** 2)
         self.network.let_go(connection)
+
+    async def overtake(self, chances):
+        """All connections are cut, and what they carried arrives behind newer ones."""
+        connections = self.network.connections[:]
+        for connection in connections:
+            connection.hold("up")
+        await asyncio.sleep(0.02)
+        for connection in connections:
+            connection.cut()
+        await asyncio.sleep(0.03 + 0.1 * chances.random())
+        for connection in connections:
+            self.network.let_go(connection)
 
     async def lose_sight(self, chances):
         """Nothing reaches the worker, nor the server from it."""
