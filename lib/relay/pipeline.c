@@ -146,6 +146,15 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
 }
 
+/*
+ * Returns whether a result waits for the replicas. -EEXIST and -ENOENT do too, since they may tell of
+ * the caller's earlier change, which no replica need have yet.
+ */
+static bool is_result_of_fact(int result)
+{
+	return result == 0 || result == -EEXIST || result == -ENOENT;
+}
+
 static void note_sent(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
 	struct client *client = pipeline->client;
@@ -317,7 +326,7 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	if (!answered) {
 		requests_append(&again, request);
 		encode_all(pipeline, &again, now_ns);
-	} else if (request->result == 0 && is_fact(pipeline, request)) {
+	} else if (is_result_of_fact(request->result) && is_fact(pipeline, request)) {
 		requests_append(&pipeline->unconfirmed, request);
 	} else if (!request->is_own) {
 		request_finish(request);

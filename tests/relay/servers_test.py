@@ -216,13 +216,18 @@ def check_replicas(master, replica):
         expect(follower("HEXISTS", KEY + "task", f"held-{number}") == 1, "told and not held")
     replica.process.send_signal(signal.SIGSTOP)
     expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put without a replica")
+    # A repeat tells of the first put, or cancel, which no replica has.
+    expect(hasty("put", "unsure", 0, "x") == -errno.ETIMEDOUT, "put once more")
+    for _ in range(2):
+        expect(hasty("cancel", "held-0") == -errno.ETIMEDOUT, "cancel without a replica")
     hasty.close()
-    # The master keeps a task that no replica has confirmed, and the relay still polls. A call that
-    # changes nothing returns at once.
+    # The master keeps a task that no replica has confirmed, and the relay still polls.
     answer = driver("take", 1000 * ARRIVES)
     expect(answer[1] == "unsure", "take", answer)
-    expect(driver("put", "unsure", 0, "x") == -errno.EEXIST, "put once more")
+    driver.send("put", "unsure", 0, "x")
     replica.process.send_signal(signal.SIGCONT)
+    expect(driver.receive() == -errno.EEXIST, "put once more, with the replica back")
+    expect(driver("cancel", "held-0") == -errno.ENOENT, "cancel once more")
     expect(driver("done") == 0, "done with the replica back")
     expect(follower("HEXISTS", KEY + "task", "unsure") == 0, "done, told and not held")
     driver.close()
