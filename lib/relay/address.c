@@ -215,6 +215,22 @@ int address_read_sentinel(struct address *ret_address, const char **text)
 	return 0;
 }
 
+void address_rotate_sentinels(struct address *address)
+{
+	char *text = address->sentinels, first[ADDRESS_TEXT_BYTES];
+	char *rest = strchr(text, '+');
+	size_t len, left;
+
+	if (!rest)
+		return;
+	len = (size_t)(rest - text);
+	left = strlen(rest + 1);
+	memcpy(first, text, len);
+	memmove(text, rest + 1, left);
+	text[left] = '+';
+	memcpy(text + left + 1, first, len);
+}
+
 int address_set_server(struct address *address, const char *host, const char *port)
 {
 	struct part part = { .at = host, .len = strlen(host) };

@@ -50,6 +50,9 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
+/* Move the first Sentinel of an address to the end of the list. */
+void address_rotate_sentinels(struct address *address);
+
 /*
  * Set the host and port of an address to the host and port that a Sentinel has returned. Returns
  * -EINVAL if `host` or `port` is not valid.

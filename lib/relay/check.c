@@ -205,7 +205,7 @@ static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_r
 	return result;
 }
 
-static int check_server(const struct address *address, const struct keys *keys,
+static int check_server(struct address *address, const struct keys *keys,
                         struct timerhub_relay_report *ret_report)
 {
 	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };

@@ -124,6 +124,24 @@ static int connect_to(struct wire **ret_wire, const struct address *server, uint
 
 /* ---- Sentinels ---- */
 
+void handshake_ask_master(struct wire *wire, const struct address *address)
+{
+	bytes_command(wire_output(wire), 3);
+	bytes_text(wire_output(wire), "SENTINEL");
+	bytes_text(wire_output(wire), "get-master-addr-by-name");
+	bytes_text(wire_output(wire), address->master);
+}
+
+int handshake_read_master(const struct reply *reply, struct address *server)
+{
+	if (reply_type(reply) != REPLY_ARRAY || reply_count(reply) != 2)
+		return -EROFS; /* the Sentinel knows no master of this name */
+	return address_set_server(server, reply_text(reply_at(reply, 0)),
+	                          reply_text(reply_at(reply, 1))) < 0
+	               ? -EPROTO
+	               : 0;
+}
+
 static int ask_sentinel(const struct address *sentinel, struct address *server, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
@@ -132,54 +150,53 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 
 	if (result < 0)
 		return result;
-	bytes_command(wire_output(wire), 3);
-	bytes_text(wire_output(wire), "SENTINEL");
-	bytes_text(wire_output(wire), "get-master-addr-by-name");
-	bytes_text(wire_output(wire), server->master);
+	handshake_ask_master(wire, server);
 	result = handshake_call(wire, &reply, timeout_ns);
 	wire_close(wire);
 	if (result < 0)
 		return result;
-	if (reply_count(reply) != 2) /* the Sentinel knows no master of this name */
-		result = -EROFS;
-	else if (address_set_server(server, reply_text(reply_at(reply, 0)),
-	                            reply_text(reply_at(reply, 1))) < 0)
-		result = -EPROTO;
+	result = handshake_read_master(reply, server);
 	reply_free(reply);
 	return result;
 }
 
 /*
- * Ask one Sentinel after the other for the master, and connect to the server that the Sentinel
- * names. Stop if this server is a master, or at the error -EACCES or -EOPNOTSUPP. A Sentinel that
- * was cut off from the other Sentinels may name an old master. If no server is a master, returns
- * the error of the last attempt.
+ * Ask one Sentinel after the other for the master, and connect to the server that it names. One that
+ * was cut off from the others may name an old master, and one may refuse the question: only a final
+ * error of a named server ends the search. If none is a master, returns the last error.
  */
-static int connect_by_sentinels(struct wire **ret_wire, const struct address *address,
+static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
 {
 	const char *text = address->sentinels;
+	unsigned count = 1;
 	int result = -EHOSTUNREACH;
 
-	while (text) {
+	for (; *text; text++)
+		count += *text == '+';
+	for (; count > 0; count--) {
 		struct address sentinel, server = *address;
+		bool named;
 
+		text = address->sentinels;
 		result = address_read_sentinel(&sentinel, &text);
 		if (result < 0)
 			return result;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
-		if (result == 0)
+		named = result == 0;
+		if (named)
 			result = connect_to(ret_wire, &server, timeout_ns);
 		if (result == 0 && ret_server)
 			*ret_server = server;
-		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
+		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
+		address_rotate_sentinels(address);
 	}
 	return result;
 }
 
-int handshake_open(struct wire **ret_wire, const struct address *address,
-                   struct address *ret_server, uint64_t timeout_ns)
+int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
+                   uint64_t timeout_ns)
 {
 	int result;
 

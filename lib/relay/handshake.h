@@ -19,13 +19,18 @@ struct handshake {
 
 /*
  * Connect to a master, by its address or through Sentinels. Stores the master's address in
- * `ret_server`, which may be NULL. Returns 0 or an error of the network. Returns -EROFS if the
+ * `ret_server`, which may be NULL. Moves useless Sentinels to the end of the list, so that the first
+ * one of `address` has named the server. Returns 0 or an error of the network. Returns -EROFS if the
  * server is a replica, or if no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older
  * than 7.0, a cluster node, or a Sentinel. For any other error reply, returns the errno that
  * error_reply.h gives.
  */
-int handshake_open(struct wire **ret_wire, const struct address *address,
-                   struct address *ret_server, uint64_t timeout_ns);
+int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
+                   uint64_t timeout_ns);
+
+/* Encode the question for the master of `address`, and read a Sentinel's answer into `server`. */
+void handshake_ask_master(struct wire *wire, const struct address *address);
+int handshake_read_master(const struct reply *reply, struct address *server);
 
 /* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);

@@ -147,8 +147,8 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether a result waits for the replicas. -EEXIST and -ENOENT do too, since they may tell of
- * the caller's earlier change, which no replica need have yet.
+ * Returns whether a result waits for the replicas. -EEXIST and -ENOENT do too, since they may tell
+ * of the caller's earlier change, which no replica need have yet.
  */
 static bool is_result_of_fact(int result)
 {

@@ -14,7 +14,7 @@
 #include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
-#define LINKS 3u
+#define LINKS 4u
 #define NS_PER_MS UINT64_C(1000000)
 
 static uint64_t sooner(uint64_t a, uint64_t b)
@@ -31,6 +31,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	taker_init(&shard->taker, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
+	sentinel_watch_init(&shard->watch, &shard->pipeline.address, seed + 3);
 }
 
 int shard_open(struct shard *shard)
@@ -58,6 +59,7 @@ void shard_fini(struct shard *shard)
 	wire_close(shard->pipeline.link.wire);
 	wire_close(shard->taker.link.wire);
 	wire_close(shard->scheduler.bells.wire);
+	wire_close(shard->watch.link.wire);
 	sleeper_close(shard->sleeper);
 }
 
@@ -126,6 +128,7 @@ static uint64_t pass(struct shard *shard)
 
 	if (!pipeline_open(pipeline, now_ns))
 		return sooner(next_ns, pipeline->link.retry_ns);
+	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
 	follow_server(shard, now_ns);
 	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
 	if (pipeline->must_recover && shard->taker.reading)
@@ -145,7 +148,7 @@ static uint64_t pass(struct shard *shard)
 static struct wire *wire_of(const struct shard *shard, unsigned link)
 {
 	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
-		                            shard->scheduler.bells.wire };
+		                            shard->scheduler.bells.wire, shard->watch.link.wire };
 
 	return wires[link];
 }
@@ -156,6 +159,8 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 		lose_commands(shard, why, now_ns);
 	else if (link == 1)
 		lose_taker(shard, why, now_ns);
+	else if (link == 3)
+		sentinel_watch_lose(&shard->watch, why, now_ns);
 	else
 		scheduler_lose_bells(&shard->scheduler, why, now_ns);
 }
@@ -176,10 +181,25 @@ static bool flush(struct shard *shard)
 	return good;
 }
 
+/* If the Sentinel names another master, leave this one, which acknowledges what will be lost. */
+static void read_watch(struct shard *shard, uint64_t now_ns)
+{
+	int result = sentinel_watch_read(&shard->watch, &shard->pipeline.server, now_ns);
+
+	if (result != -EROFS || !shard->pipeline.link.wire)
+		return;
+	lose_commands(shard, result, now_ns);
+	lose_taker(shard, result, now_ns);
+}
+
 static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 {
 	int result;
 
+	if (link == 3) {
+		read_watch(shard, now_ns);
+		return;
+	}
 	if (link == 0)
 		result = pipeline_read(&shard->pipeline, now_ns);
 	else if (link == 1)

@@ -12,6 +12,7 @@
 #include "relay/mailbox.h"
 #include "relay/pipeline.h"
 #include "relay/scheduler.h"
+#include "relay/sentinel_watch.h"
 #include "relay/takers_connection.h"
 
 struct shard {
@@ -21,6 +22,7 @@ struct shard {
 	struct pipeline pipeline;
 	struct taker taker;
 	struct scheduler scheduler;
+	struct sentinel_watch watch;
 	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */
 	pthread_t thread;
 	bool has_thread;

@@ -64,12 +64,13 @@ static void encode_take(struct taker *taker, uint32_t count, uint64_t block_ms)
 
 static bool open_link(struct taker *taker, const struct address *server, uint64_t now_ns)
 {
+	struct address master = *server;
 	struct wire *wire;
 	int result;
 
 	if (!link_is_due(&taker->link, now_ns))
 		return taker->link.wire != NULL;
-	result = handshake_open(&wire, server, NULL, STEP_NS);
+	result = handshake_open(&wire, &master, NULL, STEP_NS);
 	if (result < 0) {
 		link_back_off(&taker->link, result, sleeper_now_ns());
 		return false;

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Implements sentinel_watch.h. Four questions a second on one kept connection, and no subscription
+ * to +switch-master: the Sentinel that leads a failover publishes it only when all replicas follow
+ * the new master, seconds after it names that master. Tested by tests/relay/sentinel_test.py.
+ */
+#include "relay/sentinel_watch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "relay/handshake.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define ASK_NS (250 * NS_PER_MS)
+#define LATE_NS (1000 * NS_PER_MS)
+
+void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed)
+{
+	*watch = (struct sentinel_watch){ .address = address };
+	link_init(&watch->link, seed);
+}
+
+void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
+{
+	/* Closed after an answer: no failure, the next question opens it again. */
+	if (watch->answered)
+		watch->link.backoff_ns = 0;
+	else
+		address_rotate_sentinels(watch->address);
+	watch->answered = false;
+	link_lose(&watch->link, why, now_ns);
+}
+
+static bool open_watch(struct sentinel_watch *watch, uint64_t now_ns)
+{
+	const char *text = watch->address->sentinels;
+	struct address sentinel;
+	struct wire *wire;
+	int result;
+
+	if (!link_is_due(&watch->link, now_ns))
+		return watch->link.wire != NULL;
+	result = address_read_sentinel(&sentinel, &text);
+	if (result == 0)
+		result = wire_open(&wire, &sentinel);
+	if (result < 0) {
+		sentinel_watch_lose(watch, result, now_ns);
+		return false;
+	}
+	link_set(&watch->link, wire);
+	return true;
+}
+
+uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
+{
+	if (!watch->address->sentinels[0])
+		return LINK_NEVER;
+	if (watch->link.answer_by_ns <= now_ns) {
+		watch->answered = false;
+		sentinel_watch_lose(watch, -EHOSTUNREACH, now_ns);
+	}
+	if (watch->link.answer_by_ns != LINK_NEVER)
+		return watch->link.answer_by_ns;
+	if (now_ns < watch->ask_ns)
+		return watch->ask_ns;
+	if (!open_watch(watch, now_ns))
+		return watch->link.retry_ns;
+	handshake_ask_master(watch->link.wire, watch->address);
+	watch->link.answer_by_ns = now_ns + LATE_NS;
+	watch->ask_ns = now_ns + ASK_NS;
+	return watch->link.answer_by_ns;
+}
+
+static int compare(const struct sentinel_watch *watch, const struct reply *reply,
+                   const struct address *server)
+{
+	struct address named = *watch->address;
+	int result = handshake_read_master(reply, &named);
+
+	if (result < 0)
+		return -EPROTO;
+	return strcmp(named.host, server->host) == 0 && strcmp(named.port, server->port) == 0
+	               ? 0
+	               : -EROFS;
+}
+
+int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server, uint64_t now_ns)
+{
+	int filled = wire_fill(watch->link.wire), result = 0, found;
+	struct reply *reply;
+
+	while (result == 0 && (found = wire_next(watch->link.wire, &reply)) != 0) {
+		if (found < 0) {
+			result = found;
+			break;
+		}
+		result = compare(watch, reply, server);
+		watch->answered = result == 0 || result == -EROFS;
+		watch->link.answer_by_ns = LINK_NEVER;
+		watch->link.backoff_ns = 0;
+		reply_free(reply);
+	}
+	if (result < 0 && result != -EROFS)
+		watch->answered = false;
+	if (result < 0 || filled < 0)
+		sentinel_watch_lose(watch, result < 0 ? result : filled, now_ns);
+	return result;
+}

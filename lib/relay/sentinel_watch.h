@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks a Sentinel for the master's address, again and again, because a master that Sentinel has
+ * replaced goes on answering: a connection to it does not break for up to 10 s, and what it
+ * acknowledges meanwhile is lost. Only the shard's thread calls these functions.
+ */
+#ifndef RELAY_SENTINEL_WATCH_H
+#define RELAY_SENTINEL_WATCH_H
+
+#include "relay/link.h"
+
+struct sentinel_watch {
+	struct address *address; /* the pipeline's; its first Sentinel is the one to ask */
+	struct link link;
+	uint64_t ask_ns; /* when to ask next */
+	bool answered;   /* the Sentinel has answered on this connection */
+};
+
+void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed);
+
+/* Ask if it is time. Returns when to call again. */
+uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns);
+
+/* Returns -EROFS if the Sentinel names another master than `server`; any error closes the wire. */
+int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server,
+                        uint64_t now_ns);
+
+/* Close the connection. A Sentinel that did not answer goes to the end of the list. */
+void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns);
+
+#endif
