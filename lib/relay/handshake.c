@@ -161,9 +161,9 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 }
 
 /*
- * Ask one Sentinel after the other for the master, and connect to the server that it names. One that
- * was cut off from the others may name an old master, and one may refuse the question: only a final
- * error of a named server ends the search. If none is a master, returns the last error.
+ * Ask one Sentinel after the other for the master, and connect to the server that it names. One
+ * that was cut off from the others may name an old master, and one may refuse the question: only a
+ * final error of a named server ends the search. If none is a master, returns the last error.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

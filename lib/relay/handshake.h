@@ -19,11 +19,11 @@ struct handshake {
 
 /*
  * Connect to a master, by its address or through Sentinels. Stores the master's address in
- * `ret_server`, which may be NULL. Moves useless Sentinels to the end of the list, so that the first
- * one of `address` has named the server. Returns 0 or an error of the network. Returns -EROFS if the
- * server is a replica, or if no Sentinel knows a master. Returns -EOPNOTSUPP if the server is older
- * than 7.0, a cluster node, or a Sentinel. For any other error reply, returns the errno that
- * error_reply.h gives.
+ * `ret_server`, which may be NULL. Moves useless Sentinels to the end of the list, so that the
+ * first one of `address` has named the server. Returns 0 or an error of the network. Returns -EROFS
+ * if the server is a replica, or if no Sentinel knows a master. Returns -EOPNOTSUPP if the server
+ * is older than 7.0, a cluster node, or a Sentinel. For any other error reply, returns the errno
+ * that error_reply.h gives.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);

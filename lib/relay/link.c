@@ -7,6 +7,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define BACKOFF_FIRST_NS (10 * NS_PER_MS)
 #define BACKOFF_MAX_NS (5000 * NS_PER_MS)
+#define STEP_MIN_NS (1000 * NS_PER_MS)
 #define BACKOFF_REFUSED_NS (400 * NS_PER_MS)
 
 void link_init(struct link *link, uint64_t seed)
@@ -30,6 +31,15 @@ void link_lose(struct link *link, int error, uint64_t now_ns)
 	wire_close(link->wire);
 	link_set(link, NULL);
 	link_back_off(link, error, now_ns);
+}
+
+uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns)
+{
+	uint64_t step_ns = STEP_MIN_NS * (1 + link->backoff_ns / BACKOFF_FIRST_NS);
+
+	if (step_ns > timeout_ns / 4)
+		step_ns = timeout_ns / 4;
+	return step_ns > STEP_MIN_NS ? step_ns : STEP_MIN_NS;
 }
 
 static uint64_t dice(struct link *link)

@@ -21,6 +21,12 @@ struct link {
 	uint64_t random;
 };
 
+/*
+ * Returns the timeout of each reply of the next handshake: 1 s, and more after failures, since the
+ * way may be long, but at most a quarter of `timeout_ns`, the timeout of a call, if that is more.
+ */
+uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
+
 void link_init(struct link *link, uint64_t seed);
 
 /* Returns true if there is no connection and the back-off has ended. */

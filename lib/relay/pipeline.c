@@ -12,7 +12,6 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
 /* Timeout of the reply to a request that the shard's thread makes for itself. */
 #define OWN_NS (UINT64_C(2000) * NS_PER_MS)
 /*
@@ -42,21 +41,21 @@ bool pipeline_is_open(const struct pipeline *pipeline)
 
 /* ---- open and lose ---- */
 
-static int handshake(struct pipeline *pipeline, struct wire *wire)
+static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step_ns)
 {
 	struct client *client = pipeline->client;
 	struct shared *shared = client->shared;
 	struct handshake handshake = { 0 };
 	uint64_t sent_ns;
-	int result = handshake_load(wire, STEP_NS);
+	int result = handshake_load(wire, step_ns);
 
 	if (result == 0 && shared->replicas > 0)
-		result = handshake_wait(wire, STEP_NS);
+		result = handshake_wait(wire, step_ns);
 	if (result < 0)
 		return result;
 	sent_ns = sleeper_now_ns();
 	result = handshake_create(wire, &client->keys, shared->shard_count, client->shard,
-	                          &handshake, STEP_NS);
+	                          &handshake, step_ns);
 	if (result < 0)
 		return result;
 	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
@@ -78,15 +77,16 @@ static int handshake(struct pipeline *pipeline, struct wire *wire)
 
 bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 {
+	uint64_t step_ns = link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
 	struct wire *wire = NULL;
 	struct address server;
 	int result;
 
 	if (!link_is_due(&pipeline->link, now_ns))
 		return pipeline->link.wire != NULL;
-	result = handshake_open(&wire, &pipeline->address, &server, STEP_NS);
+	result = handshake_open(&wire, &pipeline->address, &server, step_ns);
 	if (result == 0)
-		result = handshake(pipeline, wire);
+		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {
 		wire_close(wire);
 		pipeline->why = result;

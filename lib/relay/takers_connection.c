@@ -12,7 +12,6 @@
 #include "relay/sleeper.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
 
@@ -70,7 +69,8 @@ static bool open_link(struct taker *taker, const struct address *server, uint64_
 
 	if (!link_is_due(&taker->link, now_ns))
 		return taker->link.wire != NULL;
-	result = handshake_open(&wire, &master, NULL, STEP_NS);
+	result = handshake_open(&wire, &master, NULL,
+	                        link_step_ns(&taker->link, taker->client->shared->timeout_ns));
 	if (result < 0) {
 		link_back_off(&taker->link, result, sleeper_now_ns());
 		return false;

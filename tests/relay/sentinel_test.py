@@ -5,8 +5,9 @@
 Usage: sentinel_test.py DRIVER
 
 There are a master, two replicas and three Sentinels. The failover is planned, or the master is
-stopped and goes on. A caller puts all the time. When all Sentinels name the new master and the old one follows it, what the new one lacks of the
-acknowledged puts is lost: of 1.5 s at most, and none if both replicas confirm each put.
+stopped and goes on. A caller puts all the time. When all Sentinels name the new master and the old
+one follows it, what the new one lacks of the acknowledged puts is lost: of 1.5 s at most, and none
+if both replicas confirm each put.
 """
 
 import pathlib
