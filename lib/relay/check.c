@@ -140,6 +140,26 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 	return 0;
 }
 
+/* Returns whether relays are alive and none hears the bell; without the right to ask, false. */
+static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
+{
+	char name[KEYS_NAME_BYTES];
+	struct reply *reply;
+	int result;
+
+	*ret_unheard = false;
+	keys_name(keys, name, "bell");
+	ask(wire, "PUBSUB", "NUMSUB", name);
+	result = handshake_call(wire, &reply, STEP_NS);
+	if (result == -EACCES || result == -EOPNOTSUPP)
+		return 0;
+	if (result < 0)
+		return result;
+	*ret_unheard = reply_integer_at(reply, 1) == 0;
+	reply_free(reply);
+	return 0;
+}
+
 static int ask_queue(struct wire *wire, const struct keys *keys)
 {
 	char name[KEYS_NAME_BYTES];
@@ -175,12 +195,14 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 	return 0;
 }
 
-static const char *find_fault(const struct timerhub_relay_report *report)
+static const char *find_fault(const struct timerhub_relay_report *report, bool unheard)
 {
 	if (report->relays == 0)
 		return "no relay serves the queue: no task becomes due; run timerhub-relay run";
 	if (report->overdue_ns > OVERDUE_NS)
 		return "a task is overdue by more than 5 s: relays do not keep up, or are stopped";
+	if (unheard)
+		return "no relay hears bells: tasks are late; its user needs +subscribe and +ping";
 	if (report->evicts)
 		return "maxmemory-policy is not noeviction: tasks may vanish";
 	if (report->tasks > report->placed)
@@ -210,13 +232,16 @@ static int check_server(struct address *address, const struct keys *keys,
 {
 	struct timerhub_relay_report report = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
 	struct wire *wire;
+	bool unheard = false;
 	int result = handshake_open(&wire, address, NULL, STEP_NS);
 
 	if (result < 0)
 		return result;
 	result = ask_all(wire, keys, &report);
+	if (result == 0)
+		result = ask_bell(wire, keys, &unheard);
 	wire_close(wire);
-	report.fault = find_fault(&report);
+	report.fault = find_fault(&report, unheard);
 	if (result == 0)
 		*ret_report = report;
 	return result;

@@ -15,8 +15,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define STEP_NS (UINT64_C(1000) * NS_PER_MS) /* timeout of each reply during the handshake */
-#define ANSWER_NS STEP_NS
+#define ANSWER_NS (UINT64_C(1000) * NS_PER_MS)
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
@@ -78,7 +77,9 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
-	result = handshake_open(&wire, &scheduler->pipeline->server, NULL, STEP_NS);
+	result = handshake_open(
+		&wire, &scheduler->pipeline->server, NULL,
+		link_step_ns(&scheduler->bells, scheduler->client->shared->timeout_ns));
 	if (result < 0) {
 		link_back_off(&scheduler->bells, result, sleeper_now_ns());
 		return false;
@@ -86,7 +87,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	link_set(&scheduler->bells, wire);
 	subscribe(scheduler);
 	scheduler->bells.answer_by_ns = now_ns + ANSWER_NS;
-	scheduler->ping_ns = now_ns + scheduler->client->shared->horizon_us * NS_PER_US;
+	scheduler->ping_ns = now_ns; /* a user without the right is found out at once */
 	return true;
 }
 
@@ -217,7 +218,7 @@ void scheduler_answered(struct scheduler *scheduler, const struct reply *reply, 
 		pause_looks(scheduler, now_ns);
 		return;
 	}
-	shared_tell(scheduler->client->shared, scheduler->client->shard, 0);
+	shared_tell(scheduler->client->shared, scheduler->client->shard, scheduler->bells_refused);
 	scheduler->look_pause_ns = 0;
 	scheduler->client->looks++;
 	scheduler->client->anchor_ns = scheduler->look.sent_ns;
@@ -235,6 +236,8 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 	uint64_t spread_ns = scheduler->timing.rank * SPREAD_NS;
 
 	scheduler->confirmed++;
+	if (!scheduler->ping_refused)
+		scheduler->bells_refused = 0;
 	if (scheduler->confirmed < CHANNELS)
 		return;
 	scheduler->bells.backoff_ns = 0;
@@ -264,7 +267,8 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 		return true;
 	}
 	if (reply_is(reply, 0, "pong")) {
-		scheduler->pinged = false;
+		scheduler->pinged = scheduler->ping_refused = false;
+		scheduler->bells_refused = 0;
 		scheduler->bells.answer_by_ns = LINK_NEVER;
 		return true;
 	}
@@ -280,6 +284,18 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 	return true;
 }
 
+/*
+ * The server refuses SUBSCRIBE or PING. Without bells tasks are late, and the looks still succeed,
+ * so their replies tell the refusal too.
+ */
+static int refuse_bells(struct scheduler *scheduler, const char *text)
+{
+	scheduler->bells_refused = error_reply_of(text).error;
+	scheduler->ping_refused = scheduler->pinged;
+	shared_tell(scheduler->client->shared, scheduler->client->shard, scheduler->bells_refused);
+	return scheduler->bells_refused;
+}
+
 int scheduler_read(struct scheduler *scheduler, uint64_t now_ns)
 {
 	struct reply *reply;
@@ -287,7 +303,7 @@ int scheduler_read(struct scheduler *scheduler, uint64_t now_ns)
 
 	while (result == 0 && (found = wire_next(scheduler->bells.wire, &reply)) == 1) {
 		if (reply_type(reply) == REPLY_ERROR)
-			result = error_reply_of(reply_text(reply)).error;
+			result = refuse_bells(scheduler, reply_text(reply));
 		else if (!read_message(scheduler, reply, now_ns))
 			result = -EPROTO;
 		reply_free(reply);

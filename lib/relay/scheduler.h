@@ -23,6 +23,9 @@ struct scheduler {
 	uint64_t look_pause_ns;
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
 	bool pinged;
+	/* errno by which the server refuses SUBSCRIBE, or PING (ping_refused); 0: it does not */
+	int bells_refused;
+	bool ping_refused;
 	uint64_t ping_ns; /* when to send the next PING */
 };
 

@@ -33,7 +33,9 @@ from wire_proxy import Proxy
 
 QUEUE = "spread"
 KEY = f"timerhub:{{{QUEUE}}}:"
-# The ACL rights that timerhub-relay(5) lists.
+# The ACL rights that timerhub-relay(5) lists: of producers and consumers, and what others need too.
+RIGHTS_MORE = {"relay": ("+function", "+subscribe", "+ping"), "replicas": ("+wait",),
+               "check": ("+info", "+ping")}
 RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
           "+@read", "+@write", "-@dangerous")
 
@@ -544,6 +546,27 @@ def check_old(folder):
         expect(opening(f"unix:{path}") == wanted, "open of", answer)
 
 
+def check_roles(client, at):
+    """The rights of each role must be enough."""
+    for role, more in RIGHTS_MORE.items():
+        client("ACL", "SETUSER", role, "reset", "on", ">p", *RIGHTS, *more, f"~{KEY}*", f"&{KEY}*",
+               f"~{{{QUEUE}}}")
+    driver = Driver(f"redis://replicas:p@{at}")
+    expect(driver.open(0, 5000, 1) == 0, "open with replicas")
+    driver.close()
+    driver = Driver(f"redis://relay:p@{at}")
+    expect(driver.open(1) == 0, "open of a relay")
+    wait_until(lambda: client("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1, "a relay that hears bells")
+    asker = Driver(f"redis://check:p@{at}")
+    wait_until(lambda: asker("check", QUEUE)[-1] == "-", "a check without a fault")
+    asker.close()
+    expect(driver("put", "due", 100, "x") == 0, "put of a relay")
+    expect(driver("take", 1000 * ARRIVES)[1] == "due" and driver("done") == 0, "take of a relay")
+    driver.close()
+    refused = [one for one in client("ACL", "LOG") if one[7] in (b"relay", b"replicas")]
+    expect(not refused, "refused:", refused)
+
+
 def check_password():
     with PortServer() as server:
         client = server.client()
@@ -563,6 +586,7 @@ def check_password():
         expect(driver("cancel", "own") == 0, "cancel with them")
         expect(driver("take", 10) == 0, "take with them")
         driver.close()
+        check_roles(client, at)
         other = server.client()
         other("AUTH", "own", "p")
         put = ("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", "one-key", 0, "", "")

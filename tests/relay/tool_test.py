@@ -165,6 +165,24 @@ def check_no_relay(tool, redis):
         expect(tool.json("check", QUEUE)["relays"] == 1, "with a relay, as JSON")
 
 
+def check_refused_bells(tool, redis):
+    """A relay whose user may not hear bells must print one line, and check must find a fault."""
+    where = f"timerhub-relay: {QUEUE}: unix:{tool.server.address}: "
+    for right in ("subscribe", "ping"):
+        redis("ACL", "SETUSER", "default", f"-{right}")
+        daemon = tool.run(stderr=subprocess.PIPE)
+        said = daemon.stderr.readline()
+        expect(said.startswith(where) and "right" in said, "a refused bell", said)
+        wait_until(lambda: redis("ZCARD", f"timerhub:{{{QUEUE}}}:seats") == 1, "a seat")
+        if right == "subscribe":
+            expect("fault: no relay hears bells" in tool("check", QUEUE, status=1), "no fault")
+        redis("ACL", "SETUSER", "default", f"+{right}")
+        said = daemon.stderr.readline()
+        expect(said == where + "serves again\n", "bells again", said)
+        daemon.terminate()
+        expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
+
+
 def check_durability(tool, redis):
     expect("no persistence" in tool("check", QUEUE), "no persistence")
     for name, value, wanted in (("save", "60 1", "RDB only"), ("appendonly", "yes", "up to 2 s"),
@@ -494,6 +512,7 @@ def main(arguments):
         check_commands(tool, redis)
         check_wrong_use(tool)
         check_no_relay(tool, redis)
+        check_refused_bells(tool, redis)
         with serving(tool, redis):
             check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)
