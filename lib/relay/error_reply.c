@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -48,8 +49,27 @@ static const struct {
 	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 };
 
+static _Thread_local struct {
+	int error;
+	char words[200];
+} noted;
+
+void error_reply_note(int error, const char *words)
+{
+	noted.error = error;
+	(void)snprintf(noted.words, sizeof(noted.words), "%.199s", words);
+}
+
+const char *error_reply_words(int error)
+{
+	return error == noted.error ? noted.words : "";
+}
+
 struct error_reply error_reply_of(const char *text)
 {
+	noted.error = 0;
+	if (strncmp(text, "NOPERM", 6) == 0)
+		error_reply_note(-EACCES, text);
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (strncmp(text, answers[i].begin, strlen(answers[i].begin)) == 0)
 			return answers[i].answer;

@@ -25,6 +25,13 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
+ * What the errno cannot tell about this thread's last error: which right, or that no Sentinel knows
+ * the master. error_reply_words() returns "" if nothing was noted for `error`.
+ */
+void error_reply_note(int error, const char *words);
+const char *error_reply_words(int error);
+
+/*
  * Returns whether `error` is final. If an error is final, a repeated call would get the same error
  * again.
  */

@@ -156,6 +156,8 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 	if (result < 0)
 		return result;
 	result = handshake_read_master(reply, server);
+	if (result == -EROFS)
+		error_reply_note(result, "no Sentinel that answers knows a master of this name");
 	reply_free(reply);
 	return result;
 }
@@ -200,6 +202,7 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 {
 	int result;
 
+	error_reply_note(0, "");
 	if (address->sentinels[0])
 		return connect_by_sentinels(ret_wire, address, ret_server, timeout_ns);
 	result = connect_to(ret_wire, address, timeout_ns);

@@ -22,6 +22,7 @@ import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
 from redis_server import ARRIVES, Server
+from servers_test import FakeSentinel, PortServer, Sentinel, free_port
 
 QUEUE = "orders"
 
@@ -172,7 +173,7 @@ def check_refused_bells(tool, redis):
         redis("ACL", "SETUSER", "default", f"-{right}")
         daemon = tool.run(stderr=subprocess.PIPE)
         said = daemon.stderr.readline()
-        expect(said.startswith(where) and "right" in said, "a refused bell", said)
+        expect(said.startswith(f"{where}NOPERM") and f"'{right}'" in said, "a refused bell", said)
         wait_until(lambda: redis("ZCARD", f"timerhub:{{{QUEUE}}}:seats") == 1, "a seat")
         if right == "subscribe":
             expect("fault: no relay hears bells" in tool("check", QUEUE, status=1), "no fault")
@@ -181,6 +182,25 @@ def check_refused_bells(tool, redis):
         expect(said == where + "serves again\n", "bells again", said)
         daemon.terminate()
         expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
+
+
+def check_sentinel_words(tool):
+    """A Sentinel that refuses the question must not hide the next, and the text must say what each
+    error is."""
+    with PortServer() as refuses, PortServer() as master:
+        refuses.client()("CONFIG", "SET", "requirepass", "secret")
+        sentinel = FakeSentinel(master)
+        at = f"127.0.0.1:{refuses.port}+127.0.0.1:{sentinel.port}"
+        tool("--redis", f"sentinel://{at}/main", "load")
+        sentinel.close()
+        said = tool.says(3, "--redis", f"redis://127.0.0.1:{refuses.port}", "load")
+        expect("another user or password" in said, said)
+        own = Sentinel(master.folder, free_port(), master.port)
+        try:
+            said = tool.says(3, "--redis", f"sentinel://127.0.0.1:{own.port}/none", "load")
+            expect("knows a master of this name" in said, said)
+        finally:
+            own.close()
 
 
 def check_durability(tool, redis):
@@ -513,6 +533,7 @@ def main(arguments):
         check_wrong_use(tool)
         check_no_relay(tool, redis)
         check_refused_bells(tool, redis)
+        check_sentinel_words(tool)
         with serving(tool, redis):
             check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)

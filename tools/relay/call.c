@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <relay/error_reply.h>
 #include <relay/handshake.h>
 
 #include "tool.h"
@@ -17,7 +18,7 @@ struct reason {
 
 /* Texts for the errors of a server or a connection. */
 static const struct reason failures[] = {
-	{ -EACCES, "the server wants another password, or refuses the rights" },
+	{ -EACCES, "the server wants another user or password" },
 	{ -EBADMSG, "a key of the queue holds something else" },
 	{ -EEXIST,
 	  "the queue was created with other servers, or with these servers in another order" },
@@ -57,6 +58,8 @@ static const char *find_words(const struct reason *reasons, size_t count, int er
 
 const char *failure_words(int error)
 {
+	if (error_reply_words(error)[0])
+		return error_reply_words(error);
 	return find_words(failures, sizeof(failures) / sizeof(failures[0]), error);
 }
 
