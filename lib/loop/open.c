@@ -172,12 +172,12 @@ int timerhub_loop_adopt(struct timerhub_loop *loop)
 
 int timerhub_loop_fd(struct timerhub_loop *loop)
 {
-	int result = loop_check(loop);
+	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
 
+	if (result == 0)
+		result = loop_check(loop);
 	if (result == 0 && loop->is_manual)
 		result = -EINVAL;
-	if (result == 0)
-		result = fork_check_result(&loop->fork_check);
 	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
 }
 

@@ -186,10 +186,10 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 /* The rest of loop_enter(): a mistake, or a loop that belongs to no thread yet. */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
-	int result = loop_check(loop);
+	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
 
 	if (result == 0)
-		result = fork_check_result(&loop->fork_check);
+		result = loop_check(loop);
 	if (result < 0)
 		return result;
 	if (loop->front.turning)
