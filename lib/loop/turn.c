@@ -14,7 +14,9 @@
 #include "loop/scheduling.h"
 
 #define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
-#define TURN_EVENTS_MAX 128    /* largest number of the queue's callbacks in one turn */
+#ifndef TURN_EVENTS_MAX
+#define TURN_EVENTS_MAX 128 /* largest number of the queue's callbacks in one turn */
+#endif
 #define MS_NS 1000000u
 #define TURN_AHEAD 12 /* places by which turn_fetch() is in advance */
 

@@ -54,8 +54,9 @@ static struct memory_view woken_views[ACTORS_MAX];
  */
 static struct region {
 	char *base;
-	size_t bytes; /* size of the region, a power of two */
-	size_t asked; /* bytes that the caller asked for, or 0 if the region is free */
+	size_t bytes;       /* size of the region, a power of two */
+	size_t asked;       /* bytes that the caller asked for, or 0 if the region is free */
+	bool wiped_on_fork; /* a forked child finds it zeroed */
 } regions[REGIONS_MAX];
 static unsigned regions_made;
 static size_t pool_used;
@@ -145,7 +146,7 @@ struct bell *kernel_bell(int fd)
 
 bool kernel_readable(int fd)
 {
-	return fd == TIMERFD_FD ? timerfd_readable() : kernel_bell(fd)->count > 0;
+	return timerfd_is(fd) ? timerfd_readable(fd) : kernel_bell(fd)->count > 0;
 }
 
 int __wrap_eventfd(unsigned count, int flags)
@@ -168,8 +169,8 @@ int __wrap_eventfd(unsigned count, int flags)
 int __wrap_close(int fd)
 {
 	scheduler_step();
-	if (fd == TIMERFD_FD) {
-		timerfd_close();
+	if (timerfd_is(fd)) {
+		timerfd_close(fd);
 		return 0;
 	}
 	kernel_bell(fd)->open = false;
@@ -240,6 +241,66 @@ void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns)
 	memory_lock(&bell->view);
 }
 
+/* ---- pollers of a loop's descriptor ---- */
+
+static uint64_t kernel_edges(int fd)
+{
+	return timerfd_is(fd) ? timerfd_edges(fd) : kernel_bell(fd)->edges;
+}
+
+static bool poller_readable(const struct poller *poller)
+{
+	if (timerfd_is(poller->fd))
+		timerfd_look(poller->fd);
+	return kernel_readable(poller->fd);
+}
+
+void poller_begin(struct poller *poller, enum poller_kind kind, int fd)
+{
+	*poller = (struct poller){ .kind = kind, .fd = fd };
+	poller_arm(poller);
+}
+
+void poller_arm(struct poller *poller)
+{
+	poller->pending = poller_readable(poller);
+	poller->edges = kernel_edges(poller->fd);
+	poller->armed = true;
+}
+
+/* Returns whether a wait ends now, and then takes what it reports. */
+static bool poller_take(struct poller *poller)
+{
+	bool readable = poller_readable(poller);
+	bool has_edge = poller->pending || kernel_edges(poller->fd) != poller->edges;
+
+	if (poller->kind == POLLER_LEVEL)
+		return readable;
+	if (!poller->armed || !has_edge)
+		return false;
+	poller->edges = kernel_edges(poller->fd);
+	poller->armed = poller->kind != POLLER_ONESHOT;
+	poller->pending = false;
+	return readable || poller->kind != POLLER_EDGE;
+}
+
+bool poller_wait(struct poller *poller, uint64_t until_ns)
+{
+	const void *on = timerfd_is(poller->fd) ? timerfd_waited(poller->fd)
+	                                        : (const void *)kernel_bell(poller->fd);
+	bool taken, interrupted = kernel_interrupts();
+
+	scheduler_step();
+	while (!(taken = poller_take(poller)) && scheduler.now_ns < until_ns && !interrupted) {
+		uint64_t alarm_ns = timerfd_is(poller->fd) ? timerfd_at_ns(poller->fd) : UINT64_MAX;
+
+		scheduler_block(on, alarm_ns < until_ns ? alarm_ns : until_ns);
+	}
+	if (!timerfd_is(poller->fd))
+		memory_lock(&kernel_bell(poller->fd)->view);
+	return taken;
+}
+
 /*
  * Returns the time at which a sleep until `until_ns` ends. Most sleeps end at least kernel.late_ns
  * after `until_ns`, and one sleep in eight ends earlier.
@@ -259,9 +320,9 @@ static uint64_t kernel_late_ns(uint64_t until_ns)
 
 void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 {
-	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns();
+	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns(TIMERFD_FD);
 
-	kernel.owner_until_ns = timerfd_at_clock_ns();
+	kernel.owner_until_ns = timerfd_at_clock_ns(TIMERFD_FD);
 	if (timeout_ns != UINT64_MAX) {
 		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns;
 
@@ -274,7 +335,7 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 	scheduler_block(on, kernel_late_ns(alarm_ns < until_ns ? alarm_ns : until_ns));
 	kernel.owner_sleeps = false;
 	kernel.owner_latest_ns = 0;
-	timerfd_look();
+	timerfd_look(TIMERFD_FD);
 }
 
 static uint64_t timeout_of(const struct timespec *timeout)
@@ -298,9 +359,10 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 {
 	int ready = 0;
 
-	timerfd_look();
 	for (nfds_t i = 0; i < count; i++) {
-		if (fds[i].fd >= 0 && fds[i].fd != TIMERFD_FD)
+		if (timerfd_is(fds[i].fd))
+			timerfd_look(fds[i].fd);
+		else if (fds[i].fd >= 0)
 			memory_lock(&kernel_bell(fds[i].fd)->view);
 		fds[i].revents = fds[i].fd >= 0 && kernel_readable(fds[i].fd) ? POLLIN : 0;
 		ready += fds[i].revents != 0;
@@ -394,6 +456,9 @@ long __wrap_syscall(long number, ...)
 			result = bell_write(fd, *(uint64_t *)words->iov_base);
 		else
 			result = bell_read(fd, &count);
+	} else if (number == SYS_ppoll) {
+		/* only for a timerfd that is about to expire, and the simulated ones do at once */
+		result = poll_look(va_arg(arguments, struct pollfd *), 1);
 	} else if (number == SYS_gettid) {
 		result = 1;
 	} else {
@@ -464,6 +529,7 @@ static void region_put(struct region *region)
 	memset(region->base, 0, region->asked);
 	ASAN_POISON_MEMORY_REGION(region->base, region->bytes);
 	region->asked = 0;
+	region->wiped_on_fork = false;
 }
 
 void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
@@ -503,9 +569,12 @@ int __wrap_munmap(void *address, size_t bytes)
 
 int __wrap_madvise(void *address, size_t bytes, int advice)
 {
+	(void)bytes;
 	if (advice != -1 && !kernel_refuses()) {
-		if (advice == MADV_WIPEONFORK)
-			kernel.wiped_on_fork = (struct wiped){ .base = address, .bytes = bytes };
+		if (advice == MADV_WIPEONFORK) {
+			region_of(address)->wiped_on_fork = true;
+			kernel.wipes_on_fork |= !kernel.owner_is_open;
+		}
 		return 0;
 	}
 	errno = EINVAL;
@@ -515,8 +584,9 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 void kernel_forked(void)
 {
 	kernel.forked = true;
-	if (kernel.wiped_on_fork.base)
-		memset(kernel.wiped_on_fork.base, 0, kernel.wiped_on_fork.bytes);
+	for (struct region *region = regions; region < regions + regions_made; region++)
+		if (region->wiped_on_fork)
+			memset(region->base, 0, region->asked);
 }
 
 int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes)

@@ -22,11 +22,6 @@ struct bell {
 	struct memory_view view;
 };
 
-struct wiped {
-	void *base;
-	size_t bytes;
-};
-
 struct kernel {
 	struct dice dice;
 	/*
@@ -64,8 +59,8 @@ struct kernel {
 	uint64_t late_ns; /* lateness of most of the owner's sleeps, or 0 */
 	/* end of the owner's sleep, computed from the hub's clock when the sleep began */
 	uint64_t owner_until_ns;
-	/* memory that a forked child must find zeroed (MADV_WIPEONFORK) */
-	struct wiped wiped_on_fork;
+	bool wipes_on_fork; /* the hub's page is zeroed in a forked child (MADV_WIPEONFORK) */
+	bool owner_is_open; /* the hub is open: further timerfds are not its owner's */
 	bool forked;     /* this is a forked child, which must not touch the parent's descriptors */
 	clockid_t clock; /* the hub's clock */
 	uint64_t ahead_ns; /* the hub's clock minus CLOCK_MONOTONIC, modulo 2^64 */
@@ -111,19 +106,26 @@ uint64_t kernel_clock_ns(void);
  */
 void kernel_set_clock(uint64_t now_ns);
 
-/* The functions below simulate the only timerfd, which has this descriptor. */
+/* The timerfds have the descriptors from TIMERFD_FD on, which is the owner's, open or not. */
 #define TIMERFD_FD 1900
+#define TIMERFDS_MAX 4
 void timerfd_begin(void);
-bool timerfd_readable(void);
+static inline bool timerfd_is(int fd)
+{
+	return fd >= TIMERFD_FD && fd < TIMERFD_FD + TIMERFDS_MAX;
+}
+bool timerfd_readable(int fd);
+uint64_t timerfd_edges(int fd);
+const void *timerfd_waited(int fd); /* for scheduler_block() */
 /*
  * Return the time at which the timerfd expires: timerfd_at_ns() by CLOCK_MONOTONIC,
- * timerfd_at_clock_ns() by the hub's clock. UINT64_MAX means never.
+ * timerfd_at_clock_ns() by the timerfd's clock. UINT64_MAX means never.
  */
-uint64_t timerfd_at_ns(void);
-uint64_t timerfd_at_clock_ns(void);
+uint64_t timerfd_at_ns(int fd);
+uint64_t timerfd_at_clock_ns(int fd);
 /* If the timerfd is due, make it readable. */
-void timerfd_look(void);
-void timerfd_close(void);
+void timerfd_look(int fd);
+void timerfd_close(int fd);
 
 /* Returns the open eventfd with the descriptor `fd`. If `fd` is not open, the run fails. */
 struct bell *kernel_bell(int fd);
@@ -137,6 +139,27 @@ void kernel_read(int fd);
  */
 void kernel_poll_level(int fd, uint64_t until_ns);
 void kernel_poll_edge(int fd, uint64_t edges, uint64_t until_ns);
+
+enum poller_kind {
+	POLLER_LEVEL,
+	POLLER_EDGE,      /* EPOLLET: an edge is reported if the descriptor is still readable */
+	POLLER_ONESHOT,   /* poller_arm() looks at the level; then one edge is reported */
+	POLLER_MULTISHOT, /* the level at first, then each edge */
+	POLLER_KINDS
+};
+
+/* Who polls one descriptor, an eventfd or a timerfd, by level or by edges. */
+struct poller {
+	enum poller_kind kind;
+	int fd;
+	bool pending, armed;
+	uint64_t edges; /* of the descriptor, of which the poller knows */
+};
+
+void poller_begin(struct poller *poller, enum poller_kind kind, int fd);
+void poller_arm(struct poller *poller);
+/* Wait at most until `until_ns`, or until a signal. Returns whether the descriptor was reported. */
+bool poller_wait(struct poller *poller, uint64_t until_ns);
 
 /* Called when the descriptor `fd` was signalled. If the ring polls `fd`, posts a completion. */
 void ring_notice(int fd);

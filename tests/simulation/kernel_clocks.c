@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's clocks and its only timerfd. CLOCK_MONOTONIC is virtual time. The hub's
- * clock is virtual time plus kernel.ahead_ns, which kernel_set_clock() changes. If the wall clock
- * is set, a timerfd with TFD_TIMER_CANCEL_ON_SET is signalled.
+ * The simulated kernel's clocks and timerfds. CLOCK_MONOTONIC is virtual time. The hub's clock is
+ * virtual time plus kernel.ahead_ns, which kernel_set_clock() changes. If the wall clock is set, a
+ * timerfd with TFD_TIMER_CANCEL_ON_SET is signalled.
  */
 #include <sys/timerfd.h>
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <string.h>
 
 #include "kernel.h"
 #include "memory_models.h"
@@ -15,14 +17,16 @@
 
 #define ALARM_MAX_NS (UINT64_C(1) << 62)
 
-static struct {
+static struct timerfd {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
 	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
 	/* true if the timerfd is signalled when the wall clock is set (TFD_TIMER_CANCEL_ON_SET) */
 	bool cancels;
+	clockid_t clock;
 	uint64_t at_ns;
-} timerfd;
+	uint64_t edges; /* number of expiries */
+} timerfds[TIMERFDS_MAX];
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
 int __wrap_timerfd_create(int clock, int flags);
@@ -69,38 +73,83 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 
 void timerfd_begin(void)
 {
-	timerfd.open = false;
+	memset(timerfds, 0, sizeof(timerfds));
 }
 
-uint64_t timerfd_at_clock_ns(void)
+static struct timerfd *timerfd_of(int fd)
 {
-	return timerfd.open && timerfd.armed && !timerfd.readable ? timerfd.at_ns : UINT64_MAX;
+	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
+
+	if (!timerfd_is(fd) || !timerfd->open)
+		report_failure("descriptor %d is not an open timerfd", fd);
+	return timerfd;
 }
 
-uint64_t timerfd_at_ns(void)
+static uint64_t timerfd_now_ns(const struct timerfd *timerfd)
 {
-	uint64_t at_ns = timerfd_at_clock_ns(), now_ns = kernel_clock_ns();
+	return timerfd->clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
+}
+
+uint64_t timerfd_at_clock_ns(int fd)
+{
+	const struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
+
+	return timerfd->open && timerfd->armed && !timerfd->readable ? timerfd->at_ns : UINT64_MAX;
+}
+
+uint64_t timerfd_at_ns(int fd)
+{
+	uint64_t at_ns = timerfd_at_clock_ns(fd);
+	uint64_t now_ns = timerfd_now_ns(&timerfds[fd - TIMERFD_FD]);
 
 	if (at_ns == UINT64_MAX)
 		return UINT64_MAX;
 	return scheduler.now_ns + (at_ns > now_ns ? at_ns - now_ns : 0);
 }
 
-static void timerfd_go_off(void)
+static void timerfd_go_off(struct timerfd *timerfd)
 {
-	timerfd.readable = true;
-	ring_notice(TIMERFD_FD);
+	timerfd->readable = true;
+	timerfd->edges++;
+	ring_notice(TIMERFD_FD + (int)(timerfd - timerfds));
 }
 
-void timerfd_look(void)
+void timerfd_look(int fd)
 {
-	if (timerfd_at_clock_ns() <= kernel_clock_ns())
-		timerfd_go_off();
+	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
+
+	if (timerfd_at_clock_ns(fd) <= timerfd_now_ns(timerfd))
+		timerfd_go_off(timerfd);
 }
 
-bool timerfd_readable(void)
+bool timerfd_readable(int fd)
 {
-	return timerfd.readable;
+	return timerfds[fd - TIMERFD_FD].readable;
+}
+
+uint64_t timerfd_edges(int fd)
+{
+	return timerfd_of(fd)->edges;
+}
+
+const void *timerfd_waited(int fd)
+{
+	return timerfd_of(fd);
+}
+
+static void timerfd_clock_set(int fd)
+{
+	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
+
+	if (!timerfd->open || timerfd->clock == CLOCK_MONOTONIC)
+		return;
+	timerfd->was_set = kernel.clock == CLOCK_REALTIME;
+	if (timerfd->was_set && timerfd->cancels)
+		timerfd_go_off(timerfd);
+	else
+		timerfd_look(fd);
+	if (fd != TIMERFD_FD) /* who polls it looks again */
+		scheduler_wake(timerfd, UINT_MAX);
 }
 
 /*
@@ -112,70 +161,69 @@ void kernel_set_clock(uint64_t now_ns)
 	struct actor *owner = kernel.owner;
 
 	kernel.ahead_ns = now_ns - scheduler.now_ns;
-	if (!timerfd.open)
+	for (int i = 0; i < TIMERFDS_MAX; i++)
+		timerfd_clock_set(TIMERFD_FD + i);
+	if (!timerfds[0].open)
 		return;
-	timerfd.was_set = kernel.clock == CLOCK_REALTIME;
-	if (timerfd.was_set && timerfd.cancels)
-		timerfd_go_off();
-	else
-		timerfd_look();
-	if (kernel.owner_sleeps && owner->waits_on && timerfd.readable)
+	if (kernel.owner_sleeps && owner->waits_on && timerfds[0].readable)
 		scheduler_wake(owner->waits_on, 1);
 	else if (kernel.owner_sleeps && owner->waits_on)
-		scheduler_hasten(owner, timerfd_at_ns());
+		scheduler_hasten(owner, timerfd_at_ns(TIMERFD_FD));
 }
 
 int __wrap_timerfd_create(int clock, int flags)
 {
+	int i = kernel.owner_is_open; /* the first timerfd is the owner's */
+
 	(void)flags;
 	scheduler_step();
-	if (clock != kernel.clock || timerfd.open)
+	while (kernel.owner_is_open && i < TIMERFDS_MAX - 1 && timerfds[i].open)
+		i++;
+	if ((clock != kernel.clock && clock != CLOCK_MONOTONIC) || timerfds[i].open)
 		report_failure("this timerfd is not simulated");
 	if (kernel_refuses()) {
 		errno = EMFILE;
 		return -1;
 	}
-	timerfd.open = true;
-	timerfd.armed = timerfd.readable = timerfd.was_set = timerfd.cancels = false;
+	timerfds[i] = (struct timerfd){ .open = true, .clock = clock };
 	kernel.bells++;
-	return TIMERFD_FD;
+	return TIMERFD_FD + i;
 }
 
-void timerfd_close(void)
+void timerfd_close(int fd)
 {
-	if (!timerfd.open)
-		report_failure("the timerfd is closed twice");
-	timerfd.open = false;
+	timerfd_of(fd)->open = false;
 	kernel.bells--;
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
                            struct itimerspec *ret_old)
 {
+	struct timerfd *timerfd = timerfd_of(fd);
 	bool told;
 
 	scheduler_step();
-	if (fd != TIMERFD_FD || ret_old || (flags & TFD_TIMER_ABSTIME) == 0 ||
-	    new->it_value.tv_sec < 0 || new->it_value.tv_nsec > 999999999 ||
+	if (ret_old || (flags & TFD_TIMER_ABSTIME) == 0 || new->it_value.tv_sec < 0 ||
+	    new->it_value.tv_nsec > 999999999 ||
 	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)
 		report_failure("this setting of the timerfd is not simulated");
 	if (kernel_denies()) {
 		errno = EPERM;
 		return -1;
 	}
-	timerfd.at_ns =
+	timerfd->at_ns =
 		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
 	/* The wall clock, which may be set back in between, has no offset in a time namespace. */
-	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0 && timerfd.at_ns > ALARM_MAX_NS &&
-	    kernel_clock_ns() < ALARM_MAX_NS)
+	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0 && timerfd->at_ns > ALARM_MAX_NS &&
+	    timerfd_now_ns(timerfd) < ALARM_MAX_NS)
 		report_failure("an alarm that a time namespace can wrap");
-	report_tell("  alarm at %" PRIu64, timerfd.at_ns);
-	timerfd.armed = timerfd.at_ns < INT64_MAX;
-	timerfd.readable = false;
-	timerfd.cancels = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
-	told = timerfd.cancels && timerfd.was_set;
-	timerfd.was_set = false;
-	timerfd_look();
+	report_tell("  alarm at %" PRIu64, timerfd->at_ns);
+	timerfd->armed = timerfd->at_ns < INT64_MAX;
+	timerfd->readable = false;
+	timerfd->cancels = (flags & TFD_TIMER_CANCEL_ON_SET) != 0;
+	told = timerfd->cancels && timerfd->was_set;
+	timerfd->was_set = false;
+	timerfd_look(fd);
 	if (!told)
 		return 0;
 	errno = ECANCELED;

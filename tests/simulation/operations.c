@@ -19,6 +19,7 @@
 #define TIMERHUB_TEST_POINTS
 #include "../../lib/base/test_point.h"
 #include "buffers.h"
+#include "loops.h"
 #include "own_steps.h"
 #include "report.h"
 
@@ -153,7 +154,8 @@ static int queue_enter(struct dice *dice, const struct worker *consumer)
 	struct world_queue *queue = &world.queues[index];
 
 	if (!queue->queue || queue->closing ||
-	    (consumer && queue->consumer >= 0 && queue->consumer != (int)consumer->index))
+	    (consumer &&
+	     (queue->of_loop || (queue->consumer >= 0 && queue->consumer != (int)consumer->index))))
 		return -1;
 	queue->users++;
 	memory_acquire(&queue->opened);
@@ -602,7 +604,7 @@ static void operation_count(void)
 	struct timerhub_stats stats;
 
 	if (oracle.counting++ == 0)
-		oracle.live_most = oracle.active_count + oracle.lingering;
+		oracle.live_most = oracle.active_count + oracle.lingering + oracle.alarms;
 	if (timerhub_stats(world.hub, &stats) < 0)
 		report_failure("stats");
 	if (!world.late && stats.live > oracle.live_most)
@@ -703,8 +705,7 @@ void operation_nested(void *argument)
 	struct dice before = worker->dice;
 
 	/* Without the wiped page, a child may touch a descriptor before it looks at its number. */
-	if (worker->consumes && kernel.wiped_on_fork.base &&
-	    dice_one_in(&memory.dice, SPLIT_ONE_IN)) {
+	if (worker->consumes && kernel.wipes_on_fork && dice_one_in(&memory.dice, SPLIT_ONE_IN)) {
 		operation_split();
 		return;
 	}
@@ -783,6 +784,7 @@ static void on_event(const struct timerhub_event *event)
 		cancel_from_inside(worker, life);
 	if (dice_one_in(&worker->dice, 2) && !worker->actor->in_signal)
 		operation_nested(worker);
+	loops_in_callback(worker);
 	scheduler_step();
 	/* Under weak memory, the callback lets other actors run up to three times. */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
@@ -993,6 +995,10 @@ static void operation_stop(struct worker *worker)
 
 	if (index < 0)
 		return;
+	if (world.queues[index].of_loop) {
+		queue_leave(index);
+		return;
+	}
 	report_tell("stop queue %d", index);
 	world.queues[index].stopping = true;
 	timerhub_queue_stop(world.queues[index].queue);
@@ -1038,6 +1044,7 @@ static void operation_set_clock(struct worker *worker)
 	report_tell("clock set from %" PRIu64 " to %" PRIu64, before_ns, now_ns);
 	kernel_set_clock(now_ns);
 	oracle_clock_set(before_ns);
+	loops_clock_set(before_ns);
 }
 
 static void operation_reopen(struct worker *worker)
@@ -1048,7 +1055,7 @@ static void operation_reopen(struct worker *worker)
 
 	if (index < 0)
 		return;
-	if (world.closes == CLOSES_MAX) {
+	if (world.closes == CLOSES_MAX || world.queues[index].of_loop) {
 		queue_leave(index);
 		return;
 	}
@@ -1090,7 +1097,7 @@ static _Noreturn void child_run(const struct life *life)
 	for (unsigned i = 0; i < world.queues_count; i++) {
 		struct timerhub_queue *queue = world.queues[i].queue;
 
-		if (!queue || world.queues[i].closing)
+		if (!queue || world.queues[i].closing || world.queues[i].of_loop)
 			continue;
 		check_dead(timerhub_after(queue, 1, 1, NULL));
 		check_dead(timerhub_drain(queue, &event, 1));
@@ -1100,6 +1107,7 @@ static _Noreturn void child_run(const struct life *life)
 		if (i == 0)
 			timerhub_queue_close(queue);
 	}
+	loops_check_child();
 	timerhub_close(world.hub);
 	_exit(EXIT_SUCCESS);
 }
@@ -1241,7 +1249,9 @@ void operation_run(struct worker *worker, unsigned number)
 	if (dice_one_in(&memory.dice, FORK_ONE_IN))
 		operation_fork();
 	worker->actor->signal = operation_nested;
-	if (kind == 99 && (world.late || dice_one_in(&dice, 4))) {
+	if (world.loop_one_in > 0 && dice_below(&dice, world.loop_one_in + 1) == 0) {
+		operation_loop(worker);
+	} else if (kind == 99 && (world.late || dice_one_in(&dice, 4))) {
 		worker->actor->signal = NULL;
 		operation_reopen(worker);
 	} else if (kind == 98) {

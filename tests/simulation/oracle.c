@@ -36,6 +36,8 @@ void oracle_begin(unsigned capacity)
 	oracle.lingering = 0;
 	oracle.active_count = oracle.arming_count = oracle.occupancy_peak = 0;
 	oracle.capacity = capacity;
+	oracle.alarms = 0;
+	oracle.alarms_armed = 0;
 	oracle.calls = 0;
 	oracle.stamp = oracle.clock_set = 0;
 	memset(oracle.queues, 0, sizeof(oracle.queues));
@@ -1270,8 +1272,10 @@ void oracle_conserve(const struct timerhub_stats *stats)
 		fail("the counts of the oracle itself are wrong");
 	if (oracle.active_count > oracle.capacity)
 		fail("%u timers are live", oracle.active_count);
-	if (stats->armed != oracle.armed || stats->live != oracle.active_count ||
-	    stats->cancelled != oracle.cancelled || stats->delivered != oracle.delivered ||
+	if (stats->armed != oracle.armed + oracle.alarms_armed ||
+	    stats->live != oracle.active_count + oracle.alarms ||
+	    stats->cancelled != oracle.cancelled || stats->delivered < oracle.delivered ||
+	    (stats->delivered != oracle.delivered && oracle.alarms == 0) ||
 	    stats->overruns != oracle.overruns)
 		fail("the counts: armed %" PRIu64 " of %" PRIu64 ", live %" PRIu64 " of %u, "
 		     "cancelled %" PRIu64 " of %" PRIu64 ", delivered %" PRIu64 " of %" PRIu64,

@@ -18,9 +18,11 @@
 #define LIVES_MAX 8192
 #define WRITES_MAX 12
 #define AHEAD_MAX 8
-#define QUEUES_MAX 3
+#define LOOPS_MAX 2
+#define QUEUES_MAX (3 + LOOPS_MAX) /* each loop on the hub has one of its own */
 #define ORDER_EVENTS 8
-#define EVENTS_MAX 40 /* largest number of events that one call takes */
+#define EVENTS_MAX 40  /* largest number of events that one call takes */
+#define CALLED_MAX 128 /* largest number of timers that one dispatch or turn calls */
 #define NEVER UINT64_MAX
 #define STAMP_NONE UINT64_MAX
 /* The largest deadline that the library permits for a timer, in ns. */
@@ -128,7 +130,7 @@ struct taking {
 	bool owner_slept;
 	bool crowded; /* true if another call that takes events from the queue overlaps this call */
 	bool by_hand; /* the call returns events to the worker, instead of calling callbacks */
-	unsigned called[EVENTS_MAX], calls; /* the timers whose callbacks the call has called */
+	unsigned called[CALLED_MAX], calls; /* the timers whose callbacks the call has called */
 	bool may_leave; /* the dispatch has called a timer that may expire again */
 	struct taking *next;
 };
@@ -161,6 +163,8 @@ struct oracle {
 	/* largest number of slots in use since the last time that no arm was in progress */
 	unsigned occupancy_peak;
 	unsigned capacity;
+	unsigned alarms;       /* number of timers by which loops wake, which no walk shows */
+	uint64_t alarms_armed; /* of those too whose loop was refused */
 	/* longest time that the owner may be late when it coalesces a burst */
 	uint64_t gather_ns;
 	unsigned calls; /* number of arms, re-arms, cancels and queries in progress */

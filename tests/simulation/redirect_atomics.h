@@ -181,6 +181,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 /* Defined in scheduler.c. */
 void simulation_relax(void); /* replaces the processor's pause instruction */
 void *simulation_thread(void);
+#include "loop_header.h"
 
 #define ATOMIC_STEP() simulation_step()
 #define ATOMIC_PAIR_CAS(words, before, after, order)                                               \

@@ -162,7 +162,7 @@ int __wrap_io_uring_submit(struct io_uring *theirs)
 	if (ring.polled_fds[sqe->user_data] != -1)
 		report_failure("descriptor %d is polled twice", sqe->fd);
 	ring.polled_fds[sqe->user_data] = sqe->fd;
-	if (sqe->fd != TIMERFD_FD)
+	if (!timerfd_is(sqe->fd))
 		memory_lock(&kernel_bell(sqe->fd)->view);
 	if (kernel_readable(sqe->fd))
 		ring_post((unsigned)sqe->user_data);
@@ -186,7 +186,7 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complet
 	error = ring_error();
 	if (error < 0)
 		return error;
-	timerfd_look();
+	timerfd_look(TIMERFD_FD);
 	memory_lock(&ring.view);
 	if (ring.cq_tail != ring.cq_head)
 		return 0;

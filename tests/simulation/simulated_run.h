@@ -21,6 +21,7 @@
  */
 enum focus {
 	FOCUS_NONE,
+	FOCUS_LOOP,  /* event loops */
 	FOCUS_WAITS, /* callbacks, and cancellers that wait for callbacks */
 	FOCUS_LATE,  /* the close of queues, and calls on queues that are being closed */
 	FOCUS_CLOCK, /* a wall clock that is often set back to a time before an expiry */
@@ -47,6 +48,7 @@ struct world_queue {
 	/* calls in progress that must return before the queue is closed */
 	unsigned users;
 	bool closing;
+	bool of_loop; /* the queue of an event loop, which alone takes events and closes it */
 	/* true if workers dispatch the queue's events, so each timer must have a callback */
 	bool dispatched;
 	/* number of the only worker that takes events; -1: all workers do */
@@ -78,9 +80,10 @@ struct worker {
 	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
 	/* index of the queue that the worker waits for or polls, or -1 */
 	int blocked_on, polls_edge;
-	struct walk walk;      /* the worker's call of timerhub_each() in progress */
-	struct life *works_on; /* the timer of the worker's last arm or re-arm */
-	struct life *inside;   /* the timer whose callback the worker runs, or NULL */
+	struct walk walk;        /* the worker's call of timerhub_each() in progress */
+	struct life *works_on;   /* the timer of the worker's last arm or re-arm */
+	struct life *inside;     /* the timer whose callback the worker runs, or NULL */
+	struct world_loop *loop; /* the loop that the worker uses, or NULL */
 	/* true if an interrupt came while the worker waited, so the wait must end */
 	bool must_leave;
 };
@@ -93,7 +96,8 @@ struct world {
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];
 	unsigned workers_count, workers_over;
-	unsigned closes; /* number of queues closed so far */
+	unsigned closes;      /* number of queues closed so far */
+	unsigned loop_one_in; /* one operation of so many uses a loop; 0: none */
 	/* number of times that no actor could run and the owner slept */
 	unsigned sleeps;
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
