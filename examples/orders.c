@@ -186,7 +186,7 @@ static bool all_done(void)
  * Drops the order, and then acknowledges the task. If the process is killed after the drop and
  * before the acknowledgement, the next run gets the order again.
  */
-static void drop(const struct timerhub_task *task)
+static void drop(const struct timerhub_journal_task *task)
 {
 	struct order order;
 
@@ -208,7 +208,7 @@ static void stop_if_done(void)
 
 static void *worker(void *argument)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	int r;
 
 	(void)argument;

@@ -20,7 +20,7 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 {
 	uint64_t due_ns = when_ns;
 
-	if ((flags & ~TIMERHUB_ABSOLUTE) != 0)
+	if ((flags & ~(TIMERHUB_ABSOLUTE | TIMERHUB_JOURNAL_PERIODIC)) != 0)
 		return -EINVAL;
 	if (when_ns != TIMERHUB_NEVER) {
 		if (when_ns >= DUE_MAX_NS)
@@ -36,29 +36,40 @@ static int change_read_due(struct timerhub_journal *journal, uint64_t when_ns, u
 
 /* ---- prepare changes from a caller's arguments, without the lock ---- */
 
-/*
- * Make the new task and the checksum of its record, before the caller takes the lock. Without the
- * lock, several callers can compute checksums at the same time.
- */
+/* With TIMERHUB_JOURNAL_PERIODIC, the delay is the length of a period too. */
+static int change_read_interval(const struct timerhub_journal_change *asked,
+                                uint64_t *ret_interval_ns)
+{
+	*ret_interval_ns = asked->interval_ns;
+	if ((asked->flags & TIMERHUB_JOURNAL_PERIODIC) != 0) {
+		if ((asked->flags & TIMERHUB_ABSOLUTE) != 0 || asked->interval_ns > 0 ||
+		    asked->when_ns == 0)
+			return -EINVAL;
+		*ret_interval_ns = asked->when_ns;
+	}
+	return *ret_interval_ns < DUE_MAX_NS ? 0 : -ERANGE;
+}
+
+/* Copies and sums the data before the lock is taken, so that callers do this at the same time. */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
 {
 	struct record record = {
 		.type = RECORD_PUT,
 		.due_ns = change->due_ns,
-		.interval_ns = asked->interval_ns,
 		.key = asked->key,
 		.key_len = (uint32_t)asked->key_len,
 		.data = asked->data,
 		.data_len = (uint32_t)asked->data_len,
 	};
+	int result = change_read_interval(asked, &record.interval_ns);
 
+	if (result < 0)
+		return result;
 	if (!asked->data && asked->data_len > 0)
 		return -EINVAL;
 	if (asked->data_len > journal->data_max)
 		return -EMSGSIZE;
-	if (asked->interval_ns >= DUE_MAX_NS)
-		return -ERANGE;
 	change->type = RECORD_PUT;
 	change->task = task_new(&record);
 	if (!change->task)
@@ -88,6 +99,8 @@ static bool change_is_known(const struct timerhub_journal_change *asked)
 			return false;
 	if (op < TIMERHUB_JOURNAL_PUT || op > TIMERHUB_JOURNAL_REVIVE)
 		return false;
+	if ((asked->flags & TIMERHUB_JOURNAL_PERIODIC) != 0)
+		return op == TIMERHUB_JOURNAL_PUT;
 	return asked->flags == 0 || op == TIMERHUB_JOURNAL_PUT || op == TIMERHUB_JOURNAL_MOVE ||
 	       op == TIMERHUB_JOURNAL_REVIVE;
 }
@@ -361,15 +374,16 @@ int timerhub_journal_move_key(struct timerhub_journal *journal, const void *key,
 	return key_len > 0 ? timerhub_journal_commit(journal, &change, 1) : -EINVAL;
 }
 
-int timerhub_journal_done(struct timerhub_journal *journal, const struct timerhub_task *task)
+int timerhub_journal_done(struct timerhub_journal *journal,
+                          const struct timerhub_journal_task *task)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_DONE, .task = task };
 
 	return timerhub_journal_commit(journal, &change, 1);
 }
 
-int timerhub_journal_retry(struct timerhub_journal *journal, const struct timerhub_task *task,
-                           uint64_t delay_ns)
+int timerhub_journal_retry(struct timerhub_journal *journal,
+                           const struct timerhub_journal_task *task, uint64_t delay_ns)
 {
 	struct timerhub_journal_change change = {
 		.op = TIMERHUB_JOURNAL_RETRY,
@@ -380,8 +394,8 @@ int timerhub_journal_retry(struct timerhub_journal *journal, const struct timerh
 	return timerhub_journal_commit(journal, &change, 1);
 }
 
-int timerhub_journal_park(struct timerhub_journal *journal, const struct timerhub_task *task,
-                          uint32_t reason)
+int timerhub_journal_park(struct timerhub_journal *journal,
+                          const struct timerhub_journal_task *task, uint32_t reason)
 {
 	struct timerhub_journal_change change = {
 		.op = TIMERHUB_JOURNAL_PARK,

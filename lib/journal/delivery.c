@@ -59,7 +59,7 @@ static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct 
 	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
 }
 
-int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task)
+int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task *ret_task)
 {
 	struct task *task = agenda_first(&journal->agenda);
 	struct record record = { .type = RECORD_TAKE, .id = task->id };
@@ -77,7 +77,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_ta
 	journal->stats.taken++;
 	journal->stats.delivered++;
 	journal->stats.lateness[state_bucket(late_ns)]++;
-	*ret_task = (struct timerhub_task){
+	*ret_task = (struct timerhub_journal_task){
 		.id = task->id,
 		.due_ns = task->due_ns,
 		.attempts = task->attempts,

@@ -24,7 +24,7 @@ void delivery_end_leases(struct timerhub_journal *journal);
 bool delivery_is_due(struct timerhub_journal *journal);
 
 /* Deliver the first task of the agenda, which must be due. Returns 0 or -ENOMEM. */
-int delivery_make(struct timerhub_journal *journal, struct timerhub_task *ret_task);
+int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task *ret_task);
 
 /*
  * Find a delivery that may change its task, and store it in `*ret_held`. Returns 0 if no change of

@@ -168,7 +168,7 @@ static int query_list(struct timerhub_journal *journal, struct query_list *ret_l
 	return 0;
 }
 
-int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_visit *visit,
+int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_each_fn *fn,
                           void *context)
 {
 	struct timerhub_journal_info info;
@@ -177,12 +177,12 @@ int timerhub_journal_each(struct timerhub_journal *journal, timerhub_journal_vis
 
 	if (result < 0)
 		return result;
-	if (!visit)
+	if (!fn)
 		return -EINVAL;
 	result = query_list(journal, &list);
 	for (size_t i = 0; result == 0 && i < list.count; i++)
 		if (timerhub_journal_peek(journal, list.entries[i].id, &info, NULL, 0) == 0)
-			result = visit(context, &info);
+			result = fn(context, &info);
 	free(list.entries);
 	return result;
 }

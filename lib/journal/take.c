@@ -107,7 +107,7 @@ static bool take_pass_on(struct timerhub_journal *journal)
  * Deliver due tasks, up to `max`. Returns the number of delivered tasks, or -ENOMEM if there is no
  * memory for the first delivery. The caller holds the journal's lock.
  */
-static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
+static int take_many(struct timerhub_journal *journal, struct timerhub_journal_task *ret_tasks,
                      unsigned max)
 {
 	unsigned count = 0;
@@ -120,8 +120,8 @@ static int take_many(struct timerhub_journal *journal, struct timerhub_task *ret
 	return (int)count;
 }
 
-static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_tasks, unsigned max,
-                    uint64_t timeout_ns)
+static int take_run(struct timerhub_journal *journal, struct timerhub_journal_task *ret_tasks,
+                    unsigned max, uint64_t timeout_ns)
 {
 	bool wake_taker, wake_writer = false;
 	int result;
@@ -145,8 +145,9 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_task *ret_
 	return result;
 }
 
-int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub_task *ret_tasks,
-                               unsigned max, uint64_t timeout_ns)
+int timerhub_journal_take_many(struct timerhub_journal *journal,
+                               struct timerhub_journal_task *ret_tasks, unsigned max,
+                               uint64_t timeout_ns)
 {
 	int before, result;
 
@@ -164,7 +165,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal, struct timerhub
 	return result;
 }
 
-int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_task *ret_task,
+int timerhub_journal_take(struct timerhub_journal *journal, struct timerhub_journal_task *ret_task,
                           uint64_t timeout_ns)
 {
 	return timerhub_journal_take_many(journal, ret_task, 1, timeout_ns);
@@ -189,7 +190,7 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
  * task is in flight, take_touch() waits for the end of the change. During this wait the lock is
  * free.
  */
-static int take_touch(struct timerhub_journal *journal, const struct timerhub_task *taken,
+static int take_touch(struct timerhub_journal *journal, const struct timerhub_journal_task *taken,
                       uint64_t lease_ns)
 {
 	struct delivery *held = NULL;
@@ -211,8 +212,8 @@ static int take_touch(struct timerhub_journal *journal, const struct timerhub_ta
 	return 0;
 }
 
-int timerhub_journal_touch(struct timerhub_journal *journal, const struct timerhub_task *task,
-                           uint64_t lease_ns)
+int timerhub_journal_touch(struct timerhub_journal *journal,
+                           const struct timerhub_journal_task *task, uint64_t lease_ns)
 {
 	int result;
 
@@ -226,7 +227,8 @@ int timerhub_journal_touch(struct timerhub_journal *journal, const struct timerh
 	return result;
 }
 
-int timerhub_journal_release(struct timerhub_journal *journal, const struct timerhub_task *task)
+int timerhub_journal_release(struct timerhub_journal *journal,
+                             const struct timerhub_journal_task *task)
 {
 	struct delivery *held;
 

@@ -153,7 +153,7 @@ static void run(void)
 /* ---- parking, by one thread ---- */
 
 /* Take a due task, if a task is due. If the last put was refused, this may be an earlier task. */
-static bool take(struct timerhub_task *ret_task)
+static bool take(struct timerhub_journal_task *ret_task)
 {
 	struct task *first = agenda_first(&journal->agenda);
 
@@ -167,7 +167,7 @@ static bool take(struct timerhub_task *ret_task)
 
 static void take_and_retry(void)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t call;
 
 	if (!take(&task))
@@ -183,7 +183,7 @@ static void take_and_retry(void)
 
 static void take_and_park(uint32_t reason)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t call;
 
 	if (!take(&task))
@@ -209,7 +209,7 @@ static void revive(uint64_t id)
  */
 static void park_drop_and_put(uint64_t dropped, uint32_t reason)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	struct timerhub_journal_change changes[3] = {
 		{ .op = TIMERHUB_JOURNAL_PARK, .task = &task, .reason = reason },
 		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = dropped },
@@ -252,7 +252,7 @@ static void park(void)
 
 /* ---- commits in flight ---- */
 
-static struct timerhub_task due[HELD];
+static struct timerhub_journal_task due[HELD];
 static unsigned due_count;
 
 /*
@@ -275,7 +275,7 @@ static bool submit(unsigned number, uint64_t cancelled)
 		say_task(id + i, "pending", when_ns, 0);
 	}
 	if (number % 3 == 0 && due_count > 0) {
-		const struct timerhub_task *task = &due[--due_count];
+		const struct timerhub_journal_task *task = &due[--due_count];
 
 		say_task(task->id, "parked", task->due_ns, number);
 		changes[count++] = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PARK,
@@ -414,7 +414,7 @@ static int run_hold(const char *dir, const struct timerhub_journal_config *confi
 		.when_ns = HOUR,
 		.interval_ns = HOUR,
 	};
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	char byte;
 
 	if (timerhub_journal_open(&journal, dir, config) < 0)

@@ -440,7 +440,7 @@ static void check_held(struct fact *fact)
 		expect(memcmp(fact->stale.data, data, fact->data_len) == 0);
 }
 
-static int call_stale(struct model *model, struct timerhub_task *stale)
+static int call_stale(struct model *model, struct timerhub_journal_task *stale)
 {
 	switch (dice_below(&model->dice, 4)) {
 	case 0:
@@ -575,7 +575,7 @@ static void step_commit(struct model *model)
 		fact->pair = 1 + (unsigned)(ended - model->facts);
 }
 
-static void check_delivery(struct model *model, const struct timerhub_task *task)
+static void check_delivery(struct model *model, const struct timerhub_journal_task *task)
 {
 	struct fact *fact = model_find(model, task->id);
 	uint8_t data[DATA_MAX];
@@ -621,7 +621,7 @@ static bool any_due(const struct model *model)
 static void step_take(struct model *model)
 {
 	bool wanted = any_due(model);
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	int result = timerhub_journal_take(model->journal, &task, 0);
 
 	expect_eq(result, wanted ? 1 : 0);

@@ -49,9 +49,9 @@ struct fact {
 	 */
 	unsigned pair;
 	bool held, has_stale;
-	struct timerhub_task handed; /* latest delivery, if a worker has the task */
+	struct timerhub_journal_task handed; /* latest delivery, if a worker has the task */
 	/* If has_stale is set: an earlier delivery of the task, which was not acknowledged. */
-	struct timerhub_task stale;
+	struct timerhub_journal_task stale;
 };
 
 struct model {

@@ -51,9 +51,9 @@ static void move(uint64_t id, uint64_t due_ns)
 	say("move", id, due_ns, 0, 0);
 }
 
-static struct timerhub_task take(uint64_t wanted, uint64_t attempts)
+static struct timerhub_journal_task take(uint64_t wanted, uint64_t attempts)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	must(timerhub_journal_take(journal, &task, UINT64_MAX));
 	if (task.id != wanted || task.attempts != attempts)
@@ -79,7 +79,7 @@ static void commit(void)
 		  .data_len = 3 },
 		{ .op = TIMERHUB_JOURNAL_PUT, .flags = TIMERHUB_ABSOLUTE, .when_ns = FAR_NS },
 	};
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	must(timerhub_journal_commit(journal, changes, 2));
 	printf("put %" PRIu64 " 3 0 3 0 %" PRIu64 " every 1\n", changes[0].id, FAR_NS);
@@ -96,7 +96,7 @@ static void commit(void)
 static uint64_t each_type(void)
 {
 	uint64_t kept = put(1, 11), ended, cancelled;
-	struct timerhub_task task = take(kept, 1);
+	struct timerhub_journal_task task = take(kept, 1);
 
 	must(timerhub_journal_retry(journal, &task, TIMERHUB_NEVER));
 	say("retry", kept, TIMERHUB_NEVER, 0, 0);

@@ -94,9 +94,9 @@ static uint64_t put(uint64_t delay_ns, const char *data)
 	return id;
 }
 
-static struct timerhub_task take(void)
+static struct timerhub_journal_task take(void)
 {
-	struct timerhub_task task = { 0 };
+	struct timerhub_journal_task task = { 0 };
 
 	expect_eq(timerhub_journal_take(journal, &task, ARRIVES), 1);
 	expect_le(task.due_ns, wall_ns());
@@ -115,7 +115,7 @@ static bool is_readable(void)
 static void expect_silence(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	do {
 		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
@@ -132,7 +132,7 @@ static void expect_silence(void)
 START_TEST(data_stays_its_takers_though_another_ends_the_task)
 {
 	struct timerhub_journal_config config = small;
-	struct timerhub_task slow, quick;
+	struct timerhub_journal_task slow, quick;
 	char data[500], other[500];
 	uint64_t before;
 
@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(touch_without_leases_changes_nothing)
 {
-	struct timerhub_task task, other;
+	struct timerhub_journal_task task, other;
 
 	begin(&small);
 	expect_eq(small.lease_ns, 0);
@@ -189,7 +189,7 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX + 1];
 	uint64_t id = 0, other = 0, found = 0;
 	struct timerhub_journal_info info;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	char data;
 
 	begin(NULL);
@@ -271,7 +271,7 @@ START_TEST(commit_makes_all_changes_or_none)
 		{ .op = TIMERHUB_JOURNAL_PUT, .key = "step", .key_len = 4, .when_ns = HOUR },
 		{ .op = TIMERHUB_JOURNAL_CANCEL, .id = 12345 },
 	};
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t id = 0;
 
 	begin(NULL);
@@ -318,7 +318,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 		{ .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR },
 	};
 	struct timerhub_journal_info info;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	begin(NULL);
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
@@ -352,6 +352,69 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	expect_lt(task.id, changes[2].id);
 	expect_eq(timerhub_journal_peek(journal, changes[2].id, &info, NULL, 0), 0);
 	expect(info.key_len == 4 && memcmp(info.key, "mine", 5) == 0);
+	end();
+}
+END_TEST
+
+/* ---- periodic tasks ---- */
+
+START_TEST(put_makes_a_periodic_task)
+{
+	const uint64_t interval_ns = 20 * MS;
+	uint64_t before_ns = wall_ns(), id;
+	struct timerhub_journal_info info;
+	struct timerhub_journal_task task;
+
+	begin(NULL);
+	expect_eq(timerhub_journal_put_key(journal, "k", 1, interval_ns, TIMERHUB_JOURNAL_PERIODIC,
+	                                   "data", 4, &id),
+	          0);
+	task = take();
+	expect_le(before_ns + interval_ns, task.due_ns);
+	expect_eq(task.interval_ns, interval_ns);
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	expect_eq(timerhub_journal_peek(journal, id, &info, NULL, 0), 0);
+	expect_eq(info.due_ns, task.due_ns + task.periods * interval_ns);
+	expect_eq(timerhub_journal_cancel_key(journal, "k", 1), 0);
+	expect_eq(timerhub_journal_put(journal, HOUR, TIMERHUB_JOURNAL_PERIODIC, NULL, 0, &id), 0);
+	expect_eq(timerhub_journal_peek(journal, id, &info, NULL, 0), 0);
+	expect_eq(info.interval_ns, HOUR);
+	end();
+}
+END_TEST
+
+START_TEST(period_is_said_once_and_is_a_length)
+{
+	const uint32_t periodic = TIMERHUB_JOURNAL_PERIODIC;
+	struct timerhub_journal_change change = {
+		.op = TIMERHUB_JOURNAL_PUT, .flags = periodic, .when_ns = HOUR, .interval_ns = HOUR
+	};
+
+	begin(NULL);
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	change.op = TIMERHUB_JOURNAL_MOVE;
+	change.interval_ns = 0;
+	expect(timerhub_journal_commit(journal, &change, 1) == -EINVAL);
+	expect(timerhub_journal_put(journal, 0, periodic, NULL, 0, NULL) == -EINVAL);
+	expect(timerhub_journal_put(journal, HOUR, periodic | TIMERHUB_ABSOLUTE, NULL, 0, NULL) ==
+	       -EINVAL);
+	expect(timerhub_journal_put(journal, TIMERHUB_NEVER, periodic, NULL, 0, NULL) == -ERANGE);
+	expect_eq(stats().tasks, 0);
+	end();
+}
+END_TEST
+
+START_TEST(periodic_task_ends_if_its_next_period_is_beyond_all_time)
+{
+	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT,
+		                                  .interval_ns = (UINT64_C(1) << 63) - 1 };
+	struct timerhub_journal_task task;
+
+	begin(NULL);
+	expect_eq(timerhub_journal_commit(journal, &change, 1), 0);
+	task = take();
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	expect_eq(stats().tasks, 0);
 	end();
 }
 END_TEST
@@ -539,7 +602,7 @@ START_TEST(task_that_ends_while_all_are_told_is_left_out)
 {
 	unsigned told[3] = { 0 };
 	struct timerhub_journal_info info;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	begin(NULL);
 	(void)put(0, "held");
@@ -580,7 +643,7 @@ static uint64_t sum(const uint64_t *buckets, unsigned from)
 
 START_TEST(statistics_tell_of_ages)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	char to[160];
 
 	begin(&small);
@@ -825,7 +888,7 @@ END_TEST
 START_TEST(fd_is_readable_just_while_a_task_is_due)
 {
 	struct pollfd fd = { .events = POLLIN };
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t id;
 
 	begin(NULL);
@@ -937,7 +1000,7 @@ END_TEST
 
 START_TEST(misuse_of_commit_and_asking_is_answered)
 {
-	struct timerhub_task task = { .id = 12345, .delivery = 1 };
+	struct timerhub_journal_task task = { .id = 12345, .delivery = 1 };
 	struct timerhub_journal_change change = { .op = 0 };
 	struct timerhub_journal_info info;
 
@@ -971,7 +1034,7 @@ START_TEST(misuse_is_answered)
 		.op = TIMERHUB_JOURNAL_PUT,
 		.interval_ns = UINT64_C(1) << 63,
 	};
-	struct timerhub_task task = { .id = 12345 };
+	struct timerhub_journal_task task = { .id = 12345 };
 	char data[1001] = { 0 };
 	uint64_t id;
 
@@ -1060,7 +1123,7 @@ START_TEST(room_to_grow_is_written_as_zero)
 	struct timerhub_journal_report report;
 	struct timerhub_journal_stats now;
 	struct timerhub_journal_info info;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	memset(&completion, 0xff, sizeof(completion));
 	memset(&report, 0xff, sizeof(report));
@@ -1088,7 +1151,7 @@ END_TEST
 START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	begin(&small);
 	for (unsigned i = 0; i < COUNT_OF(change.reserved); i++) {
@@ -1121,7 +1184,7 @@ static int visit_none(void *context, const struct timerhub_journal_info *info)
 }
 
 /* Make every call that takes a journal, in a forked child. Each call must be refused. */
-static void child_is_told(uint64_t id, struct timerhub_task *task)
+static void child_is_told(uint64_t id, struct timerhub_journal_task *task)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
 	struct timerhub_journal_completion completion;
@@ -1157,7 +1220,7 @@ static void child_is_told(uint64_t id, struct timerhub_task *task)
 
 START_TEST(child_of_fork_is_told_and_harms_nothing)
 {
-	struct timerhub_task task = { 0 };
+	struct timerhub_journal_task task = { 0 };
 	uint64_t id;
 	int status = 0;
 	pid_t child;
@@ -1221,7 +1284,7 @@ static void *putter(void *argument)
 
 static void *taker(void *argument)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	(void)argument;
 	while (unfinished > 0) {
@@ -1378,7 +1441,7 @@ static void await_sleep_of_others(void)
 
 static void *blocked_taker(void *argument)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	(void)argument;
 	expect(timerhub_journal_take(journal, &task, UINT64_MAX) == -ESHUTDOWN);
@@ -1406,7 +1469,7 @@ END_TEST
 
 START_TEST(stop_sends_takers_away_and_is_for_ever)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	pthread_t threads[TAKERS];
 
 	begin(NULL);
@@ -1435,7 +1498,7 @@ END_TEST
 
 START_TEST(stop_hands_out_what_is_due_first)
 {
-	struct timerhub_task tasks[2];
+	struct timerhub_journal_task tasks[2];
 
 	begin(NULL);
 	for (unsigned i = 0; i < 5; i++)
@@ -1464,7 +1527,7 @@ static atomic_uint worked; /* number of tasks that the workers have done before 
 
 static void *worker_until_stop(void *argument)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	int result;
 
 	(void)argument;
@@ -1511,7 +1574,7 @@ END_TEST
 
 static void *one_taker(void *argument)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	(void)argument;
 	/* The takers wait without a timeout. The end of a timeout would hide a lost wake-up. */
@@ -1569,6 +1632,9 @@ int main(int argc, char **argv)
 	tests_add(of_many_puts_of_one_key_one_wins, 60);
 	tests_add(commit_makes_all_changes_or_none, 60);
 	tests_add(key_is_free_in_a_commit_only_if_its_task_ends_there, 60);
+	tests_add(put_makes_a_periodic_task, 60);
+	tests_add(period_is_said_once_and_is_a_length, 60);
+	tests_add(periodic_task_ends_if_its_next_period_is_beyond_all_time, 60);
 	tests_add(one_thread_keeps_many_puts_in_flight, 60);
 	tests_add(completion_fd_may_be_number_0, 60);
 	tests_add(submit_refuses_at_once_what_commit_would, 60);

@@ -79,7 +79,7 @@ static bool is_readable(uint64_t timeout_ns)
 static void expect_none(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	do {
 		expect_eq(timerhub_journal_take(journal, &task, 0), 0);
@@ -89,7 +89,7 @@ static void expect_none(void)
 
 static void expect_task(uint64_t id)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, ARRIVES), 1);
@@ -118,7 +118,7 @@ END_TEST
 static void *late_taker(void *argument)
 {
 	uint64_t *id = argument;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	expect_eq(timerhub_journal_take(journal, &task, 10 * ARRIVES), 1);
 	expect_le(task.due_ns, wall_ns());
@@ -194,7 +194,7 @@ END_TEST
  */
 START_TEST(set_back_while_a_lease_lasts)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t id = 0;
 
 	begin_with(100 * MS, false);
@@ -236,7 +236,7 @@ END_TEST
 START_TEST(random_jumps_never_early_never_forgotten)
 {
 	struct dice dice = dice_new(1);
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t put_count = 0, taken = 0;
 
 	begin();

@@ -988,7 +988,7 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 	for (unsigned back = 0; back < 2; back++) {
 		struct bench *bench = bench_new(RECORDS);
 		struct model *model = &bench->model;
-		struct timerhub_task task;
+		struct timerhub_journal_task task;
 		unsigned early = 0;
 
 		model_close(model);

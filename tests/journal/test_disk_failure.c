@@ -127,7 +127,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
-		struct timerhub_task task;
+		struct timerhub_journal_task task;
 		uint64_t id = 0;
 
 		expect_eq(model_open(model), 0);
@@ -398,7 +398,7 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 		struct scene *scene = scene_new(dice_roll(&dice));
 		struct timerhub_journal *journal;
 		struct timerhub_journal_stats stats;
-		struct timerhub_task task;
+		struct timerhub_journal_task task;
 		uint8_t data[300] = { 0 };
 		uint64_t id = 0, last = 0;
 		int result, result_of_cancel;
@@ -467,7 +467,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	};
 	struct timerhub_journal_stats stats;
 	struct timerhub_journal *journal;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	scene->model.stretch_bytes = 0;
 	expect_eq(model_open(&scene->model), 0);
@@ -620,7 +620,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
 	struct timerhub_journal *journal;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t end_ns;
 
 	expect_eq(model_open(&scene->model), 0);
@@ -653,7 +653,7 @@ END_TEST
 START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 {
 	struct scene *scene = scene_new(1);
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	struct timerhub_journal_change retry = { .op = TIMERHUB_JOURNAL_RETRY, .task = &task };
 	struct timerhub_journal_completion completion;
 	struct timerhub_journal *journal;

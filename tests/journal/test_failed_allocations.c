@@ -71,7 +71,7 @@ static struct sim_disk sim;
 static struct test_timer test_timer;
 static struct timerhub_journal_config config;
 static struct timerhub_journal *journal;
-static struct timerhub_task task;
+static struct timerhub_journal_task task;
 static char data[900];
 static unsigned told;
 

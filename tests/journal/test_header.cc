@@ -10,7 +10,7 @@
 
 static bool task_comes(timerhub_journal *journal)
 {
-	timerhub_task task{};
+	timerhub_journal_task task{};
 	uint64_t id = 0;
 
 	return timerhub_journal_put(journal, 0, 0, "data", 4, &id) == 0 &&

@@ -88,7 +88,7 @@ static void write_log(unsigned count)
 	free(bytes);
 }
 
-static void check_task(const struct timerhub_task *task, uint64_t *last_due_ns)
+static void check_task(const struct timerhub_journal_task *task, uint64_t *last_due_ns)
 {
 	expect_eq(task->data_len, DATA_LEN);
 	expect(memcmp(task->data, &task->id, 8) == 0);
@@ -108,7 +108,7 @@ static void check_journal(unsigned count, bool exact)
 	uint64_t before = resident_bytes(), after, last_due_ns = 0;
 	struct timerhub_journal_stats stats;
 	struct timerhub_journal *journal;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	double cpu;
 
 	config.segment_bytes = SEGMENT_BYTES;

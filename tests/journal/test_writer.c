@@ -162,7 +162,7 @@ static void await_rest(void)
 
 START_TEST(a_lone_caller_writes_its_own_changes)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	begin(0);
 	for (unsigned i = 0; i < 20; i++) {
@@ -266,7 +266,7 @@ static void keeper_writes_what_is_submitted(bool with_delivery)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
 	struct timerhub_journal_completion completion;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	pthread_t leader;
 	uint64_t id = 0;
 
@@ -366,7 +366,7 @@ END_TEST
 START_TEST(a_delivery_is_written_with_the_next_change)
 {
 	struct timerhub_journal_stats before;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	begin(0);
 	await_rest();
@@ -385,7 +385,7 @@ END_TEST
 
 START_TEST(a_delivery_is_written_when_no_change_comes)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	unsigned before;
 
 	begin(0);
@@ -412,7 +412,7 @@ END_TEST
 /* If records of deliveries fill the batch and a change needs room, the batch must be written. */
 START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	unsigned count;
 
 	begin(0);
@@ -431,7 +431,7 @@ END_TEST
 
 START_TEST(a_delivery_while_a_caller_leads_is_written_too)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint64_t id = 0;
 	pthread_t leader;
 	unsigned before;
@@ -453,7 +453,7 @@ END_TEST
 START_TEST(a_delivery_while_the_keeper_writes_is_written_too)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	unsigned before;
 
 	begin(0);
@@ -477,7 +477,7 @@ END_TEST
 
 START_TEST(leases_end_although_no_call_is_made)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	unsigned before;
 	bool over = false;
 

@@ -21,7 +21,7 @@ static int task_is_put(void)
 static int task_comes(void)
 {
 	struct timerhub_journal *journal;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 
 	if (timerhub_journal_open(&journal, ".", NULL) < 0)
 		return 0;

@@ -48,7 +48,7 @@ static int subject_arm(uint32_t timer, uint64_t delay_ns)
 
 static int subject_finish(void)
 {
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	int result = timerhub_journal_take(journal, &task, UINT64_MAX);
 
 	return result < 0 ? result : timerhub_journal_done(journal, &task);
@@ -145,7 +145,7 @@ static int take_arm(uint32_t timer, uint64_t delay_ns)
 static void take_run(bool (*done)(void))
 {
 	struct epoll_event event;
-	struct timerhub_task task;
+	struct timerhub_journal_task task;
 	uint32_t timer;
 	int epoll_fd = subject_epoll(timerhub_journal_fd(journal)), result = submit_await(0);
 
