@@ -63,7 +63,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
-		                         client->fence_us, STEP_NS);
+		                         client->fence_us, step_ns);
 	if (result < 0)
 		return result;
 	client->anchor_ns = sent_ns;
