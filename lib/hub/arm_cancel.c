@@ -316,7 +316,7 @@ static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, u
 			dead[cancelled++] = handle_slot(timers[i]);
 	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
 	if (cancelled > 0)
-		arena_put_many(&hub->arena, cpu_current(), dead, cancelled, true);
+		arena_put_many(&hub->arena, cpu_current(), dead, cancelled);
 	return (int)cancelled;
 }
 

@@ -86,7 +86,7 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
 	/* Free the slots last: a thread that sees a slot free also sees the counts. */
 	if (retired_count > 0)
-		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count, false);
+		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
 /*

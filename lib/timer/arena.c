@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the arena of arena.h. Each shard has a stack of free slots (R. K. Treiber, "Systems
- * programming: coping with parallelism", 1986). The top of a stack counts how often a slot was
- * taken. The count makes a CAS fail if the top slot was taken and put back after the load (the ABA
- * problem). The link of a free slot also holds the number of slots below it. A thread takes one
- * slot at a time, so a stopped thread holds at most one slot. Only arena_take_list() takes many
- * slots at once.
+ * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
+ * parallelism", 1986). The top counts the takes, so that a CAS fails if the top slot was taken and
+ * put back since the load (ABA). A link also holds the number of slots below. Only arena_take_list()
+ * takes more than one slot at once, so a thread stopped elsewhere keeps at most one.
+ *
+ * A CPU keeps up to ARENA_KEEP slots that it has freed, since they are in its cache; the others go
+ * back to the shard that they are of. So the slots that a consumer frees come home to those who arm,
+ * and the four pairs of a cache line mostly stay with one CPU.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -14,29 +16,27 @@
 #include "base/cpu.h"
 #include "base/test_point.h"
 
-/*
- * A fresh slot costs less than a slot of another CPU's stack with fewer than ARENA_STEAL_MIN slots.
- * If the shard has used fewer than ARENA_FEW slots, one slot on the other stack is enough.
- */
-#ifndef ARENA_STEAL_MIN
-#define ARENA_STEAL_MIN 32
-#endif
-#ifndef ARENA_FEW
-#define ARENA_FEW 512
-#endif
-/* Read at most this many stacks of other CPUs before taking a slot that was never used. */
-#define ARENA_STEAL_LOOKS 15
-/*
- * If a stack holds ARENA_KEEP slots, arena_put() uses the stack of the slot's shard. Without this
- * limit, a thread that cancels many timers would collect the free slots of all CPUs on one stack.
- */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
+#endif
+/*
+ * A CPU that has used this many slots of its own rather takes one of another CPU's stack, if more
+ * are free there than it has used itself. So a thread that the kernel moves round the CPUs does not
+ * touch new memory on each of them, and two busy CPUs leave each other's cache lines alone.
+ */
+#ifndef ARENA_STEAL_MIN
+#define ARENA_STEAL_MIN 1024
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* The least number of slots in a shard. A hub with few slots has fewer shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
+#endif
+/* As many pairs as a cache line holds. A shard's first slot begins a line. */
+#define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
+/* arena_put_many() sorts this many slots by their shards at once. */
+#ifndef ARENA_PUT_BATCH
+#define ARENA_PUT_BATCH 256
 #endif
 
 /* Returns the link of a free slot: the slot below it, and the number of slots below it. */
@@ -99,6 +99,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 {
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
+	uint32_t lines = (shard_slots + ARENA_LINE_SLOTS - 1) / ARENA_LINE_SLOTS;
 	/* The offsets of the arrays in the arena's mapping. The array of pairs comes first. */
 	size_t cold = align_up(capacity * sizeof(struct timer));
 	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
@@ -110,6 +111,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 
 	if (result < 0)
 		return result;
+	shard_slots = lines * ARENA_LINE_SLOTS;
 	*arena = (struct arena){
 		.timers = {
 			.pairs = (void *)base,
@@ -120,15 +122,16 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 		.filings = (void *)(base + filings),
 		.shards = (void *)(base + shards_begin),
 		.shard_mask = shards - 1,
-		.shard_slots = shard_slots,
+		.shards_per_slot = UINT64_MAX / shard_slots + 1,
 		.capacity = capacity,
 		.memory = memory,
 	};
 	for (uint32_t i = 0; i < shards; i++) {
 		uint64_t begin = u64_min((uint64_t)i * shard_slots, capacity);
-		uint64_t end = u64_min(begin + shard_slots, capacity);
+		uint64_t end = u64_min((uint64_t)(i + 1) * shard_slots, capacity);
 
 		arena->shards[i].begin = (uint32_t)begin;
+		arena->shards[i].end = (uint32_t)end;
 		arena->shards[i].notes = notes ? &notes[i] : NULL;
 		/* Relaxed: the arena is not shared yet. */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
@@ -228,7 +231,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
-/* Put slots onto a stack, slots[0] lowest, unless the stack holds more than `depth_max`. */
+/* Put slots onto a stack in one step, slots[0] lowest, unless the stack holds over `depth_max`. */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
                                                              const uint32_t *slots, unsigned count,
@@ -240,7 +243,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/* A stale `depth` may be any number. Any number is at most UINT32_MAX. */
+		/* A stale depth may be any number, so any number is at most UINT32_MAX. */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -255,29 +258,41 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	return true;
 }
 
-static uint64_t fresh_left(uint64_t fresh)
+static uint64_t fresh_next(uint64_t fresh)
 {
-	return (fresh >> 32) - (uint32_t)fresh;
+	return (uint32_t)fresh;
+}
+
+static uint64_t fresh_end(uint64_t fresh)
+{
+	return fresh >> 32;
 }
 
 /*
- * Take a slot of the shard that was never used. Relaxed: the memory is zeroed, and no other thread
- * has written to it. The first access of the slot is a write. A read would map the kernel's page of
- * zeros, and the first write would have to remove this mapping on every CPU.
+ * Take a slot of the shard that was never used: the shard's own CPUs from the bottom, the others
+ * from the top, so that they meet in one cache line at most. Relaxed: the memory is zeroed, and no
+ * other thread has written to it. The first access of the slot is a write. A read would map the
+ * kernel's page of zeros, and the first write would have to remove this mapping on every CPU.
  */
-static uint32_t shard_take_fresh(const struct arena *arena, struct arena_shard *shard)
+static inline __attribute__((always_inline)) uint32_t shard_take_fresh(const struct arena *arena,
+                                                                       struct arena_shard *shard,
+                                                                       bool own)
 {
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
-	while (fresh_left(fresh) > 0)
-		if (u64_cas_relaxed(&shard->fresh, &fresh, fresh + 1)) {
-			if (shard->notes)
-				(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-			/* A new slot is not scheduled. Relaxed: no other thread has the slot. */
-			u64_store_relaxed(&arena->timers.pairs[(uint32_t)fresh].deadline_ns,
-			                  TIMER_NEVER_NS);
-			return (uint32_t)fresh;
-		}
+	while (fresh_next(fresh) < fresh_end(fresh)) {
+		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
+		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
+		                    : fresh_make(fresh_next(fresh), slot);
+
+		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
+			continue;
+		if (shard->notes)
+			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
+		/* A new slot is not scheduled. Relaxed: no other thread has the slot. */
+		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
+		return (uint32_t)slot;
+	}
 	return SLOT_NONE;
 }
 
@@ -287,11 +302,19 @@ static uint64_t shard_depth(const struct arena *arena, const struct arena_shard 
 	return stack_depth(arena, u64_load_relaxed(&shard->top));
 }
 
-/* Returns the index after the last slot of the shard that was ever used. */
-static uint32_t shard_used_end(const struct arena_shard *shard)
+/* Returns how many slots of the shard were never used. */
+static uint64_t shard_left(const struct arena_shard *shard)
 {
-	/* Relaxed: an armer advances `fresh` before it gives the handle to other threads. */
-	return (uint32_t)u64_load_relaxed(&shard->fresh);
+	/* Relaxed: an armer changes `fresh` before it gives the handle to other threads. */
+	uint64_t fresh = u64_load_relaxed(&shard->fresh);
+
+	return fresh_end(fresh) - fresh_next(fresh);
+}
+
+/* Returns how many slots of the shard were ever used. */
+static uint64_t shard_used(const struct arena_shard *shard)
+{
+	return shard->end - shard->begin - shard_left(shard);
 }
 
 /* Returns the stack's top, and in `*ret_depth` the number of slots on the stack at that time. */
@@ -310,16 +333,52 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 	return top;
 }
 
+/*
+ * The i-th other shard in which a CPU searches. At the same i, no two CPUs are in the same shard, so
+ * CPUs that fill a hub at one pace stay apart.
+ */
+static uint32_t shard_other(uint32_t home, uint32_t i)
+{
+	return home ^ i;
+}
+
+/* Look at one other stack, another one after each fresh slot. */
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
 {
-	const struct arena_shard *shard = &arena->shards[home];
-	uint64_t enough = shard_used_end(shard) - shard->begin < ARENA_FEW ? 1 : ARENA_STEAL_MIN;
+	uint64_t used = shard_used(&arena->shards[home]);
+	struct arena_shard *other;
 
-	for (uint32_t i = 1; i <= arena->shard_mask && i <= ARENA_STEAL_LOOKS; i++) {
-		struct arena_shard *other = &arena->shards[(home + i) & arena->shard_mask];
+	if (used < ARENA_STEAL_MIN || arena->shard_mask == 0)
+		return SLOT_NONE;
+	other = &arena->shards[shard_other(home, 1 + (uint32_t)used % arena->shard_mask)];
+	return shard_depth(arena, other) > used ? shard_pop(arena, other) : SLOT_NONE;
+}
 
-		if (shard_depth(arena, other) >= enough)
-			return shard_pop(arena, other);
+/*
+ * Take a fresh slot: of the CPU's own shard, then of one that nobody has touched, and of that one
+ * until it is used up; last of any. So CPUs share cache lines only where nothing else is left.
+ */
+static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
+{
+	struct arena_shard *own = &arena->shards[home];
+	/* Relaxed: a hint. Fresh slots never come back, so there may be none left for good. */
+	uint64_t filling = u64_load_relaxed(&own->filling);
+
+	while (filling <= arena->shard_mask) {
+		struct arena_shard *shard = &arena->shards[shard_other(home, (uint32_t)filling)];
+		uint32_t slot = shard_take_fresh(arena, shard, filling == 0);
+		uint32_t next = ARENA_SHARDS_MAX;
+
+		if (slot != SLOT_NONE)
+			return slot;
+		for (uint32_t i = arena->shard_mask; i > 0; i--) {
+			shard = &arena->shards[shard_other(home, i)];
+			if (shard_left(shard) > 0 &&
+			    (shard_used(shard) == 0 || next > arena->shard_mask))
+				next = i;
+		}
+		if (u64_cas_relaxed(&own->filling, &filling, next))
+			filling = next;
 	}
 	return SLOT_NONE;
 }
@@ -339,9 +398,9 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 
 	do {
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
-			uint32_t index = (home + i) & arena->shard_mask;
+			uint32_t index = shard_other(home, i);
 			struct arena_shard *shard = &arena->shards[index];
-			uint32_t slot = shard_take_fresh(arena, shard);
+			uint32_t slot = shard_take_fresh(arena, shard, i == 0);
 
 			tops[index] = u64_load_relaxed(&shard->top);
 			if (slot == SLOT_NONE)
@@ -366,7 +425,7 @@ static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *are
 	uint32_t slot = arena_steal(arena, home);
 
 	if (slot == SLOT_NONE)
-		slot = shard_take_fresh(arena, &arena->shards[home]);
+		slot = arena_take_fresh(arena, home);
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 
@@ -413,37 +472,65 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* This function is not inline, because its division would make arena_put() save registers. */
-static __attribute__((noinline)) void arena_put_home(const struct arena *arena, uint32_t slot)
+/* slot / shard_slots, by a multiplication: exact for 32-bit numbers (D. Lemire et al., 2019). */
+static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
-	(void)shard_push(arena, &arena->shards[slot / arena->shard_slots], &slot, 1, UINT32_MAX);
+	__extension__ typedef unsigned __int128 u128;
+
+	return (uint32_t)((u128)arena->shards_per_slot * slot >> 64);
 }
 
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 {
 	if (!shard_push(arena, &arena->shards[cpu & arena->shard_mask], &slot, 1, ARENA_KEEP - 1))
-		arena_put_home(arena, slot);
+		(void)shard_push(arena, &arena->shards[slot_shard(arena, slot)], &slot, 1,
+		                 UINT32_MAX);
 }
 
-void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
-                    bool share)
+/* Put at most ARENA_PUT_BATCH slots back to their shards, in one step for each shard. */
+static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned count)
+{
+	uint16_t ends[ARENA_SHARDS_MAX + 1] = { 0 };
+	uint32_t sorted[ARENA_PUT_BATCH];
+	unsigned begin = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		ends[slot_shard(arena, slots[i]) + 1]++;
+	for (uint32_t shard = 0; shard < arena->shard_mask; shard++)
+		ends[shard + 1] = (uint16_t)(ends[shard + 1] + ends[shard]);
+	for (unsigned i = 0; i < count; i++)
+		sorted[ends[slot_shard(arena, slots[i])]++] = slots[i];
+	for (uint32_t shard = 0; shard <= arena->shard_mask; shard++) {
+		if (ends[shard] > begin)
+			(void)shard_push(arena, &arena->shards[shard], sorted + begin,
+			                 ends[shard] - begin, UINT32_MAX);
+		begin = ends[shard];
+	}
+}
+
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count)
 {
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
-	if (!shard_push(arena, shard, slots, count, share ? ARENA_KEEP - 1 : UINT32_MAX))
-		for (unsigned i = 0; i < count; i++)
-			arena_put(arena, cpu, slots[i]);
+	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1))
+		return;
+	for (unsigned part; count > 0; slots += part, count -= part) {
+		part = count < ARENA_PUT_BATCH ? count : ARENA_PUT_BATCH;
+		arena_send_home(arena, slots, part);
+	}
 }
 
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
-		uint32_t end = shard_used_end(shard);
+		uint64_t fresh = u64_load_relaxed(&shard->fresh); /* relaxed as in shard_used() */
 
 		if (slot < shard->begin)
 			slot = shard->begin;
-		if (slot < end)
+		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))
+			slot = (uint32_t)fresh_end(fresh);
+		if (slot < shard->end)
 			return slot;
 	}
 	return SLOT_NONE;
@@ -461,7 +548,7 @@ struct arena_counts arena_count(const struct arena *arena)
 
 		taken += top_takes(shard_look(arena, shard, &depth));
 		free_again += depth;
-		used += shard_used_end(shard) - shard->begin;
+		used += shard_used(shard);
 	}
 	return (struct arena_counts){
 		.taken = taken + used,

@@ -10,8 +10,9 @@
 /* Free slots and slots that were never used, for the threads on some of the CPUs. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh;          /* range of slots that were never used: end << 32 | next */
-	uint32_t begin;            /* first slot of this shard; fixed at open */
+	atomic_u64 fresh;    /* range of slots that were never used: end << 32 | next */
+	uint32_t begin, end; /* slots of this shard; fixed at open */
+	atomic_u64 filling;  /* other shard whose fresh slots this one's CPUs take, as home ^ i */
 	struct board_shard *notes; /* notes on the board, or NULL if the hub is not observable */
 };
 
@@ -20,7 +21,7 @@ struct arena {
 	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
 	uint32_t shard_mask;          /* number of shards (a power of two) minus 1 */
-	uint32_t shard_slots;         /* slots of a shard; the last shard may have fewer slots */
+	uint64_t shards_per_slot;     /* shards a slot, in units of 2^-64, rounded up */
 	uint32_t capacity;            /* number of slots in the arena */
 	struct memory memory;         /* the mapping that holds all arrays */
 };
@@ -47,15 +48,11 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 /* Returns the slot after `slot` in a list. Call before timer_arm() overwrites the slot's link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
-/* Put back a slot that no other thread uses. */
+/* Put back a slot that no other thread uses: to this CPU if it holds few, else to the slot's own. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/*
- * Put back `count` slots, at least one, on this CPU's stack in one step. If `share` is set and the
- * CPU's stack holds many slots, call arena_put() for each slot. Other CPUs then find the slots.
- */
-void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count,
-                    bool share);
+/* The same with `count` slots, at least one: in one step, or in one for each CPU. */
+void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
 /* Returns the first slot at or after `slot` that was ever used, or SLOT_NONE. */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);

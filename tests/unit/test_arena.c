@@ -6,15 +6,25 @@
  */
 #include "harness.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/test_point.h"
 #include "timer/arena.h"
 
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
 	                               511, 512, 513, 1024, 1040, 1041, 5000 };
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name)
+{
+	return name == _SC_NPROCESSORS_CONF ? 16 : __real_sysconf(name);
+}
 
 /* Takes all free slots, on all CPUs in turn. The arena must hand out each slot only once. */
 static uint32_t take_all(struct arena *arena, uint32_t *slots)
@@ -59,11 +69,10 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(arena_take(&arena, round), SLOT_NONE);
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
 			/*
-			 * In even rounds the slots go back as one list, in odd rounds singly on
-			 * different CPUs.
+			 * In even rounds the slots go back as one list, in odd rounds singly.
 			 */
 			if (round % 2 == 0)
-				arena_put_many(&arena, round, slots, capacities[i], false);
+				arena_put_many(&arena, round, slots, capacities[i]);
 			else
 				for (uint32_t j = 0; j < capacities[i]; j++)
 					arena_put(&arena, j, slots[j]);
@@ -97,41 +106,79 @@ END_TEST
 
 #define CROWD 3000
 
-/*
- * One thread takes all slots on several CPUs, and puts all slots back on one CPU. Each CPU must
- * then find its share of the slots without the free stacks of other CPUs.
- */
+static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, uint32_t count,
+                    bool at_once)
+{
+	if (at_once)
+		arena_put_many(arena, cpu, slots, count);
+	for (uint32_t i = 0; i < count && !at_once; i++)
+		arena_put(arena, cpu, slots[i]);
+}
+
+/* What one CPU frees, beyond the few slots that it keeps, each CPU finds on its own stack again. */
 START_TEST(slots_put_by_one_come_home)
 {
-	enum { SLOTS = 4096 };
+	enum { SLOTS = 16384, KEPT = 256, BATCH = 64 };
 	uint32_t slots[SLOTS];
 	struct arena arena;
-	uint32_t shards;
 
 	expect_eq(arena_open(&arena, SLOTS, NULL), 0);
-	shards = arena.shard_mask + 1;
-	for (uint32_t i = 0; i < SLOTS; i++)
-		slots[i] = arena_take(&arena, i % 5);
-	for (uint32_t i = 0; i < SLOTS; i++)
-		arena_put(&arena, 0, slots[i]);
-	for (uint32_t shard = 0; shard < shards; shard++) {
-		/* up to 256 of a CPU's slots may be on other CPUs' stacks */
-		uint32_t own = SLOTS / shards - 256;
-		uint64_t top = u64_load_relaxed(&arena.shards[(shard + 1) % shards].top);
-
-		for (uint32_t i = 0; i < own; i++)
-			expect_lt(arena_take(&arena, shard), SLOTS);
-		if (shards > 1)
-			expect_eq(u64_load_relaxed(&arena.shards[(shard + 1) % shards].top), top);
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < SLOTS; i++)
+			slots[i] = arena_take(&arena, i % 5);
+		for (uint32_t i = 0; i < SLOTS; i += BATCH)
+			put_all(&arena, 0, slots + i, BATCH, round == 1);
+		for (uint32_t i = 0; i < SLOTS - 16 * KEPT; i++) {
+			slots[i] = arena_take(&arena, i % 16);
+			if (i >= 16 * KEPT) /* CPU 0 has used up what it has kept */
+				expect_eq(slots[i] / (SLOTS / 16), i % 16);
+		}
+		for (uint32_t i = SLOTS - 16 * KEPT; i < SLOTS; i++)
+			slots[i] = arena_take(&arena, i % 16);
+		put_all(&arena, 0, slots, SLOTS, round == 0);
 	}
 	arena_close(&arena);
 }
 END_TEST
 
 /*
- * The arena hands out first the slot that was put back last, because this slot is in the CPU's
- * cache.
+ * Threads that fill a hub to its last timer, at one pace or not, seldom get slots of one cache line.
+ * Returns how many slots lie in a line that another CPU has used.
  */
+static unsigned fill_by_threads(unsigned threads, unsigned pace)
+{
+	enum { SLOTS = 10001, LINE = 4 };
+	unsigned owner[SLOTS / LINE + 1], shared = 0;
+	struct arena arena;
+	uint32_t slot;
+
+	memset(owner, 0xff, sizeof(owner));
+	expect_eq(arena_open(&arena, SLOTS, NULL), 0);
+	for (unsigned i = 0;; i++) {
+		unsigned cpu = i % pace < pace - 1 ? i % pace % threads : i / pace % threads;
+
+		slot = arena_take(&arena, cpu);
+		if (slot == SLOT_NONE)
+			break;
+		cpu &= arena.shard_mask;
+		shared += owner[slot / LINE] != UINT_MAX && owner[slot / LINE] != cpu;
+		owner[slot / LINE] = cpu;
+	}
+	arena_close(&arena);
+	return shared;
+}
+
+START_TEST(cpus_get_slots_of_different_lines)
+{
+	for (unsigned threads = 2; threads <= 16; threads++)
+		for (unsigned pace = 1; pace <= 32; pace++) {
+			expect_context("threads, pace", threads, pace);
+			expect_le(fill_by_threads(threads, pace), 10001 / 4);
+		}
+}
+END_TEST
+
+/* The slot that a CPU has put back last is in its cache, so it comes first. */
 START_TEST(slot_put_is_taken_again_on_that_cpu)
 {
 	uint32_t slots[100];
@@ -142,12 +189,32 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 	for (unsigned i = 0; i < COUNT_OF(slots); i++)
 		slots[i] = arena_take(&arena, 0);
 	top = u64_load_relaxed(&arena.shards[0].top);
-	for (unsigned i = 0; i < COUNT_OF(slots) && arena.shard_mask > 0; i++) {
+	for (unsigned i = 0; i < COUNT_OF(slots); i++) {
 		arena_put(&arena, 1, slots[i]);
 		expect_eq(arena_take(&arena, 1), slots[i]);
 	}
-	if (arena.shard_mask > 0)
-		expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
+	expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
+	arena_close(&arena);
+}
+END_TEST
+
+/* A thread that moves to another CPU uses again what it has freed, rather than new memory. */
+START_TEST(moved_thread_uses_free_slots_of_others)
+{
+	enum { LIVE = 20000 };
+	uint32_t *slots = calloc(LIVE, sizeof(*slots));
+	struct arena arena;
+
+	expect(slots);
+	expect_eq(arena_open(&arena, 64 * LIVE, NULL), 0);
+	for (unsigned cpu = 0; cpu < 64; cpu++)
+		for (uint32_t i = 0; i < LIVE; i++) {
+			if (cpu > 0)
+				arena_put(&arena, cpu, slots[i]);
+			slots[i] = arena_take(&arena, cpu);
+		}
+	expect_le(arena_count(&arena).in_use_max, 5 * LIVE);
+	free(slots);
 	arena_close(&arena);
 }
 END_TEST
@@ -202,11 +269,7 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 			}
 		} else if (batch <= count) {
 			count -= batch;
-			if (batch == 1)
-				arena_put(&arena, cpu, held[count]);
-			else
-				arena_put_many(&arena, cpu, held + count, batch,
-				               dice_below(dice, 2) == 0);
+			put_all(&arena, cpu, held + count, batch, dice_below(dice, 2) == 0);
 		}
 		most = count > most ? count : most;
 		counts = arena_count(&arena);
@@ -252,7 +315,7 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 			if (way % 2)
 				arena_put(&arena, 0, slots[1]);
 			else
-				arena_put_many(&arena, 0, &slots[1], 1, false);
+				arena_put_many(&arena, 0, &slots[1], 1);
 			expect_eq(arena_take(&arena, 0), slots[1]);
 			arena_close(&arena);
 		}
@@ -262,15 +325,11 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	/* CPUs whose free stacks get a slot (`to`) and lose a slot (`from`) */
-	unsigned to, from;
-	uint32_t slot; /* slot in use, which the hook puts back */
+	unsigned to, from; /* CPUs whose stacks get a slot, and lose their only one */
+	uint32_t slot;     /* slot in use, which the hook puts back */
 } mover;
 
-/*
- * Acts as another thread, once: puts mover.slot onto one free stack, and takes the only slot of
- * another free stack.
- */
+/* Acts as another thread, once: puts back mover.slot, and takes the only slot of another stack. */
 static void move_free_slot(enum test_point point)
 {
 	if (point != TEST_POINT_TAKE_FOUND_NONE)
@@ -281,10 +340,8 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * arena_take() searches the free stacks one after the other. The first stack is empty. Another
- * thread then puts a slot onto the first stack, and takes the only slot of the last stack. Every
- * shard has used ARENA_FEW slots or more, so arena_steal() takes nothing from a stack with only one
- * slot.
+ * arena_take() searches the stacks one after the other. The first is empty. Another thread then puts
+ * a slot onto the first stack, and takes the only slot of a later one.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -298,7 +355,7 @@ START_TEST(free_slot_that_moves_behind_a_search_is_found)
 	mask = mover.arena.shard_mask;
 	for (uint32_t home = 0; mask > 0 && home <= mask; home++) {
 		mover.to = home;
-		mover.from = (home + mask) & mask;
+		mover.from = home ^ mask;
 		mover.slot = slots[0];
 		arena_put(&mover.arena, mover.from, slots[1]);
 		test_point_hook = move_free_slot;
@@ -386,7 +443,9 @@ int main(int argc, char **argv)
 {
 	tests_begin("arena", argc, argv);
 	tests_add(slots_put_by_one_come_home, 20);
+	tests_add(cpus_get_slots_of_different_lines, 20);
 	tests_add(slot_put_is_taken_again_on_that_cpu, 20);
+	tests_add(moved_thread_uses_free_slots_of_others, 20);
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);
