@@ -250,7 +250,11 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 
 	for (const struct delivery *one = shard->shared->deliveries.first; one; one = one->next) {
 		struct request retry = {
-			.kind = REQUEST_RETRY, .id = one->id, .when = "0", .delivery = one->entry
+			.kind = REQUEST_RETRY,
+			.id = one->id,
+			.when = "0",
+			.delivery = one->entry,
+			.deadline_ns = sleeper_now_ns() + shard->shared->timeout_ns,
 		};
 
 		if (one->shard != shard->client.shard)
