@@ -512,7 +512,8 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 {
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
-	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1))
+	/* A consumer that arms keeps what it arms itself. */
+	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
 	for (unsigned part; count > 0; slots += part, count -= part) {
 		part = count < ARENA_PUT_BATCH ? count : ARENA_PUT_BATCH;
@@ -522,16 +523,15 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
-	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
 		uint64_t fresh = u64_load_relaxed(&shard->fresh); /* relaxed as in shard_used() */
 
-		if (slot < shard->begin)
-			slot = shard->begin;
 		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))
 			slot = (uint32_t)fresh_end(fresh);
 		if (slot < shard->end)
 			return slot;
+		slot = shard->end;
 	}
 	return SLOT_NONE;
 }
