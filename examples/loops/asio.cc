@@ -224,7 +224,7 @@ class watch
 constexpr unsigned BATCH_MAX = 256;
 
 /* The guard keeps the context from stopping when no handler is left between two waits. */
-void run(boost::asio::io_context &context, const reminders &job)
+template <class Job> void run(boost::asio::io_context &context, const Job &job)
 {
 	const auto guard = boost::asio::make_work_guard(context);
 	watch watch(context, job.loop());
@@ -248,4 +248,5 @@ int main(int argc, char **argv)
 	boost::asio::io_context context;
 
 	run(context, job);
+	return 0;
 }

@@ -146,15 +146,15 @@ async def main(timeouts, paths):
         await changed.wait()
 
 
-def run(paths):
+def run(main_of):
     timeouts = Timeouts()
     loop = asyncio.SelectorEventLoop(Selector(timeouts))
     try:
-        loop.run_until_complete(main(timeouts, paths))
+        return loop.run_until_complete(main_of(timeouts))
     finally:
         loop.close()
         timeouts.close()
 
 
 if __name__ == "__main__":
-    run(sys.argv[1:])
+    run(lambda timeouts: main(timeouts, sys.argv[1:]))

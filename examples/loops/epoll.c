@@ -5,9 +5,8 @@
  *
  * The program handles all sockets of a batch before it calls timerhub_loop_turn(). Data that waits
  * in a socket therefore prevents the timeout of its connection. A callback of the turn may free a
- * connection, because no event of the batch still points at the connection. One turn for each batch
- * is enough. If due timers are left after a turn, the timerhub loop's fd stays readable. An
- * edge-triggered poller gets a new edge.
+ * connection, because no event of the batch still points at the connection. If due timers are left
+ * after a turn, the timerhub loop's fd stays readable. An edge-triggered poller gets a new edge.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,21 +16,27 @@
 
 #include "reminders.h"
 
+enum { BATCH = 8, BATCHES_MAX = 64 };
+
 static int run(int epoll_fd, struct timerhub_loop *loop)
 {
-	struct epoll_event events[8];
+	struct epoll_event events[BATCH];
 
 	for (;;) {
 		const int r = timerhub_loop_turn(loop); /* immediately before epoll_wait() blocks */
 		if (r < 0 || !reminders_left())
 			return r;
-		const int count = epoll_wait(epoll_fd, events, 8, -1);
-		if (count < 0 && errno != EINTR)
-			return -errno;
-		/*
-		 * A real server handles the sockets of the batch at this point. An event of the
-		 * timerhub loop's fd only wakes epoll; the next turn does the work.
-		 */
+		int count = BATCH;
+		/* After a full array more sockets may be ready, so serve those too before the turn. */
+		for (int i = 0; i < BATCHES_MAX && count == BATCH; i++) {
+			count = epoll_wait(epoll_fd, events, BATCH, i == 0 ? -1 : 0);
+			if (count < 0 && errno != EINTR)
+				return -errno;
+			/*
+			 * A real server handles the sockets of the batch here. An event of the
+			 * timerhub loop's fd only wakes epoll; the next turn does the work.
+			 */
+		}
 	}
 }
 
