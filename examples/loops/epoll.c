@@ -27,7 +27,7 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 		if (r < 0 || !reminders_left())
 			return r;
 		int count = BATCH;
-		/* After a full array more sockets may be ready, so serve those too before the turn. */
+		/* The array was full: serve also what it did not hold, before the turn. */
 		for (int i = 0; i < BATCHES_MAX && count == BATCH; i++) {
 			count = epoll_wait(epoll_fd, events, BATCH, i == 0 ? -1 : 0);
 			if (count < 0 && errno != EINTR)

@@ -2,12 +2,12 @@
 /*
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
  * parallelism", 1986). The top counts the takes, so that a CAS fails if the top slot was taken and
- * put back since the load (ABA). A link also holds the number of slots below. Only arena_take_list()
- * takes more than one slot at once, so a thread stopped elsewhere keeps at most one.
+ * put back since the load (ABA). A link also holds the number of slots below. Only
+ * arena_take_list() takes several at once: a thread stopped elsewhere keeps at most one.
  *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, since they are in its cache; the others go
- * back to the shard that they are of. So the slots that a consumer frees come home to those who arm,
- * and the four pairs of a cache line mostly stay with one CPU.
+ * back to their own shard. So the slots that a consumer frees come home to those who arm, and the
+ * four pairs of a cache line mostly stay with one CPU.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -334,8 +334,8 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 }
 
 /*
- * The i-th other shard in which a CPU searches. At the same i, no two CPUs are in the same shard, so
- * CPUs that fill a hub at one pace stay apart.
+ * The i-th other shard in which a CPU searches. At the same i each CPU is in another shard: CPUs
+ * that fill a hub at one pace stay apart.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {

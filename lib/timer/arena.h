@@ -48,7 +48,7 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 /* Returns the slot after `slot` in a list. Call before timer_arm() overwrites the slot's link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
-/* Put back a slot that no other thread uses: to this CPU if it holds few, else to the slot's own. */
+/* Put back a slot that no other thread uses: here if this CPU holds few, else at its own CPU. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
 /* The same with `count` slots, at least one: in one step, or in one for each CPU. */

@@ -142,7 +142,7 @@ START_TEST(slots_put_by_one_come_home)
 END_TEST
 
 /*
- * Threads that fill a hub to its last timer, at one pace or not, seldom get slots of one cache line.
+ * Threads that fill a hub, at one pace or not, seldom get slots of one cache line.
  * Returns how many slots lie in a line that another CPU has used.
  */
 static unsigned fill_by_threads(unsigned threads, unsigned pace)
@@ -340,8 +340,8 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * arena_take() searches the stacks one after the other. The first is empty. Another thread then puts
- * a slot onto the first stack, and takes the only slot of a later one.
+ * arena_take() searches the stacks one after the other. The first is empty. Another thread then
+ * puts a slot onto the first stack, and takes the only slot of a later one.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
