@@ -372,9 +372,12 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 		if (slot != SLOT_NONE)
 			return slot;
 		for (uint32_t i = arena->shard_mask; i > 0; i--) {
+			uint64_t left;
+
 			shard = &arena->shards[shard_other(home, i)];
-			if (shard_left(shard) > 0 &&
-			    (shard_used(shard) == 0 || next > arena->shard_mask))
+			left = shard_left(shard);
+			if (left > 0 &&
+			    (left == shard->end - shard->begin || next > arena->shard_mask))
 				next = i;
 		}
 		if (u64_cas_relaxed(&own->filling, &filling, next))
