@@ -45,24 +45,39 @@ static uint64_t number(const char *text, uint64_t max)
 	exit(2);
 }
 
+static enum order order(const char *text)
+{
+	static const char *const names[] = {
+		[BEFORE] = "before", [AFTER] = "after", [ONE] = "one"
+	};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0)
+			return (enum order)i;
+	fprintf(stderr, "heartbeat_server: not before, after or one: %s\n", text);
+	exit(2);
+}
+
 struct options process_options(int argc, char **argv)
 {
 	struct options options = { .idle_ns = 3000 * MS };
 	int option;
 
-	while ((option = getopt(argc, argv, "p:t:s:")) >= 0) {
+	while ((option = getopt(argc, argv, "p:t:s:o:")) >= 0) {
 		if (option == 'p')
 			options.port = (uint16_t)number(optarg, UINT16_MAX);
 		else if (option == 't')
 			options.idle_ns = number(optarg, UINT32_MAX) * MS;
 		else if (option == 's')
 			options.status_ns = number(optarg, UINT32_MAX) * MS;
+		else if (option == 'o')
+			options.order = order(optarg);
 		else
 			exit(2);
 	}
 	if (optind == argc)
 		return options;
-	fputs("usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]\n", stderr);
+	fputs("usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS] [-o ORDER]\n", stderr);
 	exit(2);
 }
 

@@ -9,11 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where in an iteration of the event loop the timeouts expire. */
+enum order { BEFORE, AFTER, ONE };
+
 struct options {
 	uint16_t port;    /* port of the listener, or 0 for a free port that the kernel picks */
 	uint64_t idle_ns; /* time without a message after which a connection is closed */
 	/* interval between two status lines; 0: no status line, only a report at the end */
 	uint64_t status_ns;
+	enum order order;
 };
 
 struct figures {

@@ -9,11 +9,13 @@
  * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two
  * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
  *
- * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS]
+ * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS] [-o ORDER]
  *
  * PORT 0 (default): the kernel picks a free port, which is printed. IDLE_MS (default 3000): the
  * silence after which the server closes a connection. STATUS_MS: the interval at which the server
- * prints its counters.
+ * prints its counters. ORDER is the place of the turn in an iteration: `before` the wait (default),
+ * `after` the wait, as in nginx and libevent, or between handlers that an iteration runs `one` by
+ * one, as in asio and sd-event. run_before() is the one to copy.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,11 +42,13 @@ static struct {
 	struct process process;
 	struct figures figures;
 	struct timerhub_loop *loop;
+	int loop_fd;                    /* -1 if the order needs none */
+	int stop;                       /* a signal has come */
 	struct timerhub_timeout status; /* timeout that prints the counters */
 	/* timeout after which the server accepts again, if descriptors ran out */
 	struct timerhub_timeout retry;
 	struct connection *connections; /* table of connections, with process.fds_max entries */
-} server;
+} server = { .loop_fd = -1 };
 
 static void connection_close(int fd, uint64_t *count)
 {
@@ -151,11 +155,7 @@ static int handle(const struct epoll_event *events, int count)
 			stop = 1;
 		else if (fd == server.process.listen_fd)
 			accept_all();
-		else if (fd == timerhub_loop_fd(server.loop))
-			/*
-			 * an event of the timerhub loop's fd only wakes epoll; the next turn does
-			 * the work
-			 */
+		else if (fd == server.loop_fd) /* only wakes epoll; the next turn does the work */
 			server.figures.wakes++;
 		else if (connection_read(fd) < 0)
 			connection_close(fd, &server.figures.closed_peer);
@@ -163,24 +163,84 @@ static int handle(const struct epoll_event *events, int count)
 	return stop;
 }
 
-static int run(void)
+/* Expires timeouts. Returns -1 after an error. */
+static int turn(void)
+{
+	const uint64_t begin_ns = process_now_ns();
+	const int r = timerhub_loop_turn(server.loop);
+
+	server.figures.turns_ns += process_now_ns() - begin_ns;
+	return r < 0 ? process_failed("turn", r) : 0;
+}
+
+/* Waits, and handles at most `max` events. Returns their count, or -1 after an error. */
+static int wait_and_handle(int max, int timeout_ms)
 {
 	struct epoll_event events[BATCH];
-	int count, stop = 0;
+	int count = epoll_wait(server.process.epoll_fd, events, max, timeout_ms);
 
-	while (!stop) {
-		const uint64_t begin_ns = process_now_ns();
-		/* A program must call timerhub_loop_turn() just before epoll_wait() blocks. */
-		const int r = timerhub_loop_turn(server.loop);
-		if (r < 0)
-			return process_failed("turn", r);
-		server.figures.turns_ns += process_now_ns() - begin_ns;
-		count = epoll_wait(server.process.epoll_fd, events, BATCH, -1);
-		if (count < 0 && errno != EINTR)
-			return process_failed("epoll_wait", errno);
-		stop = handle(events, count);
+	if (count < 0 && errno == EINTR) /* what came while the process was stopped */
+		count = epoll_wait(server.process.epoll_fd, events, max, 0);
+	if (count < 0)
+		return process_failed("epoll_wait", errno);
+	server.stop = handle(events, count);
+	return count;
+}
+
+/* The turn stands right before the wait, which the loop's descriptor ends. */
+static int run_before(void)
+{
+	server.loop_fd = timerhub_loop_fd(server.loop);
+	if (server.loop_fd < 0)
+		return process_failed("timerhub_loop_fd", server.loop_fd);
+	int r = process_watch(&server.process, EPOLL_CTL_ADD, server.loop_fd, EPOLLIN);
+
+	while (r >= 0 && !server.stop) {
+		r = turn();
+		if (r == 0)
+			r = wait_and_handle(BATCH, -1);
 	}
-	return 0;
+	return r;
+}
+
+/*
+ * The turn comes after the batch, and the end condition stands between it and the wait. What the
+ * turn's callbacks have set needs a settle.
+ */
+static int run_after(void)
+{
+	int r = 0;
+
+	while (r >= 0 && !server.stop) {
+		r = timerhub_loop_settle(server.loop, NULL);
+		if (r < 0)
+			return process_failed("settle", r);
+		r = wait_and_handle(BATCH, timerhub_loop_timeout_ms(server.loop));
+		if (r >= 0)
+			r = turn();
+	}
+	return r;
+}
+
+/*
+ * An iteration handles one event, so a turn in each would hang up the connections whose events
+ * wait. It turns when no event is left, or after BATCH of them.
+ */
+static int run_one(void)
+{
+	int r = 0;
+
+	for (int handled = 0; r >= 0 && !server.stop;) {
+		r = wait_and_handle(1, 0);
+		if (r > 0 && ++handled < BATCH)
+			continue;
+		if (r >= 0)
+			r = turn();
+		if (r == 0)
+			r = wait_and_handle(1, timerhub_loop_timeout_ms(server.loop));
+		handled = 0;
+	}
+	return r;
 }
 
 static int open_timeouts(void)
@@ -199,20 +259,19 @@ static int open_timeouts(void)
 		r = timerhub_timeout_add(server.loop, &server.retry, accept_again);
 	if (r == 0 && server.options.status_ns > 0)
 		r = timerhub_timeout_set(server.loop, &server.status, server.options.status_ns);
-	if (r == 0)
-		r = timerhub_loop_fd(server.loop);
-	return r < 0 ? process_failed("timeouts", r)
-	             : process_watch(&server.process, EPOLL_CTL_ADD, r, EPOLLIN);
+	return r < 0 ? process_failed("timeouts", r) : 0;
 }
 
 int main(int argc, char **argv)
 {
+	static int (*const orders[])(
+		void) = { [BEFORE] = run_before, [AFTER] = run_after, [ONE] = run_one };
 	int r = -1;
 
 	server.options = process_options(argc, argv);
 	if (process_open(&server.process, &server.options) == 0 && open_timeouts() == 0 &&
 	    process_announce(&server.process) == 0) {
-		r = run();
+		r = orders[server.options.order]();
 		if (process_report("report", &server.figures) < 0)
 			r = -1;
 	}

@@ -36,6 +36,8 @@ static int run(int epoll_fd, struct timerhub_loop *loop)
 			 * A real server handles the sockets of the batch here. An event of the
 			 * timerhub loop's fd only wakes epoll; the next turn does the work.
 			 */
+			if (count < 0)
+				count = BATCH; /* interrupted: sockets may be ready all the same */
 		}
 	}
 }

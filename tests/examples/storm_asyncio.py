@@ -10,37 +10,40 @@ FOLDER has asyncio_loop.py.
 import asyncio
 import socket
 import sys
-import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only
 sys.path.insert(0, sys.argv[1])
 import asyncio_loop  # pylint: disable=import-error,wrong-import-position
 
 CONNECTIONS = 20
-IDLE_NS = 50_000_000
+HOUR_NS = 3_600_000_000_000
 
 
 class Storm:
-    """The connections, whose data lies in their sockets, and the first of which is slow."""
+    """The connections, whose data lies in their sockets."""
 
     def __init__(self, timeouts):
         self.timeouts = timeouts
         self.served = self.hung_up = 0
         self.over = asyncio.Event()
         self.pairs = [socket.socketpair() for _ in range(CONNECTIONS)]
-        for pair in self.pairs:
-            pair[1].send(b"x")
-            idle = timeouts.call_at(timeouts.now_ns() + IDLE_NS, self.hang_up)
-            asyncio.get_running_loop().add_reader(pair[0], self.serve, pair[0], idle)
+        self.idle = {pair[0]: timeouts.call_at(HOUR_NS + timeouts.now_ns(), self.hang_up)
+                     for pair in self.pairs}
+        for connection, sender in self.pairs:
+            sender.send(b"x")
+            asyncio.get_running_loop().add_reader(connection, self.serve, connection)
 
-    def serve(self, connection, idle):
+    def serve(self, connection):
+        """The first handler gives all others a deadline in the past."""
         asyncio.get_running_loop().remove_reader(connection)
         connection.recv(1)
         self.served += 1
+        if not self.hung_up:  # else the timeout may have gone
+            self.timeouts.remove(self.idle.pop(connection))
         if self.served == 1:
-            time.sleep(2 * IDLE_NS / 1e9)
-        if self.served > 1 or not self.hung_up:
-            self.timeouts.remove(idle)
+            for other, idle in self.idle.items():
+                self.timeouts.remove(idle)
+                self.idle[other] = self.timeouts.call_at(1, self.hang_up)
         self.end()
 
     def hang_up(self):

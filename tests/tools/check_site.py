@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
 sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 from verdict import Skipped, Wrong, need, verdict  # pylint: disable=wrong-import-position
 
