@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An echo server on epoll, which closes a connection after two seconds of silence. README.md shows
- * the first half of this file and its loop. Usage: idle_server
+ * parts of this file. Usage: idle_server
  */
 #include <netinet/in.h>
 #include <stdio.h>

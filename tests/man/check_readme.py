@@ -46,8 +46,8 @@ def excerpts(text):
     """(example, the command that builds it, the parts that README shows of it), of each."""
     found = []
     for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
-        whole = re.search(r"^\[(examples/\w+\.c)\]\(\1\) has these lines in a whole program\."
-                          r"[^`]*`(cc \1 [^`]*)` builds it", chapter, re.MULTILINE)
+        whole = re.search(r"^The whole program is \[(examples/\w+\.c)\]\(\1\)\."
+                          r"[^`]*`(cc \1 [^`]*)`", chapter, re.MULTILINE)
         if whole:
             parts = re.findall(r"^```c\n((?:(?!```).*\n)+)```\n", chapter[:whole.start()],
                                re.MULTILINE)
