@@ -160,9 +160,14 @@ local function find_seats(look_by, seats, due, now)
     return {at = at, relays = redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
 end
 
+-- Returns the name of the field of `state` that has a holder's fence.
+local function fence_of(holder)
+    return 'fence:' .. (holder or '')
+end
+
 -- Returns as text look_by and the fence of a holder.
 local function look_by_of(state, holder)
-    return unpack(redis.call('HMGET', state, 'look_by', 'fence:' .. (holder or '')))
+    return unpack(redis.call('HMGET', state, 'look_by', fence_of(holder)))
 end
 
 -- Returns the prefix that the names of all keys and channels of the queue have.
@@ -282,7 +287,7 @@ end
 
 -- Returns past_us, and as text the fence of a holder.
 local function past_us_of(state, holder)
-    local told = redis.call('HMGET', state, 'past_us', 'fence:' .. (holder or ''))
+    local told = redis.call('HMGET', state, 'past_us', fence_of(holder))
     return tonumber(told[1] or nil) or DEFAULT.past_us, told[2]
 end
 
@@ -319,11 +324,6 @@ local function refusal_of_late(now, limit, holder, epoch, fence)
     if fence and (tonumber(epoch) or -1) < tonumber(fence) then
         return {ETIME, now, 1}
     end
-end
-
--- Returns the name of the field of `state` that has a holder's fence.
-local function fence_of(holder)
-    return 'fence:' .. (holder or '')
 end
 
 -- Ends the changes of a holder's earlier epochs that have not arrived yet. The fence is forgotten at
