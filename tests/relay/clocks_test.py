@@ -20,16 +20,10 @@ import sys
 import time
 
 from queue_client import Queue, make
-from redis_server import ARRIVES, Server
+from redis_server import ARRIVES, Server, expect
 
 NAME = "victim"
 HOUR_US = 3_600_000_000
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 class OtherClock:

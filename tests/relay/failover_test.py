@@ -19,18 +19,12 @@ import sys
 import time
 
 from queue_client import Queue, make
-from redis_server import ARRIVES, RedisError, Server
+from redis_server import ARRIVES, RedisError, Server, expect
 from slow_proxy import SlowProxy
 
 NAME = "failover"
 QUIET = "quiet"
 PUTS = 200
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def wait_until(condition, what):

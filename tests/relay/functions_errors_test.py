@@ -13,7 +13,7 @@ import sys
 
 from functions_test import QUEUE, QUEUE_KEY
 from queue_client import KEYS
-from redis_server import RedisError, Server, library
+from redis_server import RedisError, Server, expect, library
 
 ARGUMENTS = {
     "put": ["new", "0", "", "data"],
@@ -53,12 +53,6 @@ UNUSED = {
 def call(redis, name, *arguments):
     keys = [QUEUE + key for key in KEYS[name].split()]
     return redis("FCALL", "timerhub_" + name, len(keys), *keys, *arguments)
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def bring_about(redis, state):

@@ -22,19 +22,13 @@ import sys
 import time
 
 from queue_client import make
-from redis_server import ARRIVES, Client, RedisError, Server
+from redis_server import ARRIVES, Client, RedisError, Server, expect
 from wire_proxy import Proxy
 
 QUEUE = "killed"
 PREFIX = f"timerhub:{{{QUEUE}}}:"
 TASKS = 1000
 COMMANDS = 14  # number of first commands: handshakes on two connections, subscriptions, some polls
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def call(redis, name, keys, *arguments):

@@ -14,17 +14,11 @@ import sys
 import time
 
 from queue_client import Queue
-from redis_server import ARRIVES, RedisError, Server, library
+from redis_server import ARRIVES, RedisError, Server, expect, library
 
 NAME = "late"
 LIFE = "3-me"
 FAR = 3_600_000_000
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def check_fence(queue):

@@ -21,17 +21,11 @@ import sys
 import time
 
 from queue_client import Queue, make
-from redis_server import ARRIVES, Server
+from redis_server import ARRIVES, Server, expect
 from slow_proxy import SlowProxy
 
 NAME = "network"
 RELAYS = 3
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 class Relay:

@@ -27,6 +27,12 @@ PR_SET_PDEATHSIG = 1
 ARRIVES = 20  # time limit for each expected event, in seconds
 
 
+def expect(condition, *what):
+    if not condition:
+        print("not so:", *what)
+        sys.exit(1)
+
+
 def program(folder):
     """Returns the server's program, which may be a link in the folder. If there is no server, skips
     the test.

@@ -28,7 +28,7 @@ import threading
 import time
 import zlib
 
-from redis_server import ARRIVES, Client, RedisError, Server, program
+from redis_server import ARRIVES, Client, RedisError, Server, expect, program
 from wire_proxy import Proxy
 
 QUEUE = "spread"
@@ -38,12 +38,6 @@ RIGHTS_MORE = {"relay": ("+function", "+subscribe", "+ping"), "replicas": ("+wai
                "check": ("+info", "+ping")}
 RIGHTS = ("+fcall", "+fcall_ro", "+hello", "+xreadgroup", "+xack", "+xclaim", "+time", "+publish",
           "+@read", "+@write", "-@dangerous")
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def wait_until(condition, what, limit=2 * ARRIVES):

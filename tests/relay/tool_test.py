@@ -21,7 +21,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
-from redis_server import ARRIVES, Server
+from redis_server import ARRIVES, Server, expect
 from servers_test import FakeSentinel, PortServer, Sentinel, free_port
 
 QUEUE = "orders"
@@ -55,12 +55,6 @@ class Tool:
     def run(self, stderr=None, **environment):
         return subprocess.Popen([self.program, "run", QUEUE], env=self.environment | environment,
                                 stderr=stderr, text=True)
-
-
-def expect(condition, *what):
-    if not condition:
-        print("not so:", *what)
-        sys.exit(1)
 
 
 def wait_until(condition, what):
