@@ -259,10 +259,7 @@ struct timerhub_stats {
 	uint64_t delivered; /* number of events that a call returned or passed to a callback */
 	uint64_t overruns;  /* number of periods counted in an earlier period's event */
 	uint64_t live;      /* number of live timers, including idle kept timers */
-	/*
-	 * The largest number of timers that were live at once. The value may be up to 32 too high
-	 * for each CPU.
-	 */
+	/* most timers live at once; more where threads change CPUs: memory ever used, in timers */
 	uint64_t live_max;
 	/* The largest number of callers' submissions that the owner found in one of its rounds. */
 	uint64_t inbox_max;

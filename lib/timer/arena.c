@@ -16,16 +16,13 @@
 #include "base/cpu.h"
 #include "base/test_point.h"
 
-#ifndef ARENA_KEEP
-#define ARENA_KEEP 256
-#endif
 /*
- * A CPU that has used this many slots of its own rather takes one of another CPU's stack, if more
+ * A CPU that has used as many slots of its own rather takes one of another CPU's stack, if more
  * are free there than it has used itself. So a thread that the kernel moves round the CPUs does not
  * touch new memory on each of them, and two busy CPUs leave each other's cache lines alone.
  */
-#ifndef ARENA_STEAL_MIN
-#define ARENA_STEAL_MIN 1024
+#ifndef ARENA_KEEP
+#define ARENA_KEEP 256
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* The least number of slots in a shard. A hub with few slots has fewer shards. */
@@ -348,7 +345,7 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 	uint64_t used = shard_used(&arena->shards[home]);
 	struct arena_shard *other;
 
-	if (used < ARENA_STEAL_MIN || arena->shard_mask == 0)
+	if (used < ARENA_KEEP || arena->shard_mask == 0)
 		return SLOT_NONE;
 	other = &arena->shards[shard_other(home, 1 + (uint32_t)used % arena->shard_mask)];
 	return shard_depth(arena, other) > used ? shard_pop(arena, other) : SLOT_NONE;
