@@ -227,6 +227,7 @@ static void be_worker(unsigned number)
 	while (!atomic_load(&book->stopping)) {
 		struct timerhub_relay_task task;
 		struct order *order;
+		bool is_unanswered = false;
 		int result = timerhub_relay_take(relay, &task, 100 * MS);
 
 		if (result != 1)
@@ -235,11 +236,13 @@ static void be_worker(unsigned number)
 		note_delivery(&task, order);
 		if (number == 0 && ++taken == WORKER_DIES_AT)
 			(void)raise(SIGKILL); /* kill the worker before it acknowledges the order */
-		do
-			result = timerhub_relay_done(relay, &task);
-		while (result < 0 && result != -ENOENT);
-		if (result == 0)
+		while ((result = timerhub_relay_done(relay, &task)) == -ETIMEDOUT)
+			is_unanswered = true;
+		/* Nobody can pay a delivered order: what ended it was the done without an answer. */
+		if (result == 0 || (result == -ENOENT && is_unanswered))
 			atomic_store(&order->dropped, 1);
+		else if (result != -ENOENT && result != -ESTALE) /* another worker's by now */
+			atomic_fetch_add(&book->wrong, 1);
 	}
 	timerhub_relay_close(relay);
 }
