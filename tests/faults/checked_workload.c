@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements a load on a hub whose events are checked. See checked_workload.h. */
 #include "checked_workload.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 /*
- * The arming thread writes the first three members of a struct fate, and the consumer writes the
- * last two. The test reads the struct after both threads have ended.
+ * The arming thread writes the first three, the consumer the last two; read after both have ended.
  */
 struct fate {
 	timerhub_timer timer;

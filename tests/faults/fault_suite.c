@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the functions that all programs of the suite `faults` share. See fault_suite.h. */
 #include "fault_suite.h"
 
 #include <stdatomic.h>
@@ -7,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* number of injected faults, in memory shared with the tests' processes */
+/* in memory shared with the tests' processes */
 static atomic_uint *injected;
 static const char *program_name;
 
@@ -39,10 +38,7 @@ void faults_skip(const char *what, const char *reason)
 	fflush(stdout);
 }
 
-/*
- * Returns the CPU time of a thread. The kernel derives the id of the thread's CPU clock from the id
- * of the thread.
- */
+/* The kernel makes a clock's id from the thread's. */
 static uint64_t thread_cpu_ns(pid_t tid)
 {
 	struct timespec used;
@@ -51,19 +47,15 @@ static uint64_t thread_cpu_ns(pid_t tid)
 	return (uint64_t)used.tv_sec * SEC + (uint64_t)used.tv_nsec;
 }
 
-/*
- * Returns how often an owner that sleeps for a millisecond at a time may wake in `window_ns`, on a
- * busy machine.
- */
+/* How often an owner that naps for 1 ms may wake in `window_ns`. */
 static uint64_t naps_max(uint64_t window_ns)
 {
 	return 10 + 2 * window_ns / MS;
 }
 
 /*
- * Watches the owner for a while, and fails if the owner wakes too often or uses too much CPU time.
- * An owner that loops without sleep would make tens of thousands of rounds and use all the CPU
- * time.
+ * Fails if it wakes too often or uses too much CPU: without sleep it would make tens of thousands
+ * of rounds.
  */
 static void watch_owner(struct timerhub *hub, bool may_nap)
 {
@@ -84,8 +76,7 @@ static void watch_owner(struct timerhub *hub, bool may_nap)
 void owner_rests(struct timerhub *hub)
 {
 	/*
-	 * The owner would wake once for the schedule entries of cancelled timers.
-	 * timerhub_queue_close() makes the owner check these entries now.
+	 * makes the owner look now at the entries of cancelled timers, for which it would wake once
 	 */
 	timerhub_queue_close(queue_open(hub));
 	(void)stats_settled(hub);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements refusals of system calls by seccomp notifications. See refusal.h. */
 #include "refusal.h"
 
 #include "fault_suite.h"
@@ -15,11 +14,7 @@
 
 #define RANGES_MAX 64
 
-/*
- * The watching thread also receives LAST_CALL, by which refusals_close() makes the watching thread
- * wake and end. LAST_CALL is a call that a container's filter allows and that the tests do not make
- * elsewhere.
- */
+/* By it refusals_close() wakes the watching thread: containers allow it, and no test makes it. */
 #define LAST_CALL SYS_getpgid
 
 static pthread_mutex_t plan_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,8 +33,7 @@ static atomic_bool over;
 static pthread_t watcher;
 
 /*
- * The address ranges of the code whose system calls are counted and refused. The address ranges
- * leave out the runtime of a sanitizer, because a sanitizer ends the process if a call is refused.
+ * The code whose calls count. A sanitizer's runtime is left out: it ends the process at a refusal.
  */
 static struct {
 	uintptr_t begin;
@@ -78,10 +72,7 @@ static bool counts(const struct seccomp_data *data)
 	return false;
 }
 
-/*
- * Decides about a call. Returns 0 to let the call pass, or the errno of the refusal. The caller of
- * judge() holds plan_lock.
- */
+/* 0 lets the call pass. Under plan_lock. */
 static int judge(const struct seccomp_data *data)
 {
 	if (!counts(data))
@@ -99,10 +90,8 @@ static int judge(const struct seccomp_data *data)
 }
 
 /*
- * Sends the decision about a system call to the kernel. Returns false if the caller of the system
- * call no longer waits for the decision. If a signal interrupts the call, the caller makes the call
- * again, and only the decision about the repeated call counts. When the kernel frees the io_uring
- * of a thread, it also interrupts the thread's call.
+ * Returns false if the caller no longer waits: a signal, or the end of its thread's io_uring, has
+ * interrupted the call, which comes again and counts then.
  */
 static bool answer(const struct seccomp_notif *request, struct seccomp_notif_resp *response,
                    int error)
@@ -115,7 +104,7 @@ static bool answer(const struct seccomp_notif *request, struct seccomp_notif_res
 	return seccomp_notify_respond(atomic_load(&notify_fd), response) == 0;
 }
 
-/* Counts the call before the answer. When the caller gets the answer, the call is counted. */
+/* Counts first, so that a caller who has his answer is counted. */
 static void judge_and_answer(const struct seccomp_notif *request,
                              struct seccomp_notif_resp *response)
 {
@@ -149,16 +138,9 @@ static void *watch(void *arg)
 	expect_eq(seccomp_notify_alloc(&request, &response), 0);
 	while (!ended) {
 		memset(request, 0, sizeof(*request));
-		/*
-		 * An error of seccomp_notify_receive() means that the caller was interrupted or has
-		 * ended.
-		 */
+		/* an error: the caller was interrupted or has ended */
 		if (seccomp_notify_receive(atomic_load(&notify_fd), request) != 0)
 			continue;
-		/*
-		 * The watching thread ends after it has answered the call by which refusals_close()
-		 * wakes it.
-		 */
 		if (atomic_load(&over))
 			ended = answer(request, response, ECANCELED);
 		else
@@ -177,10 +159,7 @@ bool refusals_open(const int *calls, unsigned count)
 	expect_eq(dl_iterate_phdr(note_ranges, NULL), 0);
 	expect_cmp(ranges_count, >, 0);
 	thread_start(&watcher, watch, NULL);
-	/*
-	 * AddressSanitizer holds a lock while it starts a thread. The new thread needs the lock, so
-	 * wait until it runs.
-	 */
+	/* AddressSanitizer starts a thread under a lock that the thread needs */
 	while (!atomic_load(&watching))
 		sleep_ns(50 * US);
 	for (unsigned i = 0; i < count && result == 0; i++)
@@ -200,10 +179,9 @@ bool refusals_open(const int *calls, unsigned count)
 void refusals_close(void)
 {
 	atomic_store(&over, true);
-	/* LAST_CALL wakes the watching thread, which answers the call in place of the kernel. */
 	expect_eq(syscall(LAST_CALL, 0), -1);
 	expect_eq(errno, ECANCELED);
-	/* First: a sanitizer may make such a call in the join, which no thread would answer. */
+	/* first: a sanitizer may make such a call in the join, and nobody would answer */
 	expect_eq(close(atomic_load(&notify_fd)), 0);
 	thread_join(watcher);
 }

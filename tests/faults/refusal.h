@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the kernel refuse system calls of one kind. The k-th call is the first refused call. The
- * test chooses k, and whether the kernel refuses one call, several calls or all calls.
- *
- * A seccomp filter reports the calls to a watching thread, which counts and answers them. The
- * filter does not apply to the watching thread. With a filter, the refusals also reach the calls of
- * the C library and of liburing, and need no privileges. The filter does not use ptrace, because a
- * leak checker needs ptrace.
+ * Makes the kernel refuse the k-th system call of a kind, some or all from there on. A seccomp
+ * filter reports the calls to a thread outside the filter, which counts and answers them: so calls
+ * of the C library and liburing are reached too, without privileges, and not by ptrace, which a
+ * leak checker needs.
  */
 #ifndef TESTS_REFUSAL_H
 #define TESTS_REFUSAL_H
@@ -16,38 +13,26 @@
 #define REFUSE_ALWAYS (~0u)
 
 /*
- * Counts the system calls in `calls` from now on, in the calling thread and in all threads that it
- * starts. A process may call refusals_open() only once. If the kernel does not allow the filter,
- * refusals_open() prints the reason and returns false.
+ * Counts `calls` of this thread and those that it starts, once in a process. False, with the reason
+ * printed, if the kernel does not allow the filter.
  */
 bool refusals_open(const int *calls, unsigned count);
 
 /*
- * Ends the counting of system calls. The caller must close all hubs first. The watching thread ends
- * too. If a thread still ran at the exit of the process, ThreadSanitizer would delay the exit by a
- * second. After refusals_close() the kernel refuses the counted calls with ENOSYS.
+ * After all hubs are closed. Ends the thread too, for which ThreadSanitizer would delay the exit by
+ * a second. From now on the kernel answers counted calls with ENOSYS.
  */
 void refusals_close(void);
 
-/*
- * Makes the kernel refuse `times` calls of `call` with `error`, from the k-th call on. The next
- * call has the number k = 1.
- */
+/* The next call is k = 1. */
 void refuse(int call, int error, unsigned k, unsigned times);
 
-/*
- * Ends the refusals that refuse() began. Returns the number of calls that were refused since
- * refuse().
- */
+/* Returns how many calls were refused since refuse(). */
 unsigned refuse_no_more(void);
 
-/* Returns the number of calls refused since the last refuse(). */
 unsigned refused(void);
 
-/*
- * Makes the kernel refuse this system call in all threads of the process from now on, by an
- * ordinary seccomp filter.
- */
+/* In all threads of the process, by an ordinary filter. */
 void deny_everywhere(int call, int error);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the program itself makes the faults. The program writes and reads a queue's
- * eventfd, and forks at random times. It closes queues and hubs while other threads are inside
- * waits and calls. It also arms a timer on a closing queue, against the contract.
+ * The program makes the faults: it writes and reads a queue's eventfd, forks at random, closes
+ * under waits and calls, and arms on a closing queue.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -18,10 +17,7 @@ static atomic_bool over;
 
 /* ---- strangers write and read the eventfd ---- */
 
-/*
- * Writes until the count of the eventfd is at its maximum. If the owner has signalled the eventfd
- * during the write, the function tries again.
- */
+/* To the maximum, again if the owner has signalled meanwhile. */
 static void fill_up(int fd)
 {
 	uint64_t most = FULL;
@@ -51,7 +47,7 @@ static void *fill_and_read(void *arg)
 
 START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 {
-	/* the hub has room for all timers of the test, even if no consumer takes events */
+	/* for all timers of the test, even if nobody consumes */
 	struct rig rig = rig_open(1024);
 	pthread_t stranger;
 
@@ -65,8 +61,8 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 END_TEST
 
 /*
- * Waits until the fd is readable or has an edge. If the owner finds the eventfd full, the owner
- * clears the eventfd and writes to it again. Between the two steps the eventfd is unreadable.
+ * Readable or an edge: an owner that finds the eventfd full clears it and writes again, and it is
+ * unreadable between.
  */
 static void await(const struct rig *rig, int poll_fd)
 {
@@ -76,10 +72,7 @@ static void await(const struct rig *rig, int poll_fd)
 		expect(edge_seen(poll_fd, ARRIVES));
 }
 
-/*
- * Takes one event for each waiting timer, by poll() and timerhub_drain(). Before each event, the
- * function sets the eventfd to its maximum.
- */
+/* By poll() and drain, with the eventfd set to its maximum before each. */
 static void take_polled(struct rig *rig, int poll_fd)
 {
 	struct timerhub_event events[4];
@@ -123,10 +116,6 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 }
 END_TEST
 
-/*
- * The test fills the eventfd, and the owner then signals the queue. The next drain of an event also
- * clears the test's count.
- */
 START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 {
 	struct rig rig = rig_manual(4);
@@ -184,7 +173,7 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 {
 	struct rig rig = rig_open(1024);
 	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
-	/* under a sanitizer a fork takes long, because the process has much memory */
+	/* under a sanitizer the process has much memory to fork */
 	unsigned forks = sanitized() ? 10 : 60;
 	struct dice dice = dice_new(4);
 
@@ -208,7 +197,7 @@ END_TEST
 #define WAITERS 3
 #define TIMERS 64
 #define CAPACITY 8192
-/* largest number of timers that wait while the machine stalls and no consumer runs */
+/* timers that wait while the machine stalls and nobody consumes */
 #define LATE_MAX (CAPACITY / 2)
 
 static atomic_uint waiters_told;
@@ -227,11 +216,7 @@ static void *wait_for_the_end(void *arg)
 	return NULL;
 }
 
-/*
- * Main function of a thread that works while another thread closes a queue. The thread re-arms and
- * cancels timers of the closing queue, and uses a queue of its own. The contract allows re-arm and
- * cancel during the close of a queue.
- */
+/* Re-arms and cancels timers of a closing queue, which is allowed, and uses a queue of its own. */
 static void *call_meanwhile(void *arg)
 {
 	const struct rig *mine = arg;
@@ -259,9 +244,8 @@ static void *call_meanwhile(void *arg)
 }
 
 /*
- * Main function of the late producer, a thread that arms timers on a queue during the close of the
- * queue. The contract forbids this use of a queue, and promises nothing about the late timers. The
- * library must end the timers, and the hub must keep working.
+ * Arms on a queue during its close, which is forbidden: the library must end these timers, and the
+ * hub go on.
  */
 static void *arm_too_long(void *arg)
 {
@@ -282,7 +266,7 @@ struct crowd {
 	pthread_t producer;
 };
 
-/* After the close, the test opens no queue. The late producer might arm timers on a new queue. */
+/* After the close no queue is opened: the late producer might arm on it. */
 static void crowd_start(struct crowd *crowd, struct timerhub *hub, struct timerhub_queue *queue)
 {
 	atomic_store(&over, false);
@@ -343,7 +327,6 @@ START_TEST(queues_close_among_waiters_and_callers)
 }
 END_TEST
 
-/* When a hub closes, waits may be in progress, but no other calls on the hub. */
 START_TEST(hubs_close_under_waiters_in_many_queues)
 {
 	struct dice dice = dice_new(7);

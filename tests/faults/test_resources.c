@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the process runs out of resources. In one test the kernel refuses the k-th system
- * call of each kind during timerhub_open(), for every k. In other tests, no memory can be locked,
- * or all descriptors are taken while the hub runs. timerhub_open() must either work, or fail and
- * leave no resource behind. Live timers must continue. tests/service/test_denied.c limits the
- * number of descriptors before the open.
+ * The k-th call of timerhub_open() is refused, for every k; no memory can be locked; all
+ * descriptors are taken. An open works, or fails and leaves nothing; live timers go on.
+ * tests/service/test_denied.c limits descriptors before the open.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -36,16 +34,10 @@ static struct leftovers leftovers_now(void)
 		                   thread_status(getpid(), "VmSize:", 10) };
 }
 
-/*
- * Memory that the C library keeps for each thread that failed to start. glibc 2.43 keeps the
- * thread's stack.
- */
+/* what glibc keeps of each thread that failed to start (2.43: the stack) */
 static uint64_t libc_keeps_kib;
 
-/*
- * Expects that the process has no more descriptors, threads and memory than before. In a sanitized
- * build the memory is not compared, because a sanitizer maps memory at any time.
- */
+/* No more descriptors, threads and, without a sanitizer, memory than before. */
 static void expect_nothing_left(const struct leftovers *before)
 {
 	expect_eq(process_fd_count(), before->fds);
@@ -89,7 +81,6 @@ static int open_rig(struct rig *ret_rig, uint32_t flags)
 	return result;
 }
 
-/* A system call that the kernel refuses, and the errno of the refusal. */
 struct shortage {
 	int call;
 	int error;
@@ -105,19 +96,19 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(eventfd2), ENFILE, true, 0, HUB },
 	{ SCMP_SYS(eventfd2), ENOMEM, true, 0, HUB },
 	{ SCMP_SYS(clone3), EAGAIN, true, 0, HUB },
-	/* mprotect() protects a new stack or the heap. */
+	/* of a new stack or the heap */
 	{ SCMP_SYS(mprotect), ENOMEM, false, 0, HUB },
 	{ SCMP_SYS(sched_setaffinity), EPERM, true, 0, HUB },
-	/* prctl() sets the optional thread name and timer slack. */
+	/* the optional thread name and timer slack */
 	{ SCMP_SYS(prctl), EPERM, false, 0, HUB },
 	{ SCMP_SYS(brk), ENOMEM, false, 0, HUB },
-	/* The following calls make the board, which timerhub-top maps. */
+	/* these make the board */
 	{ SCMP_SYS(mmap), ENOMEM, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE, HUB },
-	/* timerhub_open() tries again what a signal has interrupted. */
+	/* tried again */
 	{ SCMP_SYS(mmap), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(memfd_create), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(ftruncate), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
@@ -125,17 +116,14 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(fcntl), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(clone3), EINTR, false, 0, HUB },
 	{ SCMP_SYS(sched_setaffinity), EINTR, false, 0, HUB },
-	/* A loop with a hub also opens a queue, which needs an eventfd. */
+	/* with a hub also a queue, so an eventfd */
 	{ SCMP_SYS(mmap), ENOMEM, true, 0, LOOP },
 	{ SCMP_SYS(eventfd2), EMFILE, false, 0, LOOP },
 	{ SCMP_SYS(mmap), ENOMEM, true, 0, LOOP_WITH_HUB },
 	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOOP_WITH_HUB },
 };
 
-/*
- * Returns the number of the system call by which the C library starts a thread. In some containers
- * the C library does not use clone3.
- */
+/* By which the C library starts a thread: in some containers not clone3. */
 static int thread_call(void)
 {
 	return syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS ? SCMP_SYS(clone)
@@ -148,7 +136,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	(void)timeout;
 }
 
-/* Use the loop and close it. The timeout is still added when the loop is closed. */
+/* The timeout is still added at the close. */
 static void loop_live(struct timerhub_loop *loop)
 {
 	struct timerhub_timeout timeout = { .owner = 0 };
@@ -159,7 +147,7 @@ static void loop_live(struct timerhub_loop *loop)
 	timerhub_loop_close(loop);
 }
 
-/* Open a hub or a loop, while the k-th call is refused. `hub` is the hub of a loop, or NULL. */
+/* `hub` is a loop's, or NULL. */
 static bool open_with_one_refusal(const struct shortage *shortage, struct timerhub *hub, unsigned k,
                                   bool *failed)
 {
@@ -183,9 +171,7 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 		expect(!loop);
 		if (fired == 0 && uring_ran_out(result))
 			test_skips("io_uring", -result);
-		/*
-		 * If glibc cannot map the stack of a thread, it returns EAGAIN instead of ENOMEM.
-		 */
+		/* glibc: EAGAIN for ENOMEM, where it cannot map a stack */
 		expect(result == -shortage->error ||
 		       (shortage->opened == HUB && shortage->error == ENOMEM && result == -EAGAIN));
 		*failed = true;
@@ -194,10 +180,7 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 	return fired > 0;
 }
 
-/*
- * The first open of a hub maps memory that the process keeps, for example the C library's heaps.
- * warm_up() opens and closes hubs before the test measures memory.
- */
+/* The first hub maps what the process keeps, such as the C library's heaps. */
 static void warm_up(uint32_t flags)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -215,11 +198,7 @@ static void *do_nothing(void *arg)
 	return arg;
 }
 
-/*
- * Measures libc_keeps_kib with threads that do not use the library. measure_libc() starts several
- * threads, and the last thread gives the result. An earlier thread may get a cached stack, and add
- * no memory to the process.
- */
+/* By the last of several threads without the library: an earlier one may get a cached stack. */
 static void measure_libc(const struct shortage *shortage)
 {
 	for (unsigned i = 0; i < 8; i++) {
@@ -254,10 +233,7 @@ static void refuse_each(const struct shortage *shortage)
 	refusals_close();
 }
 
-/*
- * The kernel refuses calls in a child process, which ends by _exit(). At a normal exit a sanitizer
- * would make system calls, which the kernel might refuse.
- */
+/* In a child that ends by _exit(): a sanitizer's calls at the exit might be refused. */
 START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 {
 	pid_t child = fork();
@@ -284,10 +260,7 @@ static void limit_descriptors(rlim_t most)
 	faults_count(1);
 }
 
-/*
- * Changes the user of the process from root to another user, because root may lock any amount of
- * memory. Returns false if the kernel refuses the change.
- */
+/* Root may lock any amount of memory. False if the kernel refuses. */
 static bool become_nobody(void)
 {
 	if (geteuid() != 0)
@@ -296,10 +269,7 @@ static bool become_nobody(void)
 		faults_skip("memory to lock", "cannot leave root");
 		return false;
 	}
-	/*
-	 * prctl() makes /proc/self belong to the new user. Without prctl() the files in /proc/self
-	 * would belong to root.
-	 */
+	/* else the files of /proc/self belong to root */
 	expect_eq(prctl(PR_SET_DUMPABLE, 1), 0);
 	return true;
 }
@@ -349,7 +319,6 @@ static void expect_no_queue(struct timerhub *hub)
 	expect(!queue);
 }
 
-/* While the hub is open, the test takes all descriptors that are left. */
 START_TEST(without_descriptors_left_life_goes_on)
 {
 	struct rig rig = rig_open(256);
@@ -371,10 +340,7 @@ START_TEST(without_descriptors_left_life_goes_on)
 }
 END_TEST
 
-/*
- * When everything is open, the test lowers the limit of descriptors to 0, as a sandbox does. With a
- * limit of 0, ppoll() refuses to wait for even one descriptor.
- */
+/* A sandbox sets the limit to 0, and ppoll() refuses to wait for even one. */
 START_TEST(without_any_descriptor_allowed_life_goes_on)
 {
 	struct rig rig = rig_open(256);

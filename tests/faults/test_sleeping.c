@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In these tests the kernel refuses the system calls by which the owner sleeps. Some tests refuse
- * only the k-th call of the owner, for every k. Other tests refuse all calls from the k-th on, or
- * all calls after the open of the hub. The tests check laws 1, 2, 8 and 11.
- * tests/service/test_denied.c refuses calls before the open of the hub.
+ * The kernel refuses the calls by which the owner sleeps: the k-th, all from there, or all after
+ * the open (laws 1, 2, 8, 11). tests/service/test_denied.c refuses before the open.
  */
 #include "checked_workload.h"
 #include "fault_suite.h"
@@ -18,7 +16,6 @@
 static const int transient_errors[] = { EINTR, EAGAIN, EBUSY, ENOMEM };
 static const int lasting_errors[] = { EPERM, ENOSYS, EACCES, EAGAIN, EBUSY, ENOMEM };
 
-/* The system calls by which the owner sleeps and prepares its io_uring. */
 static const int uring_calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_setup),
 	                           SCMP_SYS(io_uring_register) };
 static const int poll_calls[] = { SCMP_SYS(ppoll) };
@@ -39,10 +36,7 @@ static bool watch_sleeping_calls(void)
 	                         : refusals_open(poll_calls, COUNT_OF(poll_calls));
 }
 
-/*
- * If io_uring is refused, the owner must sleep by ppoll(). If io_uring and ppoll() are refused, the
- * owner can only pause for a moment and make another round.
- */
+/* Without io_uring it sleeps by ppoll(), without both it naps between rounds. */
 static void owner_copes(struct timerhub *hub)
 {
 	if (asked_for_uring())
@@ -64,9 +58,8 @@ static int open_sleeper(uint32_t sleeper, struct rig *ret_rig)
 }
 
 /*
- * Opens and uses a hub. The kernel refuses the k-th system call of the kind `call`, and no other
- * call. The library repeats an interrupted call. If the kernel refuses io_uring, timerhub_open()
- * fails only if its caller insists on io_uring. Returns false if fewer than k calls were made.
+ * Only the k-th call of the kind is refused. An open fails only if it insists on io_uring. False if
+ * fewer than k calls came.
  */
 static bool live_with_one_refusal(uint32_t sleeper, int call, int error, unsigned k)
 {
@@ -117,10 +110,7 @@ START_TEST(refused_once_at_the_kth_call)
 }
 END_TEST
 
-/*
- * In round k the kernel refuses the k-th sleeping call with a transient error. After each refusal
- * the owner must still use the sleeper that the test has asked for.
- */
+/* After a transient error it still uses the sleeper asked for. */
 START_TEST(refused_once_the_owner_keeps_its_sleeper)
 {
 	int error = transient_errors[_i];
@@ -134,9 +124,8 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 		refuse(sleeping_call(), error, k, 1);
 		while (refused() == 0) {
 			/*
-			 * On a busy machine all timers of life_live() may be late. The owner then
-			 * makes no sleeping call. Repeat life_live() until the kernel has refused a
-			 * call.
+			 * again until a call was refused: on a busy machine all timers may be late,
+			 * and the owner does not sleep
 			 */
 			life_live(&rig, 12, 2 * MS);
 			expect(monotonic_ns() < until_ns);
@@ -149,10 +138,7 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 }
 END_TEST
 
-/*
- * The kernel refuses all calls of one kind from the k-th on. The owner must change to its other
- * sleeper, and the statistics must name that sleeper.
- */
+/* The owner changes to its other sleeper, and the statistics name it. */
 static void live_from_then_on_without(int error, unsigned k)
 {
 	struct rig rig = rig_open(256);
@@ -187,10 +173,7 @@ START_TEST(refused_from_the_kth_call_on)
 }
 END_TEST
 
-/*
- * The sleeper of the owner works, but a signal interrupts each of its system calls. The owner must
- * not use all the CPU time.
- */
+/* A signal interrupts each sleep; the owner must not use all the CPU time. */
 START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 {
 	struct rig rig;
@@ -212,10 +195,7 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 }
 END_TEST
 
-/*
- * Takes an event, which must come within a second after the timer is due. Time in which the owner
- * waits for a processor does not count towards this second.
- */
+/* Time in which the owner waits for a processor does not count. */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 {
 	struct timerhub_event event = { .data = 0 };
@@ -231,8 +211,8 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 }
 
 /*
- * While the owner sleeps, a filter that refuses io_uring is installed for the whole process. The
- * owner must notice the refusal when it wakes, and must close the descriptor of its io_uring.
+ * A filter for the whole process comes while the owner sleeps: on waking it notices, and closes its
+ * ring.
  */
 START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 {

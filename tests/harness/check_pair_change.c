@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * In builds for tests, checks each change of a pair (deadline and state of a slot). timer_change()
- * calls timer_check_change(). The tests' library and the simulation contain this file.
- * tests/unit/test_timer.c makes each illegal change of a pair.
- */
+/* Checks each change of a pair in builds for tests: timer_change() calls timer_check_change(). */
 #include "base/invariant.h"
 #include "hub_check.h"
 #include "timer/timer.h"
@@ -30,7 +26,6 @@ bool pair_is_legal(struct pair pair)
 	return false;
 }
 
-/* Returns whether one change of a pair may change the phase from `before` to `after`. */
 static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 {
 	static const unsigned char follow[] = {
@@ -46,10 +41,7 @@ static bool phase_may_follow(enum timer_phase before, enum timer_phase after)
 	return (follow[before] >> after & 1) != 0;
 }
 
-/*
- * Aborts the program if the change from `before` to `after` is illegal. A change begins a
- * generation if and only if it arms a free slot.
- */
+/* Aborts on an illegal change. A generation begins if and only if a free slot is armed. */
 void timer_check_change(struct pair before, struct pair after)
 {
 	enum timer_phase from = state_phase(before.state), to = state_phase(after.state);

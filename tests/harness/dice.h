@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Defines a seeded generator of random numbers. The generator must be small and fast, because the
- * simulation uses it at every switch between threads.
- */
+/* Seeded random numbers, fast enough for every switch between simulated threads. */
 #ifndef TESTS_DICE_H
 #define TESTS_DICE_H
 
@@ -14,8 +11,8 @@ struct dice {
 };
 
 /*
- * Returns 64 random bits. The algorithm is from G. Steele, D. Lea, C. Flood, "Fast splittable
- * pseudorandom number generators", 2014.
+ * 64 random bits (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+ * 2014).
  */
 static inline uint64_t dice_roll(struct dice *dice)
 {
@@ -26,10 +23,7 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return z ^ z >> 31;
 }
 
-/*
- * Returns a generator for this seed and this salt. Neighbouring seeds give different sequences. For
- * the same seed, two salts below 2^16 also give different sequences.
- */
+/* Neighbouring seeds give different sequences, and so do salts below 2^16 for one seed. */
 static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 {
 	struct dice dice = { .state = seed ^ salt << 48 };
@@ -38,10 +32,7 @@ static inline struct dice dice_seeded(uint64_t seed, uint64_t salt)
 	return dice;
 }
 
-/*
- * Returns a random number from 0 to `bound` - 1. `bound` is at least 1. dice_below() multiplies,
- * because a division is slower.
- */
+/* From 0 to `bound` - 1, by a multiplication, since a division is slower. */
 static inline uint64_t dice_below(struct dice *dice, uint64_t bound)
 {
 	uint64_t roll = dice_roll(dice);
@@ -56,10 +47,7 @@ static inline bool dice_one_in(struct dice *dice, uint64_t bound)
 	return dice_below(dice, bound) == 0;
 }
 
-/*
- * Returns a random number below 2^bits. All lengths of the number, from 0 bits to `bits` bits, are
- * equally likely. `bits` is at most 64.
- */
+/* Below 2^bits; each length from 0 to `bits` <= 64 bits is equally likely. */
 static inline uint64_t dice_magnitude(struct dice *dice, unsigned bits)
 {
 	unsigned used = (unsigned)dice_below(dice, bits + 1);

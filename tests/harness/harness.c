@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the runner of tests, the assertions and the dice of harness.h. */
 #include "harness.h"
 
 #include <errno.h>
@@ -29,7 +28,7 @@
 static struct {
 	Suite *suite;
 	pid_t pid; /* process that runs main(); libcheck forks for each test */
-	/* number of skipped tests, in memory shared with the tests' processes */
+	/* skipped tests, in memory shared with the tests' processes */
 	atomic_uint *skipped;
 	const char *only; /* word of the arguments: only tests whose name contains it are run */
 	uint64_t seed;
@@ -55,10 +54,7 @@ static void context_print(void)
 	fflush(stdout);
 }
 
-/*
- * Ends the calling test after a failed check. A program of libcheck reports a failed test, and the
- * process of a fuzzer ends with a failure.
- */
+/* libcheck reports the test; a fuzzer's process aborts. */
 static _Noreturn void test_failed(const char *message)
 {
 	context_print();
@@ -163,7 +159,7 @@ void test_skips(const char *what, int error)
 	printf("skipped: %s: %s (errno %d)\n", what, strerror(error), error);
 	fflush(stdout);
 	atomic_fetch_add(program.skipped, 1);
-	/* If CK_FORK=no is set, libcheck runs the test in the program's own process. */
+	/* with CK_FORK=no the test runs in the program's own process */
 	_exit(getpid() == program.pid ? EXIT_SKIPPED : EXIT_SUCCESS);
 }
 
@@ -189,7 +185,7 @@ uint64_t dice_boundary(struct dice *dice)
 	unsigned shift = dice_one_in(dice, 2) ? 16 + 12 * (unsigned)dice_below(dice, 4) : 62;
 	uint64_t edge;
 
-	/* `edge` becomes a power of two, or an instant at which a digit of the wheel changes. */
+	/* a power of two, or an instant at which a digit of the wheel changes */
 	if (shift == 62)
 		edge = UINT64_C(1) << dice_below(dice, 62);
 	else
@@ -244,7 +240,7 @@ void thread_ends_here(void)
 
 void thread_pin(unsigned index)
 {
-	/* CPUs that the process could use before thread_pin() pinned a thread */
+	/* before thread_pin() pinned a thread */
 	static cpu_set_t allowed;
 	static unsigned allowed_count;
 	cpu_set_t one;

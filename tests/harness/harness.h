@@ -26,26 +26,19 @@
 #define SEC UINT64_C(1000000000)
 #define HOUR (3600 * SEC)
 
-/*
- * Time limit for an event that must arrive. The limit is longer than any stall of the machine, and
- * shorter than the deadline of any far timer.
- */
+/* For what must arrive: longer than any stall, shorter than the deadline of a far timer. */
 #define ARRIVES (20 * SEC)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/*
- * Fails the test if the condition is false, like ck_assert(). A check whose condition is true costs
- * nothing. Any thread and any forked child may use expect(). The process of a failed check ends
- * with status 1.
- */
+/* Like ck_assert(), but free while it holds, and for any thread and forked child. */
 #define expect(condition)                                                                          \
 	do {                                                                                       \
 		if (__builtin_expect(!(condition), 0))                                             \
 			expect_failed(__FILE__, __LINE__, #condition);                             \
 	} while (0)
 
-/* Type in which expect_cmp() compares integers of up to 64 bits, signed or not, by their value. */
+/* holds any integer of up to 64 bits, signed or not */
 __extension__ typedef __int128 expect_number;
 
 #define expect_cmp(left, op, right)                                                                \
@@ -61,7 +54,7 @@ __extension__ typedef __int128 expect_number;
 #define expect_le(left, right) expect_cmp(left, <=, right)
 #define expect_lt(left, right) expect_cmp(left, <, right)
 
-/* Fails if `check` returns the name of a broken invariant, and prints the name. */
+/* Fails with the name of the broken invariant that `check` returns. */
 #define expect_unbroken(check)                                                                     \
 	do {                                                                                       \
 		const char *broken_ = (check);                                                     \
@@ -73,68 +66,45 @@ _Noreturn void expect_failed(const char *file, int line, const char *what);
 _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, expect_number left,
                                  expect_number right);
 
-/* Sets the line that is printed when a later check fails, such as the seed or the step. */
+/* What a later failure prints, such as the seed or the step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
-/*
- * Begins a program of tests. tests_add() adds a test that START_TEST has defined. The runner kills
- * the test after `limit_s` seconds.
- */
+/* A test ends after `limit_s`. */
 void tests_begin(const char *name, int argc, char **argv);
 void tests_add(const TTest *test, int limit_s);
-/* Runs the test `count` times. The test finds the number of its run in `_i`, counted from 0. */
+/* Runs it `count` times, with `_i` from 0. */
 void tests_add_loop(const TTest *test, int limit_s, int count);
-/*
- * Runs the tests. Returns the exit status of the program: success, failure, or "skipped" after
- * test_skips().
- */
+/* Returns the program's exit status. */
 int tests_run(void);
 /*
- * Prints that the machine refuses `what` with the errno `error`. Ends the calling test, or a
- * process that the calling test has forked. After test_skips() the program still runs the tests
- * after the skipped test. If a test was skipped and no test fails, the program ends as skipped.
+ * The machine refuses `what`: ends this test, or a child that it forked; the program ends as
+ * skipped if no other test fails.
  */
 _Noreturn void test_skips(const char *what, int error);
 
-/*
- * Returns `count` multiplied by the requested length, and divided by the slowdown of a sanitizer,
- * but at least 1.
- */
+/* `count` times the requested length, less under a sanitizer, at least 1. */
 unsigned scaled(unsigned count);
 bool sanitized(void);
 
-/*
- * Returns a generator of random numbers (dice), seeded by `salt` and the seed of the program. Dice
- * with different salts are independent.
- */
+/* From the program's seed; dice with different salts are independent. */
 struct dice dice_new(uint64_t salt);
-/*
- * Returns a boundary, or a number next to a boundary. A boundary is a power of two, or the
- * beginning of a bucket of the wheel. The returned number is below 2^62.
- */
+/* Below 2^62: a power of two or the beginning of a wheel's bucket, or next to one. */
 uint64_t dice_boundary(struct dice *dice);
 
 uint64_t monotonic_ns(void);
 void sleep_ns(uint64_t ns);
 /*
- * Runs a test that must prepare something before a deadline comes, on a machine that may stall.
- * Calls `attempt` with longer and longer margins, beginning with `margin_ns`, until `attempt`
- * returns true. `attempt` returns true if the preparation was in time.
+ * Calls `attempt` with longer and longer margins until it says that it was in time, on a machine
+ * that may stall.
  */
 void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
 
-/*
- * A thread must call thread_ends_here() before it is cancelled. thread_ends_here() tells
- * AddressSanitizer about the stack frames that the cancellation unwinds.
- */
+/* Before a cancellation: tells AddressSanitizer about the frames that it unwinds. */
 void thread_ends_here(void);
-/*
- * Keeps the calling thread on one CPU. `index` chooses among the CPUs that the process may use,
- * modulo their number.
- */
+/* To the index-th of the process's CPUs, modulo their number. */
 void thread_pin(unsigned index);
 
 #endif

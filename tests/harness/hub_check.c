@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the checks of a hub's invariants. See hub_check.h. */
 #include "hub_check.h"
 
 #include "hub/hub.h"
 
-/*
- * The following constants have the values of the constants in lib/owner/inbox.c and
- * lib/owner/owner.c.
- */
+/* as in lib/owner/inbox.c and lib/owner/owner.c */
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
@@ -20,8 +16,8 @@
 #define OWNER_GATHER_NS 250000
 
 /*
- * The state of one slot, as the checks have read it. All loads of this file are relaxed, since no
- * other thread changes the hub during the check.
+ * What the checks have read of a slot. All loads here are relaxed: nobody changes the hub
+ * meanwhile.
  */
 struct sight {
 	const struct timerhub *hub;
@@ -32,7 +28,6 @@ struct sight {
 	uint64_t instant_ns; /* deadline of the slot's timer, delayed within its slack */
 };
 
-/* A set of slots, with a bit for each slot. */
 struct slot_set {
 	uint64_t words[(TIMER_SLOTS_MAX + 63) / 64];
 };
@@ -57,16 +52,12 @@ static void set_add(struct slot_set *set, uint32_t slot)
 
 /* ---- invariants of a slot, while the owner sleeps ---- */
 
-/* The phase, the flags and the deadline in a slot's pair must fit together. */
 static bool phase_and_flags_are_legal(const struct sight *sight)
 {
 	return pair_is_legal(sight->pair);
 }
 
-/*
- * An ARMED slot is scheduled no later than its deadline plus slack. A slot with a push claim
- * (CLAIMED) is exempt.
- */
+/* Unless a push is on its way (CLAIMED), no later than deadline plus slack. */
 static bool armed_is_scheduled(const struct sight *sight)
 {
 	return sight->phase != TIMER_ARMED || state_claimed(sight->pair.state) ||
@@ -74,9 +65,8 @@ static bool armed_is_scheduled(const struct sight *sight)
 }
 
 /*
- * A FREE slot is scheduled no later than its deadline. A slot with a push claim (CLAIMED) is
- * exempt. A slot that never had a timer is exempt from the rule too. A thread may have taken the
- * slot, and be stopped before the thread sets the slot's deadline to NEVER.
+ * The same; a slot that never had a timer may lack its NEVER, if the thread that took it was
+ * stopped.
  */
 static bool free_is_scheduled(const struct sight *sight)
 {
@@ -84,7 +74,7 @@ static bool free_is_scheduled(const struct sight *sight)
 	       state_generation(sight->pair.state) == 0 || sight->at_ns <= sight->pair.deadline_ns;
 }
 
-/* A PENDING periodic timer is scheduled no later than the period after its deadline. */
+/* No later than its next period. */
 static bool period_is_scheduled(const struct sight *sight)
 {
 	const struct timerhub *hub = sight->hub;
@@ -102,7 +92,7 @@ static bool period_is_scheduled(const struct sight *sight)
 	                        queue_slack_slack_ns(u64_load_relaxed(&cold->queue_slack)));
 }
 
-/* If a slot waits for a consumer or a caller, it has no schedule entry, unless it is periodic. */
+/* Only a periodic timer that waits for a consumer or a caller has a schedule entry. */
 static bool waiting_is_unscheduled(const struct sight *sight)
 {
 	bool waits = sight->phase == TIMER_IDLE ||
@@ -112,9 +102,8 @@ static bool waiting_is_unscheduled(const struct sight *sight)
 }
 
 /*
- * The promise is the time by which the owner looks at its inbox. The promise is no later than the
- * earliest schedule entry. While the owner coalesces a burst, the promise may be up to 250 us later
- * than this entry.
+ * The promise is when the owner looks at its inbox: no later than the earliest entry, or 250 us
+ * after it while a burst is coalesced.
  */
 static bool promise_covers_schedule(const struct sight *sight)
 {
@@ -127,13 +116,12 @@ static bool promise_covers_schedule(const struct sight *sight)
 
 /* ---- invariants of a slot, while no thread is inside a call either ---- */
 
-/* A thread that claims a slot also pushes it, and the owner's look ends the claim. */
 static bool claim_is_pushed(const struct sight *sight)
 {
 	return !state_claimed(sight->pair.state) || set_has(&in_inbox, sight->slot);
 }
 
-/* If a slot in the inbox is due before the promise of the owner, a caller has woken the owner. */
+/* A slot in the inbox that is due before the promise: a caller has woken the owner. */
 static bool promise_covers_inbox(const struct sight *sight)
 {
 	const struct promise *promise = &sight->hub->promise;
@@ -143,10 +131,7 @@ static bool promise_covers_inbox(const struct sight *sight)
 	       promise_woken(promise);
 }
 
-/*
- * The handle of an undelivered expiry is in its queue's outbox, at the place that the owner
- * recorded last.
- */
+/* At the place that the owner recorded last. */
 static bool expiry_is_in_outbox(const struct sight *sight)
 {
 	const struct arena *arena = &sight->hub->arena;
@@ -166,7 +151,6 @@ static bool expiry_is_in_outbox(const struct sight *sight)
 	                               handle_of(sight->pair.state, sight->slot);
 }
 
-/* Every FREE slot is on a free stack. */
 static bool free_is_on_stack(const struct sight *sight)
 {
 	return sight->phase != TIMER_FREE || set_has(&on_stack, sight->slot);
@@ -174,10 +158,7 @@ static bool free_is_on_stack(const struct sight *sight)
 
 /* ---- invariants of the whole, while the owner sleeps ---- */
 
-/*
- * Checks one free stack. Each slot on the stack must be FREE, and must not be on a stack that was
- * checked before. The link of a slot on the stack must say how many slots lie below the slot.
- */
+/* Its slots are FREE, on no stack seen before, and their links count the slots below. */
 static bool stack_holds(const struct arena *arena, const struct arena_shard *shard)
 {
 	uint64_t top = u64_load_relaxed(&shard->top);
@@ -199,7 +180,6 @@ static bool stack_holds(const struct arena *arena, const struct arena_shard *sha
 	return link >> 32 == 0;
 }
 
-/* No slot is on two free stacks, or twice on one free stack. */
 static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 {
 	set_clear(&on_stack, hub->arena.capacity);
@@ -209,7 +189,7 @@ static bool free_stacks_hold_a_slot_once(const struct timerhub *hub)
 	return true;
 }
 
-/* Checks one lane of the inbox. All cells after the first empty cell must be empty. */
+/* After the first empty cell of a lane, all are empty. */
 static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane)
 {
 	uint64_t head = u64_load_relaxed(&lane->head), tail = u64_load_relaxed(&lane->tail);
@@ -236,7 +216,6 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	return tail <= end && end <= tail + INBOX_LINE;
 }
 
-/* Adds the slots that the owner finds by the word's bits. */
 static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
 {
 	uint64_t bits = u64_load_relaxed(&inbox->map[level][word]);
@@ -251,7 +230,7 @@ static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
 	}
 }
 
-/* No lane has an empty cell between two filled cells, so the owner finds every slot. */
+/* So the owner finds every slot. */
 static bool inbox_has_no_hole(const struct timerhub *hub)
 {
 	set_clear(&in_inbox, hub->arena.capacity);
@@ -263,7 +242,6 @@ static bool inbox_has_no_hole(const struct timerhub *hub)
 	return true;
 }
 
-/* Returns the queue with this index, or NULL if the hub has no such queue. */
 static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32_t index)
 {
 	const struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[index]);
@@ -271,10 +249,6 @@ static const struct timerhub_queue *hub_queue(const struct timerhub *hub, uint32
 	return queue == QUEUE_GONE ? NULL : queue;
 }
 
-/*
- * Every event that was put into an outbox has been published, and the owner counts no unpublished
- * event.
- */
 static bool events_are_published(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -289,7 +263,6 @@ static bool events_are_published(const struct timerhub *hub)
 
 /* ---- invariants of the whole, while no thread is inside a call either ---- */
 
-/* If the outbox of a queue holds handles, the queue is signalled. */
 static bool events_are_signalled(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -302,10 +275,6 @@ static bool events_are_signalled(const struct timerhub *hub)
 	return true;
 }
 
-/*
- * The board's counters `put`, `delivered` and `passed_over` of a queue must agree with the number
- * of handles in the queue's outbox.
- */
 static bool board_counts_what_waits(const struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
@@ -327,10 +296,7 @@ static bool board_counts_what_waits(const struct timerhub *hub)
 #holds, holds, callers                                                             \
 	}
 
-/*
- * The checks of hub_lines[] run before the checks of slot_lines[]. The checks of hub_lines[] fill
- * the sets `on_stack` and `in_inbox`. The checks of slot_lines[] read these sets.
- */
+/* in this order: hub_lines[] fill `on_stack` and `in_inbox`, which slot_lines[] read */
 static const struct {
 	const char *name;
 	bool (*holds)(const struct timerhub *hub);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the checks of hub_check.h that concern the schedule. */
 #include "hub_check.h"
 
 #include "schedule/schedule.h"
 
 #define HEAP_ARITY 4
 
-/* Returns the chunk of the wheel in which a slot has its entry. */
 static const struct wheel_chunk *slot_chunk(const struct schedule *schedule, uint32_t slot)
 {
 	uint32_t index = schedule->filings[slot].where & ~WHERE_MASK;
@@ -24,10 +22,7 @@ static bool wheel_entry_names(const struct schedule *schedule, uint32_t slot, ui
 	       schedule->wheel.chunks[chunk].entries[entry].slot == slot;
 }
 
-/*
- * If a slot is scheduled, `filings[slot].where` is the position of the slot's schedule entry. The
- * entry at this position must name the slot.
- */
+/* A scheduled slot's `where` and the entry there name each other. */
 static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 {
 	const struct run *run = &schedule->run;
@@ -51,10 +46,7 @@ static bool filing_names_entry(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/*
- * Returns the number of entries of an occupied bucket, or UINT32_MAX if the bucket's list of chunks
- * does not end.
- */
+/* UINT32_MAX if the list of chunks does not end. */
 static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucket *bucket,
                              uint32_t *chunks)
 {
@@ -69,7 +61,6 @@ static uint32_t bucket_count(const struct wheel *wheel, const struct wheel_bucke
 	return count;
 }
 
-/* A check of one bucket. each_bucket() calls it for each bucket that the bitmap marks. */
 typedef bool bucket_holds_fn(const struct wheel *wheel, unsigned level, uint32_t digit,
                              uint32_t counts[2]);
 
@@ -100,8 +91,8 @@ static bool count_bucket(const struct wheel *wheel, unsigned level, uint32_t dig
 }
 
 /*
- * The wheel, the run and the heap must each have one entry for each slot that is filed there. If
- * the numbers are equal, every entry belongs to a filed slot.
+ * Wheel, run and heap have as many entries as slots are filed there: so every entry has a filed
+ * slot.
  */
 static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 {
@@ -116,7 +107,6 @@ static bool entry_has_filing(const struct schedule *schedule, uint32_t slots)
 	       schedule->heap.count == filed[WHERE_HEAP >> 30];
 }
 
-/* No entry of the heap is earlier than its parent. */
 static bool heap_is_ordered(const struct schedule *schedule, uint32_t slots)
 {
 	const struct timer_due *entries = schedule->heap.entries;
@@ -128,7 +118,6 @@ static bool heap_is_ordered(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/* The run is sorted, and its first entry has a slot. */
 static bool run_is_sorted(const struct schedule *schedule, uint32_t slots)
 {
 	const struct run *run = &schedule->run;
@@ -142,7 +131,7 @@ static bool run_is_sorted(const struct schedule *schedule, uint32_t slots)
 	return true;
 }
 
-/* No entry of the run and the heap is later than the finest bucket of the wheel's base. */
+/* Nothing in the run and the heap is later than the finest bucket of the wheel's base. */
 static bool run_and_heap_come_first(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -162,7 +151,6 @@ static bool bucket_has_entries(const struct wheel *wheel, unsigned level, uint32
 	return wheel->levels[level].buckets[digit].first != CHUNK_NONE;
 }
 
-/* The bit of a bucket in the bitmap is set if and only if the bucket has entries. */
 static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots)
 {
 	const struct wheel *wheel = &schedule->wheel;
@@ -187,15 +175,14 @@ static bool bitmap_says_occupied(const struct schedule *schedule, uint32_t slots
 }
 
 /*
- * Returns true if the instant `at_ns` belongs into the bucket `digit` of the level. The instant
- * must differ from the wheel's base in the level's digit, and agree with the base in all higher
- * digits. The instant's digit must be `digit`.
+ * The instant has the digit `digit` of the level, unlike the base, and agrees with the base above
+ * it.
  */
 static bool instant_is_of(const struct wheel *wheel, uint64_t at_ns, unsigned level, uint32_t digit)
 {
 	unsigned shift = WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 
-	/* On the highest level, the instant has no digit above the level's digit. */
+	/* the highest level has no digit above */
 	return wheel_covers(wheel, at_ns) && at_ns > wheel->base_ns &&
 	       (level + 1 == WHEEL_LEVELS ||
 	        at_ns >> (shift + WHEEL_DIGIT_BITS) ==
@@ -218,7 +205,6 @@ static bool bucket_is_of_its_instants(const struct wheel *wheel, unsigned level,
 	return true;
 }
 
-/* Each entry of the wheel is in the bucket to which its instant belongs. */
 static bool bucket_holds_its_instants(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -243,10 +229,7 @@ static bool bucket_bound_holds(const struct wheel *wheel, unsigned level, uint32
 	return found;
 }
 
-/*
- * No entry of a bucket is earlier than the bucket's bound. If `bound_slot` names a slot, the bucket
- * must have an entry of this slot, and this entry is due at the bound.
- */
+/* Nothing in a bucket is earlier than its bound, at which the slot `bound_slot`, if any, is due. */
 static bool bound_is_low(const struct schedule *schedule, uint32_t slots)
 {
 	(void)slots;
@@ -267,10 +250,7 @@ static bool bucket_chunks_hold(const struct wheel *wheel, unsigned level, uint32
 	return true;
 }
 
-/*
- * Each chunk names its bucket, and only the first chunk of a bucket may have room. Every chunk that
- * is not free belongs to a bucket.
- */
+/* Only the first chunk of a bucket may have room, and each names its bucket or is free. */
 static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 {
 	const struct wheel *wheel = &schedule->wheel;
@@ -291,10 +271,7 @@ static bool chunk_is_filled(const struct schedule *schedule, uint32_t slots)
 #holds, holds                                                                      \
 	}
 
-/*
- * The order of lines[] matters. Later checks walk over lists that earlier checks have found to be
- * whole.
- */
+/* In this order: later checks walk lists that earlier ones have found whole. */
 static const struct {
 	const char *name;
 	bool (*holds)(const struct schedule *schedule, uint32_t slots);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the functions by which a test reads its process from outside. See process_usage.h. */
 #include "process_usage.h"
 
 #include <dirent.h>
@@ -71,7 +70,7 @@ static unsigned dir_count(const char *path)
 
 unsigned process_fd_count(void)
 {
-	/* dir_count() has counted the directory's own descriptor too */
+	/* without the directory's own */
 	return dir_count("/proc/self/fd") - 1;
 }
 
@@ -86,10 +85,7 @@ static bool file_first_line(const char *path, char *line, int size)
 	return found;
 }
 
-/*
- * Reads a field of the thread's stat file in /proc. `place` counts the fields after the thread's
- * name, and 0 is the state.
- */
+/* The place-th field after the name in the thread's stat file; 0 is the state. */
 static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 {
 	char path[64];
@@ -107,10 +103,7 @@ static bool thread_stat(pid_t tid, unsigned place, char *field, size_t size)
 	return at;
 }
 
-/*
- * Returns whether the thread has ended or is about to end, and the kernel has not yet removed the
- * thread.
- */
+/* Ended or about to, and not yet removed. */
 static bool thread_is_leaving(pid_t tid)
 {
 	char flags[32];
@@ -137,10 +130,7 @@ static void *store_tid(void *tid)
 	return NULL;
 }
 
-/*
- * Under an emulator, a thread may still run for a moment after its join. Wait until
- * thread_is_leaving() returns true.
- */
+/* Under an emulator a thread may run on for a moment after its join. */
 unsigned process_threads_at_rest(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -173,10 +163,8 @@ uint64_t process_rss_bytes(void)
 }
 
 /*
- * A sanitizer keeps shadow memory for each page, and allocates it at any time. ThreadSanitizer
- * takes 5 MB at once, after some seconds. Under a sanitizer, process_rss_is_still() therefore lets
- * the memory grow by 16 MB instead of 1 MB. Either limit finds a leak. If a slot were lost for each
- * of a million timers, the memory would grow by 64 MB.
+ * 1 MB, or 16 MB under a sanitizer, which allocates shadow memory at any time (ThreadSanitizer 5 MB
+ * at once). A slot lost for each of a million timers would be 64 MB.
  */
 void process_rss_is_still(uint64_t before_bytes)
 {
@@ -236,10 +224,7 @@ uint64_t thread_status(pid_t tid, const char *key, int base)
 	return value;
 }
 
-/*
- * If a thread sleeps in the kernel, its file `syscall` begins with the number of a system call. In
- * all other cases the file contains "running".
- */
+/* The file `syscall` then begins with a number, and is "running" otherwise. */
 bool thread_is_blocked(pid_t tid)
 {
 	char path[64];

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the functions by which test programs open and use hubs. See rig.h. */
 #include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * With the option die_after_fork=0, ThreadSanitizer permits a fork in a process with threads. The
- * forked child may start threads.
- */
+/* lets a child that was forked among threads start threads */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -185,8 +181,8 @@ struct timerhub_stats stats_of(struct timerhub *hub)
 }
 
 /*
- * Waits until the owners have slept for a whole window of time. It is not enough to count the
- * wake-ups, because a woken owner may still wait for a processor.
+ * Until the owners have slept for a whole window: a count of wake-ups misses an owner that waits
+ * for a processor.
  */
 static struct timerhub_stats settle(struct timerhub *hub, uint64_t window_ns)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds out whether the kernel lets the process use io_uring. See uring_allowed.h. */
 #include "uring_allowed.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #define RING_ENTRIES 8 /* number of entries of a ring, as in the library's rings */
 #define FEATURES (IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP)
 
-/* Opens an io_uring (a ring). Returns the ring's descriptor, or a negative errno. */
+/* Returns the descriptor or a negative errno. */
 static int ring_open(void)
 {
 	struct io_uring_params params;
@@ -32,10 +31,7 @@ static int ring_open(void)
 	return -ENOSYS;
 }
 
-/*
- * Opens RINGS rings, and closes them again. Returns the errno of the first ring that was refused,
- * or 0.
- */
+/* The errno of the first of RINGS that was refused, or 0. */
 static int rings_refused(void)
 {
 	int rings[RINGS];
@@ -49,10 +45,7 @@ static int rings_refused(void)
 	return ring < 0 ? -ring : 0;
 }
 
-/*
- * Sets the process's limit of lockable memory to 0. The kernel then refuses every ring of this
- * process.
- */
+/* So every later ring of the process is refused. */
 static void lock_nothing(void)
 {
 	struct rlimit limit;
@@ -95,7 +88,7 @@ void uring_needed(void)
 	exit(EXIT_SKIPPED);
 }
 
-/* Returns whether the process has CAP_IPC_LOCK and may therefore lock any amount of memory. */
+/* CAP_IPC_LOCK: any amount of memory. */
 static bool may_lock_anything(void)
 {
 	char line[256];

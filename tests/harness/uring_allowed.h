@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out whether this machine lets the process use io_uring. The functions ask only the kernel,
- * and do not use the library. C and C++ programs can use this header. In a container, the kernel
- * may refuse even the first io_uring (ring), with EPERM or ENOSYS. If RLIMIT_MEMLOCK is small, the
- * kernel refuses a later ring with ENOMEM. Against RLIMIT_MEMLOCK the kernel counts the rings of
- * all processes of a user. The kernel still counts a closed ring until the ring's memory is freed.
+ * Whether this machine lets the process use io_uring, from the kernel alone, for C and C++. A
+ * container may refuse the first ring (EPERM, ENOSYS), a small RLIMIT_MEMLOCK a later one (ENOMEM):
+ * it counts the rings of all processes of a user, and closed ones until their memory is freed.
  */
 #ifndef TESTS_URING_ALLOWED_H
 #define TESTS_URING_ALLOWED_H
@@ -18,21 +16,18 @@ extern "C" {
 #define EXIT_SKIPPED 77 /* exit status that meson reports as "skipped" */
 
 /*
- * Returns the errno with which the kernel refuses io_uring, or 0. The first call of uring_refused()
- * decides for the whole program. The kernel must grant as many rings as a test program uses at
- * once. If the kernel refuses one of these rings, the process closes all of them. Each later ring
- * is refused with the same errno. ENOSYS means that the kernel lacks a needed feature, or that the
- * library was built without io_uring.
+ * 0 or the errno, decided once: as many rings as a test uses at once are granted, or each later one
+ * is refused with the same errno. ENOSYS also stands for a missing feature and for a library
+ * without io_uring.
  */
 int uring_refused(void);
 
-/* If io_uring is refused, prints the errno and ends the program as skipped. */
+/* Ends the program as skipped if it is refused. */
 void uring_needed(void);
 
 /*
- * The argument `result` is the result of timerhub_open() for a hub that insists on io_uring.
- * Returns true if other processes of this user hold all rings. If a process may lock any amount of
- * memory, its number of rings is not limited.
+ * Whether `result`, of a timerhub_open() that insists on io_uring, means that other processes of
+ * this user hold all rings.
  */
 bool uring_ran_out(int result);
 

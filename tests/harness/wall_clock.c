@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the wall clock of wall_clock.h. The linker makes the program call the wrappers below
- * instead of clock_gettime(), timerfd_create(), timerfd_settime() and close(). The wrappers change
- * only the behaviour of calls on CLOCK_REALTIME.
+ * Wraps clock_gettime(), timerfd_create(), timerfd_settime() and close(), for CLOCK_REALTIME alone.
  */
 #include "wall_clock.h"
 
@@ -26,7 +24,7 @@ int __wrap_close(int fd);
 
 static _Atomic uint64_t ahead;
 static atomic_int timerfd = -1; /* timerfd that was opened last on the wall clock */
-/* true if the clock was set and no timerfd_settime() has reported the setting */
+/* and no timerfd_settime() has told */
 static atomic_bool was_set;
 
 static struct timespec time_of(uint64_t ns)
@@ -47,10 +45,7 @@ void wall_clock_set(uint64_t ahead_ns)
 
 	atomic_store(&ahead, ahead_ns);
 	atomic_store(&was_set, true);
-	/*
-	 * If wall_clock_set() comes before the owner's own timerfd_settime(), timerfd_settime()
-	 * finds `was_set` and reports the setting.
-	 */
+	/* else the owner's own timerfd_settime() finds `was_set` */
 	if (fd >= 0)
 		(void)__real_timerfd_settime(fd, 0, &at_once, NULL);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a wall clock of the program's own, which a test may set. The wall clock of the machine
- * stays unchanged. Some calls read the wall clock, or wait for a time of the wall clock. The linker
- * replaces these calls by functions of wall_clock.c (wall_clock_dep in meson.build).
+ * A wall clock of the program's own, which a test may set, in place of the machine's: the linker
+ * replaces the calls that read it or wait for it (wall_clock_dep).
  */
 #ifndef TIMERHUB_TESTS_WALL_CLOCK_H
 #define TIMERHUB_TESTS_WALL_CLOCK_H
@@ -10,9 +9,8 @@
 #include <stdint.h>
 
 /*
- * Sets the program's CLOCK_REALTIME to `ahead_ns` ahead of the kernel's, modulo 2^64. As the kernel
- * would, wall_clock_set() signals the timerfd that was opened last on this clock. Any thread may
- * call wall_clock_set().
+ * To `ahead_ns` ahead of the kernel's, modulo 2^64. Signals the timerfd that was opened last on it,
+ * as the kernel would. Any thread.
  */
 void wall_clock_set(uint64_t ahead_ns);
 
