@@ -238,7 +238,7 @@ static void be_worker(unsigned number)
 			(void)raise(SIGKILL); /* kill the worker before it acknowledges the order */
 		while ((result = timerhub_relay_done(relay, &task)) == -ETIMEDOUT)
 			is_unanswered = true;
-		/* Nobody can pay a delivered order: what ended it was the done without an answer. */
+		/* Nobody can pay a delivered order: the done without an answer has ended it. */
 		if (result == 0 || (result == -ENOENT && is_unanswered))
 			atomic_store(&order->dropped, 1);
 		else if (result != -ENOENT && result != -ESTALE) /* another worker's by now */
