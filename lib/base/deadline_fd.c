@@ -43,17 +43,15 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 }
 
 /* Never is far away too: a disarmed timerfd would not report that the clock is set. */
-static uint64_t alarm_cap(const struct clock *clock, uint64_t at_ns)
+static uint64_t alarm_cap(uint64_t at_ns, uint64_t now_ns)
 {
-	if (at_ns <= ALARM_MAX_NS)
-		return at_ns;
 	/* A clock that is as late by itself has no negative offset. */
-	return clock_now_ns(clock) < ALARM_MAX_NS ? ALARM_MAX_NS : u64_min(at_ns, INT64_MAX);
+	return u64_min(at_ns, now_ns < ALARM_MAX_NS ? ALARM_MAX_NS : INT64_MAX);
 }
 
-int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
+int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns, uint64_t now_ns)
 {
-	uint64_t capped_ns = alarm_cap(deadline_fd->clock, at_ns);
+	uint64_t capped_ns = alarm_cap(at_ns, now_ns);
 	struct itimerspec at = {
 		.it_value = {
 			.tv_sec = (time_t)(capped_ns / 1000000000u),

@@ -28,11 +28,11 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
  * Set the time at which the fd becomes readable (UINT64_MAX: never), and stays so until the next
- * call. It also becomes readable when the wall clock is set. Returns 0; -ECANCELED if the clock was
+ * call. `now_ns` is a recent reading of the clock. The fd also becomes readable when the wall clock is set. Returns 0; -ECANCELED if the clock was
  * set since the last call: the fd is set, but the caller must read the clock again; any other error
  * if the kernel refused: then the fd keeps its earlier time, and its reader must wake otherwise.
  */
-int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
+int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns, uint64_t now_ns);
 
 /*
  * Wait until the fd is readable, after deadline_fd_set() with a time that has passed: the kernel

@@ -83,9 +83,10 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
  * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
  * clock was set since the last call. A timer may then be due, and the owner must make a pass.
  */
-static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
+static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t now_ns,
+                                  uint64_t *timeout_ns)
 {
-	int result = deadline_fd_set(&owner->deadline_fd, at_ns);
+	int result = deadline_fd_set(&owner->deadline_fd, at_ns, now_ns);
 
 	if (result == -ECANCELED) {
 		u64_count(&owner->counts->clock_jumps, 1);
@@ -100,12 +101,16 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 	return true;
 }
 
-/* Sleep for the timeout, or until the timerfd expires. Returns whether the owner slept. */
-static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+/* Sleep until the timerfd expires, or for the time left since `now_ns`. Returns whether it slept. */
+static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
+	uint64_t timeout_ns = UINT64_MAX;
 	int result;
 
-	if (owner->deadline_fd.fd >= 0 && !owner_set_deadline_fd(owner, until_ns, &timeout_ns))
+	if (until_ns != UINT64_MAX)
+		timeout_ns = u64_min(until_ns - now_ns, OWNER_SLEEP_MAX_NS);
+	if (owner->deadline_fd.fd >= 0 &&
+	    !owner_set_deadline_fd(owner, until_ns, now_ns, &timeout_ns))
 		return false;
 	result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
 	if (result < 0)
@@ -117,11 +122,9 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t tim
 }
 
 /* Sleep, and adjust the early-wake margin if the sleep lasts until `until_ns`. */
-static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t timeout_ns)
+static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
-	uint64_t now_ns;
-
-	if (!owner_sleep_for(owner, until_ns, timeout_ns))
+	if (!owner_sleep_for(owner, until_ns, now_ns))
 		return;
 	now_ns = clock_now_ns(owner->world.clock);
 	if (now_ns >= until_ns)
@@ -138,12 +141,11 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
 
 	if (until_ns == UINT64_MAX) {
-		(void)owner_sleep_for(owner, UINT64_MAX, UINT64_MAX);
+		(void)owner_sleep_for(owner, UINT64_MAX, now_ns);
 		return;
 	}
 	if (until_ns > now_ns && until_ns - now_ns > ahead_ns)
-		owner_sleep_until(owner, until_ns - ahead_ns,
-		                  u64_min(until_ns - now_ns - ahead_ns, OWNER_SLEEP_MAX_NS));
+		owner_sleep_until(owner, until_ns - ahead_ns, now_ns);
 	if (ahead_ns > 0)
 		owner_spin(owner, until_ns, ahead_ns);
 }
