@@ -28,9 +28,10 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
  * Set the time at which the fd becomes readable (UINT64_MAX: never), and stays so until the next
- * call. `now_ns` is a recent reading of the clock. The fd also becomes readable when the wall clock is set. Returns 0; -ECANCELED if the clock was
- * set since the last call: the fd is set, but the caller must read the clock again; any other error
- * if the kernel refused: then the fd keeps its earlier time, and its reader must wake otherwise.
+ * call; `now_ns` is a recent reading of the clock. It also becomes readable when the wall clock is
+ * set. Returns 0; -ECANCELED if the clock was set since the last call: the fd is set, but the
+ * caller must read the clock again; any other error if the kernel refused: then the fd keeps its
+ * earlier time, and its reader must wake otherwise.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns, uint64_t now_ns);
 

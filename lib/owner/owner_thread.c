@@ -101,7 +101,7 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 	return true;
 }
 
-/* Sleep until the timerfd expires, or for the time left since `now_ns`. Returns whether it slept. */
+/* Sleep until the timerfd expires, or for the time left at `now_ns`. Returns whether it slept. */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_MAX;
