@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes the recovery of a journal. The journal has one or two segments of arbitrary bytes. The
- * first segment may have zeros at its end, as the journal writes zeros ahead. Recovery must end and
- * leak no memory. A second recovery must accept the files that the first recovery has left. With
- * clang's -fsanitize=fuzzer, libFuzzer makes the input. Without libFuzzer, main() below damages
- * good segments at random.
+ * Fuzzes recovery: one or two segments of arbitrary bytes, the first perhaps with zeros at its end.
+ * It must end and leak nothing, and a second recovery must accept what the first has left. Without
+ * libFuzzer, main() damages good segments at random.
  */
 #include <errno.h>
 #include <journal/replay.h>
@@ -32,10 +30,7 @@ static int recover(uint32_t *ret_tasks, enum replay_mode mode)
 	return result;
 }
 
-/*
- * Make a record from the fuzzer's bytes. The record's type, lengths and flags are in the bounds of
- * record_encode().
- */
+/* With type, lengths and flags in the bounds of record_encode(). */
 static struct record tame(const uint8_t *at)
 {
 	struct record record = {
@@ -62,9 +57,7 @@ static struct record tame(const uint8_t *at)
 	return record;
 }
 
-/*
- * Correct the checksums of the records, so that damaged records reach the code behind the checks.
- */
+/* So that damaged records reach the code behind the checks. */
 static void mend(uint8_t *bytes, size_t count)
 {
 	struct segment_header header = { FORMAT_VERSION, 7, 1, 1, 1, 1 };

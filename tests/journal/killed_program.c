@@ -64,10 +64,7 @@ static void write_line(void)
 		_exit(3);
 }
 
-/*
- * Begin the output line about a call. Returns the call's number. The caller then calls say_task()
- * for each task, and write_line().
- */
+/* Returns the number of the call. Then come say_task() for each task, and write_line(). */
 static uint64_t say_call(void)
 {
 	static uint64_t calls;
@@ -117,7 +114,7 @@ static void end(uint64_t id)
 	say_result(call, timerhub_journal_cancel(journal, id));
 }
 
-/* Cancel the task `id` and put another task in one commit, which makes both changes or none. */
+/* In one commit: both changes or none. */
 static void replace(uint64_t id)
 {
 	struct timerhub_journal_change changes[2] = {
@@ -152,7 +149,7 @@ static void run(void)
 
 /* ---- parking, by one thread ---- */
 
-/* Take a due task, if a task is due. If the last put was refused, this may be an earlier task. */
+/* If the last put was refused, this may be an earlier task. */
 static bool take(struct timerhub_journal_task *ret_task)
 {
 	struct task *first = agenda_first(&journal->agenda);
@@ -203,10 +200,7 @@ static void revive(uint64_t id)
 	say_result(call, timerhub_journal_revive(journal, id, HOUR + id, TIMERHUB_ABSOLUTE));
 }
 
-/*
- * Make one commit that parks a taken task, drops a parked task and puts another task. The commit
- * makes all changes or none.
- */
+/* In one commit: parks a taken task, drops a parked one and puts another. */
 static void park_drop_and_put(uint64_t dropped, uint32_t reason)
 {
 	struct timerhub_journal_task task;
@@ -255,10 +249,7 @@ static void park(void)
 static struct timerhub_journal_task due[HELD];
 static unsigned due_count;
 
-/*
- * Submit a commit with two puts. If there is a suitable task, the commit also parks a taken task or
- * cancels an earlier task.
- */
+/* A commit with two puts, and perhaps a park of a taken task or a cancel. */
 static bool submit(unsigned number, uint64_t cancelled)
 {
 	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
@@ -293,10 +284,7 @@ static bool submit(unsigned number, uint64_t cancelled)
 	return result == 0;
 }
 
-/*
- * Wait for a completion, and print all completions that have come. Returns the number of
- * completions, and the id of one completed task.
- */
+/* Prints all that have come. Returns their number, and the id of one. */
 static unsigned complete(uint64_t *ret_id)
 {
 	struct timerhub_journal_completion completions[FLIGHTS];
@@ -348,7 +336,7 @@ static int run_submit(const char *dir, const struct timerhub_journal_config *con
 			flying++;
 			going = ++number < SUBMITS;
 		}
-		/* A refusal of the submit is final when no commit is in flight. */
+		/* final when no commit is in flight */
 		if (flying == 0)
 			break;
 		flying -= complete(&completed);
@@ -404,9 +392,7 @@ static int run_threads(const char *dir, const struct timerhub_journal_config *co
 
 /* ---- a journal in use ---- */
 
-/*
- * Hold a journal open. Task 1 is parked, task 2 is taken, task 3 has a key, and task 4 is periodic.
- */
+/* Task 1 is parked, 2 taken, 3 has a key, 4 is periodic. */
 static int run_hold(const char *dir, const struct timerhub_journal_config *config)
 {
 	struct timerhub_journal_change periodic = {

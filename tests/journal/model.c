@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the model of a journal, its random calls and its checks. See model.h. */
 #include "model.h"
 
 #include <errno.h>
@@ -73,10 +72,7 @@ void test_timer_pass(struct test_timer *timer, uint64_t ns)
 
 /* ---- the model ---- */
 
-/*
- * Numbers of bytes that a run's journal writes ahead as zeros: a segment, none, less than the
- * largest record, and three sectors.
- */
+/* Written ahead as zeros: a segment, none, less than the largest record, three sectors. */
 static const uint64_t stretches[] = { SEGMENT_BYTES, 0, 300, 1536 };
 
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed)
@@ -141,7 +137,7 @@ void model_data(const struct fact *fact, uint8_t *data)
 		data[i] = (uint8_t)dice_roll(&dice);
 }
 
-/* Choose a random task, in most cases a live task. Returns the model's fact about the task. */
+/* Mostly a live one. */
 static struct fact *any_fact(struct model *model)
 {
 	unsigned start, count = model->count;
@@ -170,10 +166,7 @@ static struct fact *find_key(struct model *model, unsigned key)
 	return NULL;
 }
 
-/*
- * Note in `fact` the result of a call that changes the fact's task. After -EIO the change may have
- * happened or not.
- */
+/* After -EIO the change may have happened or not. */
 static void note(const struct model *model, struct fact *fact, int result, bool live,
                  uint64_t due_ns, bool parked)
 {
@@ -184,9 +177,7 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 		fact->parked = fact->parked_for_good = parked;
 		return;
 	}
-	/*
-	 * If the journal had failed before the call, the call changed nothing and is not in doubt.
-	 */
+	/* a journal that had failed before changes nothing */
 	if (result != -EIO || model->failed)
 		return;
 	fact->unsure = true;
@@ -196,16 +187,13 @@ static void note(const struct model *model, struct fact *fact, int result, bool 
 	fact->pair = 0;
 }
 
-/* Returns whether the result is 0 or an error that the simulated disk may cause. */
+/* 0, or what the simulated disk may cause. */
 static bool is_clean(int result)
 {
 	return result == 0 || result == -EIO || result == -ENOSPC || result == -EMFILE;
 }
 
-/*
- * Fill in a struct fact for a new task, which the journal does not have yet. The task's id is 1
- * more than the id of the previous put, even if the disk refused that put.
- */
+/* Its id is 1 more than that of the previous put, even if the disk refused that. */
 static struct fact *new_fact(struct model *model)
 {
 	struct fact *fact = &model->facts[model->count];
@@ -306,10 +294,7 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	write_batch_add_transaction(batch, &put->transaction);
 }
 
-/*
- * Begin a put by timerhub_journal_submit(). The submit may be refused only if the batch or the
- * memory is full.
- */
+/* May be refused only if the batch or the memory is full. */
 static bool submit_fact(struct model *model, struct fact *fact, unsigned tag)
 {
 	uint8_t data[DATA_MAX];
@@ -412,10 +397,7 @@ static void step_revive(struct model *model)
 		fact->attempts = 0;
 }
 
-/*
- * Choose a task whose latest delivery is not acknowledged. Returns the task's fact, or NULL if
- * there is no such task.
- */
+/* Whose latest delivery is not acknowledged; NULL: none. */
 static struct fact *held_fact(struct model *model)
 {
 	unsigned start = (unsigned)dice_below(&model->dice, model->count + 1);
@@ -426,10 +408,7 @@ static struct fact *held_fact(struct model *model)
 	return NULL;
 }
 
-/*
- * Check that the data of a delivery has not changed. The data must not change even if the task has
- * ended.
- */
+/* A delivery's data stays, even if the task has ended. */
 static void check_held(struct fact *fact)
 {
 	uint8_t data[DATA_MAX];
@@ -454,7 +433,7 @@ static int call_stale(struct model *model, struct timerhub_journal_task *stale)
 	}
 }
 
-/* A call for a delivery that is not the latest delivery of its task must change nothing. */
+/* For an earlier delivery than the task's latest: must change nothing. */
 static void step_stale(struct model *model)
 {
 	for (unsigned i = 0; i < model->count; i++) {
@@ -525,10 +504,7 @@ static void step_retry(struct model *model)
 		note(model, fact, result, true, model->timer.wall_ns + delay_ns, false);
 }
 
-/*
- * Prolong the lease of a delivery by timerhub_journal_touch(). If the lease is over and the task
- * was not delivered again, timerhub_journal_touch() begins a new lease.
- */
+/* If the lease is over and the task was not delivered again, a touch begins a new one. */
 static void step_touch(struct model *model)
 {
 	struct fact *fact = held_fact(model);
@@ -648,10 +624,7 @@ static void end_leases(struct model *model)
 	model->delivered_due_ns = 0;
 }
 
-/*
- * Returns whether the run has enough live tasks. With few live tasks, most of the log is garbage,
- * and compaction always runs.
- */
+/* With few live tasks most of the log is garbage, and compaction always runs. */
 static bool has_enough(const struct model *model)
 {
 	return model->churns && model->journal->tasks.count > 3;
@@ -706,7 +679,7 @@ void model_step(struct model *model)
 		step_stale(model);
 		break;
 	case 18:
-		/* Advance only the wall clock, because leases do not depend on it. */
+		/* only the wall clock: leases do not depend on it */
 		model->timer.wall_ns += dice_magnitude(&model->dice, 35);
 		/* The journal writes the records of deliveries later, without a sync. */
 		(void)writer_pass(model->journal);
@@ -727,8 +700,8 @@ static void verify_fact(struct model *model, struct fact *fact)
 
 	if (fact->unsure) {
 		/*
-		 * After recovery the model learns whether the call in doubt was carried out. If no
-		 * call returned a put's id, a later put may use this id.
+		 * whether the call in doubt was carried out; a later put may use an id that no call
+		 * has returned
 		 */
 		if (!fact->live && !task)
 			fact->id = 0;
@@ -744,10 +717,7 @@ static void verify_fact(struct model *model, struct fact *fact)
 	if (!task)
 		return;
 	expect_eq(task->due_ns, fact->due_ns);
-	/*
-	 * The journal writes a task's number of attempts to the disk only after it delivers the
-	 * task. Therefore the recovered number of attempts may be too small, but never too large.
-	 */
+	/* written only after the delivery, so perhaps too small, never too large */
 	expect_le(task->attempts, fact->attempts);
 	fact->attempts = task->attempts;
 	if (!fact->parked && task->state == TASK_PARKED) {
@@ -789,10 +759,7 @@ void model_verify(struct model *model)
 		struct fact *fact = &model->facts[i];
 
 		verify_key(model, fact);
-		/*
-		 * If a commit put one task and ended another task, recovery must find both
-		 * changes or none.
-		 */
+		/* both of a commit's changes or none */
 		if (fact->pair != 0)
 			expect_eq(fact->live, !model->facts[fact->pair - 1].live);
 		fact->pair = 0;

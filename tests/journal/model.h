@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model of a journal. The journal is on a simulated disk and uses a clock that tests set. One
- * thread makes random calls from a seed. The model is an unsorted array of facts, and a fact is
- * what the model knows about one task.
+ * A model of a journal on a simulated disk, with a clock that tests set: random calls from a seed
+ * on one thread, compared with an unsorted array of facts, one for each task.
  */
 #ifndef JOURNAL_MODEL_H
 #define JOURNAL_MODEL_H
@@ -25,7 +24,7 @@ struct test_timer {
 void test_timer_open(struct test_timer *timer, uint64_t wall_ns);
 void test_timer_pass(struct test_timer *timer, uint64_t ns);
 
-/* A task that was put, or that was perhaps put. If the put returned -EIO, the put is in doubt. */
+/* Put, or perhaps put: after -EIO it is in doubt. */
 struct fact {
 	uint64_t id;
 	uint64_t due_ns;
@@ -37,20 +36,17 @@ struct fact {
 	bool live;    /* the task is live after all acknowledged calls */
 	bool taken;
 	bool parked;
-	/* The disk has a record that parks the task, so the task is still parked after a crash. */
+	/* its record is on the disk, so it holds after a crash */
 	bool parked_for_good;
 	bool unsure;      /* the last call on the task is in doubt, because it returned -EIO */
 	bool unsure_live; /* the task is live if the call in doubt was carried out */
 	bool unsure_parked;
 	uint64_t unsure_due_ns;
-	/*
-	 * If the commit in doubt also changes a second task, the index of the second task in
-	 * model.facts, plus 1. Otherwise `pair` is 0.
-	 */
+	/* 1 + index in model.facts of the second task of the commit in doubt, or 0 */
 	unsigned pair;
 	bool held, has_stale;
 	struct timerhub_journal_task handed; /* latest delivery, if a worker has the task */
-	/* If has_stale is set: an earlier delivery of the task, which was not acknowledged. */
+	/* with has_stale: an earlier delivery, not acknowledged */
 	struct timerhub_journal_task stale;
 };
 
@@ -65,11 +61,11 @@ struct model {
 	unsigned count;
 	bool churns; /* the run keeps few tasks live */
 	bool failed; /* the journal had failed before the present call */
-	/* Due time of the task taken last, or 0 if any task may follow. */
+	/* of the task taken last; 0: any may follow */
 	uint64_t delivered_due_ns;
 };
 
-/* Initialize a model whose journal has segments of 4 KiB and tasks of up to 1000 bytes. */
+/* Segments of 4 KiB, tasks of up to 1000 bytes. */
 void model_init(struct model *model, struct sim_disk *disk, uint64_t seed);
 
 /* Open the journal. Returns the result of journal_open(). */
@@ -79,23 +75,20 @@ void model_close(struct model *model);
 /* Make a random call, and compare its result with the model. */
 void model_step(struct model *model);
 
-/* Put and cancel a large task, so that compaction soon can drop a segment. */
+/* A large task, so that compaction soon drops a segment. */
 void model_churn(struct model *model);
 
-/*
- * A put that model_gather() adds to the open batch, without waking a thread. The caller of
- * model_gather() then calls writer_pass() to write the batch.
- */
+/* A put that model_gather() adds to the open batch and wakes nobody: writer_pass() writes it. */
 struct model_put {
 	struct transaction transaction;
 	struct change change;
 };
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task);
 
-/* Begin `count` puts in one batch, and wait for all of these puts. */
+/* In one batch, and waits for all. */
 void model_put_many(struct model *model, unsigned count);
 
-/* Compare the tasks in the open journal's memory with the facts of the model. */
+/* The tasks in memory against the facts. */
 void model_verify(struct model *model);
 
 struct fact *model_find(struct model *model, uint64_t id);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program "scribe" makes two journals. format_page_test.py reads the two journals by following
- * the manual page of the format. The first journal has records of every type that the library
- * writes without compaction. The second journal has copies that compaction made, and is not closed.
- * For each record and each copy, the program prints a line "NAME ID DUE ATTEMPTS LENGTH REASON
- * INTERVAL KEY MORE".
- *
- *   scribe DIR OTHER-DIR
+ * Makes two journals for format_page_test.py: one with records of every type that needs no
+ * compaction, one with copies that compaction made, not closed. Prints for each "NAME ID DUE
+ * ATTEMPTS LENGTH REASON INTERVAL KEY MORE". scribe DIR OTHER-DIR
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -62,10 +58,7 @@ static struct timerhub_journal_task take(uint64_t wanted, uint64_t attempts)
 	return task;
 }
 
-/*
- * Put two tasks in one commit. Only the first task is periodic and has a key. Then acknowledge one
- * period of the first task.
- */
+/* Two tasks in one commit; the first is periodic, has a key, and loses one period. */
 static void commit(void)
 {
 	struct timerhub_journal_change changes[2] = {
@@ -89,10 +82,7 @@ static void commit(void)
 	say("renew", task.id, 3 + FAR_NS, 0, 0);
 }
 
-/*
- * Write records of each type. The calls are made one after the other, so that the order of the
- * records is known.
- */
+/* One call after the other, so that the order is known. */
 static uint64_t each_type(void)
 {
 	uint64_t kept = put(1, 11), ended, cancelled;
@@ -154,9 +144,6 @@ int main(int argc, char **argv)
 	churn();
 	printf("copy %" PRIu64 " 4 2 11 77 0 - 0\n", kept);
 	(void)fflush(stdout);
-	/*
-	 * Exit without closing the journal, so that the last segment keeps zeros behind its
-	 * records.
-	 */
+	/* not closed, so the last segment keeps its zeros */
 	_exit(0);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the simulated disk. See sim_disk.h. The descriptor of a file is its index in `files`.
- * Closing a file does nothing.
- */
+/* A file's descriptor is its index in `files`; a close does nothing. */
 #include "sim_disk.h"
 
 #include <errno.h>
@@ -59,7 +56,7 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 	(void)strcpy(change.to, to);
 	(void)strcpy(change.from, from);
 	if (sim->changes_count == SIM_CHANGES) {
-		/* The kernel may write changed names to the disk before a sync. */
+		/* the kernel may write names before a sync */
 		memcpy(sim->stable_names, sim->names, sizeof(sim->names));
 		sim->changes_count = 0;
 	}
@@ -68,8 +65,7 @@ static void change_names(struct sim_disk *sim, const char *to, const char *from,
 }
 
 /*
- * Count an operation that changes the disk. Returns 0, or an error if the operation must fail. If
- * the machine crashes at the operation, the operation may be half done.
+ * Counts what changes the disk. Returns an error if it must fail; at a crash it may be half done.
  */
 static int operate(struct sim_disk *sim)
 {
@@ -109,10 +105,7 @@ static int sim_list(struct disk *disk, int (*found)(void *context, const char *n
 		if (sim->names[i].name[0] != '\0') {
 			char name[DISK_NAME_MAX];
 
-			/*
-			 * Give the callback a copy of the name, because a callback that unlinks the
-			 * file clears sim->names[i].
-			 */
+			/* a copy: a callback that unlinks the file clears the name */
 			(void)strcpy(name, sim->names[i].name);
 			result = found(context, name);
 		}
@@ -141,7 +134,7 @@ static void set_extent(struct sim_file *file, uint32_t extent)
 	file->extent = extent;
 }
 
-/* Empty the file. Only pages that have held data are touched, because a page fault is slow. */
+/* Touches only pages with data: a page fault is slow. */
 static void clear_file(struct sim_file *file)
 {
 	set_extent(file, 0);
@@ -253,7 +246,7 @@ static void put_bytes(struct sim_file *file, const void *bytes, size_t count, ui
 		file->extent = (uint32_t)(offset + count);
 }
 
-/* Write some dirty sectors to the disk, as the kernel may do before a sync. */
+/* Some dirty sectors, as the kernel may before a sync. */
 static void write_back(struct sim_disk *sim, struct sim_file *file)
 {
 	if (!dice_one_in(&sim->dice, 4))
@@ -266,10 +259,7 @@ static void write_back(struct sim_disk *sim, struct sim_file *file)
 		file->stable_size = file->size;
 }
 
-/*
- * Write bytes to a file. An almost full disk writes only the bytes that fit. If a write returns an
- * error, the disk may have written some of the bytes.
- */
+/* An almost full disk writes what fits; after an error it may have written some. */
 static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_t count,
                          uint64_t offset)
 {
@@ -304,9 +294,8 @@ static int64_t sim_write(struct disk *disk, int number, const void *bytes, size_
 }
 
 /*
- * Fail a sync. The failed sync has written some dirty sectors, and Linux has marked the pages of
- * all dirty sectors clean. Therefore a read returns the new bytes, but the next sync does not write
- * all of the new bytes.
+ * Some dirty sectors are written, and Linux marks all clean: a read returns the new bytes, and the
+ * next sync does not write them.
  */
 static void sync_badly(struct sim_disk *sim, struct sim_file *file)
 {
@@ -347,10 +336,7 @@ static int sim_sync(struct disk *disk, int number)
 	return 0;
 }
 
-/*
- * Check that the file still has a name. If a file has no name, its data is lost when the journal
- * closes the file.
- */
+/* Without a name its data is lost when it is closed. */
 static int sim_check(struct disk *disk, int number)
 {
 	struct sim_disk *sim = sim_of(disk);
@@ -461,9 +447,8 @@ void sim_close(struct sim_disk *sim)
 }
 
 /*
- * Choose the mood at random: which unsynced sectors a crash image has. In mood 0 the image has the
- * old sectors, and in mood 2 the new sectors. In mood 1 each sector is chosen at random. Without
- * moods 0 and 2, images with only old or only new sectors would be rare.
+ * Which unsynced sectors a crash keeps: 0 none, 2 all, 1 each at random. By chance alone 0 and 2
+ * were rare.
  */
 static unsigned roll_mood(struct dice *dice)
 {

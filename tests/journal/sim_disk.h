@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Simulates a directory on a disk that loses unsynced data in a crash. A written sector is dirty
- * until the next sync. After a crash, each dirty sector has its old bytes, its new bytes, or new
- * bytes up to some offset. A file's size is then the old size, the new size, or a size between
- * them. A crash keeps or loses each unsynced change of a name.
+ * A directory on a disk that loses unsynced data in a crash: each dirty sector has its old bytes,
+ * its new ones, or new ones up to an offset; a size lies between old and new; each unsynced change
+ * of a name is kept or lost.
  */
 #ifndef JOURNAL_SIM_DISK_H
 #define JOURNAL_SIM_DISK_H
@@ -12,10 +11,7 @@
 #include <journal/disk.h>
 
 #define SIM_SECTOR 512
-/*
- * The number and the largest size of files. The defaults are small for tests that copy the disk at
- * every step. A program may define larger values.
- */
+/* small for tests that copy the disk at every step; a program may define more */
 #ifndef SIM_FILES
 #define SIM_FILES 24
 #define SIM_FILE_BYTES 16384
@@ -37,10 +33,7 @@ struct sim_name {
 	int file;
 };
 
-/*
- * An unsynced change of names: the file is renamed from `from` to `to`. For an unlink, `to` is
- * empty. For a new file, `from` is empty.
- */
+/* Unsynced: `to` is empty for an unlink, `from` for a new file. */
 struct sim_change {
 	char to[DISK_NAME_MAX];
 	char from[DISK_NAME_MAX];
@@ -62,10 +55,7 @@ struct sim_disk {
 	int error;
 	uint64_t space; /* largest allowed sum of the sizes of all files */
 	uint64_t peak;  /* largest sum of the sizes of all files so far */
-	/*
-	 * While zero_opens is not 0, the bytes from zero_from to zero_to read as zeros in every
-	 * file.
-	 */
+	/* while zero_opens is not 0, these bytes read as zeros in every file */
 	uint64_t zero_from, zero_to;
 	unsigned zero_opens;             /* each open of a file decrements it, down to 0 */
 	uint64_t bad_from, bad_to;       /* bytes whose read fails with EIO */
@@ -80,28 +70,18 @@ struct sim_disk {
 void sim_open(struct sim_disk *sim, uint64_t seed);
 void sim_close(struct sim_disk *sim);
 
-/*
- * Store in `image` a random possible state of the disk after a crash at this moment. `image` is
- * returned open.
- */
+/* A random possible state after a crash now, open. */
 void sim_crash(struct sim_disk *image, const struct sim_disk *sim, struct dice *dice);
 
-/*
- * Store in `image` the state of the disk after a kill of only the process. All data is kept, and
- * unsynced data stays unsynced.
- */
+/* After a kill of the process alone: nothing is lost, unsynced data stays unsynced. */
 void sim_survive(struct sim_disk *image, const struct sim_disk *sim);
 
-/* Copy the disk to `image`. In the copy all data is stable. */
+/* In the copy all is stable. */
 void sim_copy(struct sim_disk *image, const struct sim_disk *sim);
 
-/*
- * Returns the file with this name, or NULL. The caller may change the bytes of `now` and `stable`
- * below the size.
- */
+/* Or NULL. The caller may change `now` and `stable` below the size. */
 struct sim_file *sim_find(struct sim_disk *sim, const char *name);
 
-/* Returns the sum of the sizes of all files of the disk. */
 uint64_t sim_bytes(const struct sim_disk *sim);
 
 /* Create a file with these bytes, which are stable. */

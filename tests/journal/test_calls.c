@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests the public calls of the journal on a real directory, with real threads and the real clock.
- * Tests that need exact times are in the other test programs, which set the clock.
- */
+/* The public calls on a real directory, with threads and the real clock. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,10 +105,7 @@ static bool is_readable(void)
 	return fd_readable(timerhub_journal_fd(journal));
 }
 
-/*
- * Check that no task is due. The fd may still be readable for a task that has ended.
- * timerhub_journal_take() makes the fd unreadable.
- */
+/* The fd may still be readable for a task that has ended; a take makes it unreadable. */
 static void expect_silence(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -125,10 +119,7 @@ static void expect_silence(void)
 
 /* ---- deliveries ---- */
 
-/*
- * Simulates a worker that is stopped, whose lease ends, and whose task another worker gets and
- * ends. The data of the first delivery must not change.
- */
+/* A stopped worker's lease ends, another ends the task: the first one's data must stay. */
 START_TEST(data_stays_its_takers_though_another_ends_the_task)
 {
 	struct timerhub_journal_config config = small;
@@ -147,7 +138,7 @@ START_TEST(data_stays_its_takers_though_another_ends_the_task)
 	expect_eq(timerhub_journal_done(journal, &quick), 0);
 	expect_eq(stats().tasks, 0);
 	expect_eq(stats().data_bytes, sizeof(data) + 3);
-	/* If the task's memory were freed, the next put would reuse this memory. */
+	/* would reuse the memory if it were freed */
 	memset(other, 'b', sizeof(other));
 	for (unsigned i = 0; i < 20; i++)
 		expect_eq(timerhub_journal_put_key(journal, &i, 3, HOUR, 0, other, sizeof(other),
@@ -223,7 +214,6 @@ START_TEST(key_names_one_live_task_also_after_a_restart)
 	expect(timerhub_journal_cancel_key(journal, key, 255) == -ENOENT);
 	expect_eq(timerhub_journal_cancel_key(journal, key, 254), 0);
 	expect_eq(stats().tasks, 0);
-	/* After the end of its task, a key can be used again. */
 	expect_eq(timerhub_journal_put_key(journal, key, 255, HOUR, 0, "a", 1, &found), 0);
 	expect_lt(id, found);
 	end();
@@ -282,14 +272,11 @@ START_TEST(commit_makes_all_changes_or_none)
 	expect(changes[2].result == -ENOENT);
 	expect_eq(stats().tasks, 1);
 	expect_eq(stats().taken, 1);
-	/* One commit ends a task and puts the next task with the ended task's key. */
+	/* ends a task, and puts the next with its key */
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	expect_lt(id, changes[1].id);
 	expect_eq(stats().tasks, 1);
-	/*
-	 * The journal refuses commits with two changes of one task, with two puts of one key, and
-	 * with too many changes.
-	 */
+	/* two changes of one task, two puts of one key, too many changes */
 	changes[0] = changes[2] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -324,9 +311,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
 	task = take();
 	changes[2] = changes[0];
-	/*
-	 * The commit retries the task that has the key, and puts a second task with the same key.
-	 */
+	/* retries the task with the key, and puts another with it */
 	changes[1] = (struct timerhub_journal_change){
 		.op = TIMERHUB_JOURNAL_CANCEL,
 		.id = changes[1].id,
@@ -337,7 +322,7 @@ START_TEST(key_is_free_in_a_commit_only_if_its_task_ends_there)
 	};
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(changes[2].id, task.id);
-	/* timerhub_journal_done() of a periodic task ends only one period of the task. */
+	/* ends only one period */
 	changes[0].op = TIMERHUB_JOURNAL_DONE;
 	expect(timerhub_journal_commit(journal, changes, 3) == -EEXIST);
 	expect_eq(stats().tasks, 2);
@@ -435,10 +420,7 @@ static int submit_put(uint64_t tag, const char *key)
 	return timerhub_journal_submit(journal, &change, 1, tag);
 }
 
-/*
- * Each accepted submit must complete once. The submitted task must be in the journal after its
- * completion and after a restart.
- */
+/* Each accepted submit completes once, and its task is there then and after a restart. */
 START_TEST(one_thread_keeps_many_puts_in_flight)
 {
 	unsigned wanted = scaled(20000), begun = 0, done = 0, empty = 0;
@@ -471,7 +453,7 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 			expect_eq(data, completions[i].tag);
 		}
 	}
-	/* After calls have emptied the list of completions, the fd may be readable once more. */
+	/* once the calls have emptied the list, the fd may be readable once more */
 	expect_lt(empty, wanted);
 	expect_eq(timerhub_journal_completions(journal, completions, 1), 0);
 	expect_eq(poll(&fd, 1, 0), 0);
@@ -484,7 +466,7 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 }
 END_TEST
 
-/* If the program has closed its standard input, the completion fd gets the number 0. */
+/* As when the program has closed its standard input. */
 START_TEST(completion_fd_may_be_number_0)
 {
 	struct timerhub_journal_completion completion;
@@ -502,7 +484,7 @@ START_TEST(completion_fd_may_be_number_0)
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 0);
 	expect(!fd_readable(STDIN_FILENO));
 	timerhub_journal_close(journal);
-	/* The close of the journal closes the completion fd, so its number is free again. */
+	/* closed with the journal, so the number is free */
 	expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
 	remove_dir();
 }
@@ -516,10 +498,7 @@ START_TEST(submit_refuses_at_once_what_commit_would)
 
 	begin(NULL);
 	expect_eq(submit_put(1, "key"), 0);
-	/*
-	 * The second put of the key returns -EAGAIN while the first put is in flight, and then
-	 * -EEXIST.
-	 */
+	/* -EAGAIN while the first is in flight, then -EEXIST */
 	do {
 		result = submit_put(2, "key");
 		expect(result == -EAGAIN || result == -EEXIST);
@@ -553,7 +532,7 @@ static int see(void *context, const struct timerhub_journal_info *info)
 	struct seen_tasks *tasks = context;
 
 	tasks->ids[tasks->count++] = info->id;
-	/* The callback of a listing may make any call, such as a cancel. */
+	/* a listing's callback may make any call */
 	expect_eq(timerhub_journal_cancel(journal, info->id + 1), info->id % 2 == 1 ? 0 : -ENOENT);
 	return tasks->count == 3 ? 7 : 0;
 }
@@ -654,15 +633,12 @@ START_TEST(statistics_tell_of_ages)
 	expect_le(stats().oldest_due_ns, wall_ns() - 5 * SEC);
 	task = take();
 	expect_eq(timerhub_journal_done(journal, &task), 0);
-	/* The task was at least 5 s late, which is more than 2^32 ns. */
+	/* at least 5 s late, which is more than 2^32 ns */
 	expect_eq(sum(stats().lateness, 32), 1);
 	expect_eq(sum(stats().lateness, 0), 1);
 	expect_eq(sum(stats().sync_ns, 0), stats().syncs);
 	expect_lt(0, sum(stats().sync_ns, 1));
-	/*
-	 * A backup stops compaction until the backup ends. A failed backup must not leave
-	 * compaction stopped.
-	 */
+	/* a failed backup must not leave compaction stopped */
 	in_dir(to, "nowhere");
 	expect(timerhub_journal_backup(journal, to) == -ENOENT);
 	expect_eq(stats().held_up, TIMERHUB_JOURNAL_NOT_HELD_UP);
@@ -741,7 +717,7 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	(void)fclose(file);
 	in_dir(path, "settings.new");
 	expect_eq(access(path, F_OK), 0);
-	/* A FIFO with the name of a segment must not block a caller. */
+	/* must not block a caller */
 	in_dir(path, "0000000000000009.seg");
 	expect_eq(mkfifo(path, 0600), 0);
 	expect(timerhub_journal_check(dir, &report) == -EBADMSG);
@@ -786,7 +762,7 @@ static void *churner(void *argument)
 	return NULL;
 }
 
-/* The segments are small, so that segments are added and dropped during the checks. */
+/* Small, so that segments come and go during the checks. */
 START_TEST(check_of_a_journal_in_use_finds_it_whole)
 {
 	struct timerhub_journal_config config = small;
@@ -798,10 +774,7 @@ START_TEST(check_of_a_journal_in_use_finds_it_whole)
 	churning = true;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_start(&threads[i], churner, NULL);
-	/*
-	 * Repeat the check until segments were added and dropped. On a slow disk more checks are
-	 * needed.
-	 */
+	/* until segments came and went; on a slow disk that takes more */
 	for (unsigned i = 0; i < scaled(4000) || stats().segments_dropped < 2; i++) {
 		expect_context("look", i, 0);
 		expect_eq(timerhub_journal_check(dir, &report), 0);
@@ -848,16 +821,13 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 	churning = false;
 	for (unsigned i = 0; i < COUNT_OF(threads); i++)
 		thread_join(threads[i]);
-	/* Compaction may have a segment open at this moment, and the spare file may be open too. */
+	/* compaction's segment, and the spare file */
 	expect_le(process_fd_count(), descriptors + 2);
 	end();
 }
 END_TEST
 
-/*
- * The segment has more tasks than compaction copies in one step. Compaction must not lose a task
- * between two steps.
- */
+/* More tasks than compaction copies in one step: none may be lost between two. */
 START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 {
 	enum { LIVE = 300 };
@@ -928,10 +898,7 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	(void)put(HOUR, "again");
 	expect(timerhub_journal_put(journal, 0, 0, NULL, 0, NULL) == -EAGAIN);
-	/*
-	 * timerhub_journal_open() keeps all tasks, even if the journal has more tasks than the new
-	 * limit.
-	 */
+	/* all tasks are kept, even beyond the new limit */
 	timerhub_journal_close(journal);
 	config.tasks_max = 1;
 	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
@@ -941,11 +908,7 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 }
 END_TEST
 
-/*
- * Open the journal with a config, although the directory is in use. If the config is invalid,
- * timerhub_journal_open() returns -EINVAL. If the config is valid, timerhub_journal_open() returns
- * -EBUSY.
- */
+/* The directory is in use: -EBUSY, or -EINVAL for a bad config. */
 static int open_with(uint64_t segment_bytes, uint32_t data_max)
 {
 	struct timerhub_journal_config config = small;
@@ -964,10 +927,7 @@ START_TEST(sizes_at_their_limits_are_accepted)
 	expect(open_with(UINT64_C(4) << 30, 16 << 20) == -EBUSY);
 	expect(open_with((UINT64_C(4) << 30) + 1, 16 << 20) == -EINVAL);
 	expect(open_with(UINT64_C(4) << 30, (16 << 20) + 1) == -EINVAL);
-	/*
-	 * The smallest allowed segment has room for its header and for one record of the largest
-	 * size.
-	 */
+	/* the header and one record of the largest size */
 	expect(open_with(64 + 56 + 8 + 255 + 8001, 8001) == -EBUSY);
 	expect(open_with(64 + 56 + 8 + 255 + 8000, 8001) == -EINVAL);
 	end();
@@ -1112,10 +1072,7 @@ static bool are_zero(const uint64_t *words, size_t count)
 	return true;
 }
 
-/*
- * The journal sets reserved fields of its outputs to 0, even if the caller's memory has other
- * values.
- */
+/* Reserved fields of outputs become 0, whatever was there. */
 START_TEST(room_to_grow_is_written_as_zero)
 {
 	struct timerhub_journal_change put = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1147,7 +1104,6 @@ START_TEST(room_to_grow_is_written_as_zero)
 }
 END_TEST
 
-/* A call whose input has a nonzero reserved field must be refused. */
 START_TEST(change_that_says_what_this_version_does_not_know_is_refused)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1183,7 +1139,7 @@ static int visit_none(void *context, const struct timerhub_journal_info *info)
 	return 1;
 }
 
-/* Make every call that takes a journal, in a forked child. Each call must be refused. */
+/* Every call in a forked child is refused. */
 static void child_is_told(uint64_t id, struct timerhub_journal_task *task)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT };
@@ -1232,7 +1188,7 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		struct timerhub_journal *other;
 
 		child_is_told(id, &task);
-		/* In the child the stop has no effect on the child's or the parent's journal. */
+		/* without effect on either journal */
 		timerhub_journal_stop(journal);
 		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
@@ -1266,9 +1222,7 @@ static void *putter(void *argument)
 		expect_eq(
 			timerhub_journal_put(journal, dice_below(&dice, 30 * MS), 0, &dice, 8, &id),
 			0);
-		/*
-		 * Cancel a third of the tasks. A task that a worker has taken cannot be cancelled.
-		 */
+		/* a third; a taken task can't be */
 		if (dice_one_in(&dice, 3)) {
 			int result = timerhub_journal_cancel(journal, id);
 
@@ -1358,10 +1312,7 @@ START_TEST(journal_serves_where_io_uring_is_refused)
 }
 END_TEST
 
-/*
- * If a write goes beyond RLIMIT_FSIZE, the kernel returns EFBIG and sends SIGXFSZ. This signal
- * would kill the process.
- */
+/* EFBIG comes with SIGXFSZ, which would kill. */
 START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 {
 	const struct rlimit limit = { .rlim_cur = 100000, .rlim_max = RLIM_INFINITY };
@@ -1380,10 +1331,7 @@ START_TEST(a_limit_of_file_sizes_refuses_and_does_not_kill)
 }
 END_TEST
 
-/*
- * Returns the number of times that the thread has gone to sleep, or UINT64_MAX if the thread is not
- * asleep.
- */
+/* How often the thread fell asleep, or UINT64_MAX while it is awake. */
 static uint64_t sleeps_of(const char *thread)
 {
 	uint64_t sleeps = UINT64_MAX;
@@ -1402,7 +1350,7 @@ static uint64_t sleeps_of(const char *thread)
 	return asleep ? sleeps : UINT64_MAX;
 }
 
-/* Returns the sum of sleeps_of() for all other threads, or UINT64_MAX if one of them is awake. */
+/* Of all other threads, or UINT64_MAX. */
 static uint64_t sleeps_of_others(void)
 {
 	DIR *threads = opendir("/proc/self/task");
@@ -1423,9 +1371,8 @@ static uint64_t sleeps_of_others(void)
 }
 
 /*
- * Wait until all other threads sleep at the same instant. If a thread is asleep at two checks and
- * did not fall asleep between the checks, it slept all the time. No thread sleeps while it holds a
- * lock. Therefore a thread that slept all the time is in its final wait.
+ * Until all others sleep at one instant: asleep at two checks and not fallen asleep between. Nobody
+ * sleeps with a lock held, so they are in their final waits.
  */
 static void await_sleep_of_others(void)
 {
@@ -1455,10 +1402,7 @@ START_TEST(close_sends_blocked_takers_away)
 	begin(NULL);
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_start(&threads[i], blocked_taker, NULL);
-	/*
-	 * A call must not begin after the close has begun, so wait until all threads are in their
-	 * calls.
-	 */
+	/* no call may begin after the close has begun */
 	await_sleep_of_others();
 	timerhub_journal_close(journal);
 	for (unsigned i = 0; i < TAKERS; i++)
@@ -1479,10 +1423,7 @@ START_TEST(stop_sends_takers_away_and_is_for_ever)
 	timerhub_journal_stop(journal);
 	for (unsigned i = 0; i < TAKERS; i++)
 		thread_join(threads[i]);
-	/*
-	 * A task that is put after the stop waits for the next open. Its due time may be before the
-	 * stop.
-	 */
+	/* put after the stop, it waits for the next open, whenever it is due */
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, "late", 4, NULL), 0);
 	expect_eq(timerhub_journal_take(journal, &task, 0), -ESHUTDOWN);
 	expect_eq(timerhub_journal_take_many(journal, &task, 1, UINT64_MAX), -ESHUTDOWN);
@@ -1509,10 +1450,7 @@ START_TEST(stop_hands_out_what_is_due_first)
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
 	expect_le(tasks[0].due_ns, tasks[1].due_ns);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 2);
-	/*
-	 * A task that is retried after the stop is due after the stop. Therefore no worker gets the
-	 * retried task.
-	 */
+	/* due after the stop, so nobody gets it */
 	expect_eq(timerhub_journal_retry(journal, &tasks[0], 0), 0);
 	expect_eq(timerhub_journal_take_many(journal, tasks, 2, UINT64_MAX), 1);
 	expect_eq(timerhub_journal_done(journal, &tasks[0]), 0);
@@ -1539,11 +1477,7 @@ static void *worker_until_stop(void *argument)
 	return NULL;
 }
 
-/*
- * timerhub_journal_stop() must also end a worker that is busy between timerhub_journal_done() and
- * the worker's next timerhub_journal_take(). After the stop the test joins the workers and closes
- * the journal.
- */
+/* Also a worker between its done and its next take. */
 START_TEST(stop_join_close_ends_busy_workers)
 {
 	pthread_t threads[TAKERS];
@@ -1563,7 +1497,7 @@ START_TEST(stop_join_close_ends_busy_workers)
 		timerhub_journal_stop(journal);
 		for (unsigned i = 0; i < TAKERS; i++)
 			thread_join(threads[i]);
-		/* All tasks were due at the stop, so the workers do all of them. */
+		/* all were due at the stop */
 		expect_eq(atomic_load(&worked), count);
 		expect_eq(stats().tasks, 0);
 		timerhub_journal_close(journal);
@@ -1577,15 +1511,12 @@ static void *one_taker(void *argument)
 	struct timerhub_journal_task task;
 
 	(void)argument;
-	/* The takers wait without a timeout. The end of a timeout would hide a lost wake-up. */
+	/* a timeout would hide a lost wake-up */
 	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
 	return NULL;
 }
 
-/*
- * Start `count` takers, and put a task for each taker. Each taker must get one task. If `cancelled`
- * is set, pthread_cancel() is called for all takers before the puts.
- */
+/* A task for each of `count` takers, each gets one; with `cancelled`, all are cancelled first. */
 static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_ns)
 {
 	pthread_t threads[16];
@@ -1606,10 +1537,8 @@ static void each_taker_gets_one(unsigned count, bool cancelled, uint64_t delay_n
 }
 
 /*
- * A thread must not be cancelled inside timerhub_journal_take(). Only one taker sleeps on the
- * timer. When this taker returns, it wakes another taker. If this taker were cancelled in its
- * sleep, it would wake no taker. If a thread with a pending cancellation is inside
- * timerhub_journal_take(), the thread ends only after timerhub_journal_take() has returned.
+ * One taker sleeps on the timer, and wakes the next when it returns. So a cancellation must wait
+ * until take() has returned.
  */
 START_TEST(cancelled_thread_leaves_take_first)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests that an open journal works when the wall clock is set forward or back by seconds, hours or
- * years. Tasks that are due by the new time must come at once. Other tasks must wait. The journal's
- * fd must be readable while a task is due. The test uses the real timer, in a program with a wall
- * clock of its own (wall_clock.h), and the simulated disk.
+ * The wall clock is set forward or back, by seconds to years, under an open journal: what is due by
+ * it comes at once, the rest waits, the fd is readable while a task is due. The real timer with a
+ * clock of the program's (wall_clock.h), and the simulated disk.
  */
 #include <errno.h>
 #include <journal/open.h>
@@ -72,10 +71,7 @@ static bool is_readable(uint64_t timeout_ns)
 	return fd_readable_within(timerhub_journal_fd(journal), timeout_ns);
 }
 
-/*
- * Check that no task is due. The fd may be readable although no task is due.
- * timerhub_journal_take() makes the fd unreadable.
- */
+/* The fd may be readable for nothing; a take makes it unreadable. */
 static void expect_none(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -174,10 +170,7 @@ START_TEST(set_back_while_others_are_due)
 	expect(is_readable(ARRIVES));
 	jump(-(int64_t)HOUR);
 	early = put(30 * MS);
-	/*
-	 * The timer was set for the later task. The earlier task must not wait for the later task's
-	 * time.
-	 */
+	/* the timer was set for the later task, and the earlier one must not wait for it */
 	jump((int64_t)(30 * SEC));
 	expect_task(early);
 	expect_none();
@@ -188,9 +181,8 @@ START_TEST(set_back_while_others_are_due)
 END_TEST
 
 /*
- * A lease does not depend on the wall clock. The fd must be readable at the end of a lease, even if
- * the wall clock is set back by an hour. The journal of this test has no keeper thread, because the
- * disk may delay the keeper.
+ * The fd must be readable at a lease's end, even if the clock goes back an hour. No keeper here,
+ * since the disk may delay it.
  */
 START_TEST(set_back_while_a_lease_lasts)
 {
@@ -201,10 +193,7 @@ START_TEST(set_back_while_a_lease_lasts)
 	expect_eq(timerhub_journal_put(journal, 1, TIMERHUB_ABSOLUTE, NULL, 0, &id), 0);
 	expect(is_readable(ARRIVES));
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/*
-	 * timerhub_journal_take() converts the end of the lease to a wall-clock time, and sets the
-	 * timer to this time.
-	 */
+	/* sets the timer to the lease's end, by the wall clock */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
 	jump(-(int64_t)HOUR);
 	while (timerhub_journal_take(journal, &task, 0) == 0)
@@ -216,10 +205,7 @@ START_TEST(set_back_while_a_lease_lasts)
 }
 END_TEST
 
-/*
- * If set() of the timer finds that the wall clock has jumped, the fd must become readable. The
- * caller of set() may have computed the time from the old clock, and must check again.
- */
+/* A caller of set() may have computed by the old clock, so it must look again. */
 START_TEST(set_of_the_timer_that_learns_of_a_jump_rings)
 {
 	begin();
@@ -273,7 +259,7 @@ START_TEST(far_away_is_no_error)
 	          0);
 	expect_eq(timerhub_journal_put(journal, TIMERHUB_NEVER, 0, NULL, 0, &id), 0);
 	expect_none();
-	/* The wall clock jumps forward by a year, and no task is due. */
+	/* a year forward, and nothing is due */
 	jump((int64_t)DAY * 366);
 	expect_none();
 	expect_eq(timerhub_journal_move(journal, id, HOUR, 0), 0);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests that compaction comes to an end between two changes. The sizes of segments and tasks vary,
- * and so does the number of tasks that end in one write. The test makes random changes on a
- * simulated disk with many large files. One thread writes, and counts the steps of compaction until
- * its end.
+ * Compaction ends between two changes, for many sizes of segments and tasks and many tasks that end
+ * in one write: random changes on a simulated disk; one thread writes and counts the steps.
  */
 #include <errno.h>
 #include <journal/open.h>
@@ -34,10 +32,7 @@ struct trial {
 
 static struct trial life;
 
-/*
- * Count the bytes of each write, and check that the sum is at most life.written_max. The check is
- * inside the write, because a faulty step of compaction might write without end.
- */
+/* Counts and bounds each write: a faulty step might write without end. */
 static int64_t count_write(struct disk *disk, int file, const void *bytes, size_t count,
                            uint64_t offset)
 {
@@ -82,8 +77,8 @@ static void close_life(void)
 }
 
 /*
- * Write and compact until compaction has no more work. Compaction may copy each live task a few
- * times at most. After compaction, the journal's files must be within the bound of their size.
+ * Until compaction has no work: it copies each live task a few times at most, and then the files
+ * are within their bound.
  */
 static void rest(void)
 {
@@ -99,7 +94,7 @@ static void rest(void)
 	          2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
 }
 
-/* Add changes to the open batch. If the changes do not fit, write the batch first. */
+/* Writes the open batch first if they do not fit. */
 static void submit(struct timerhub_journal_change *changes, unsigned count)
 {
 	struct timerhub_journal_completion completions[64];
@@ -129,12 +124,12 @@ static void put_some(unsigned count)
 		if (put.data_len > DATA_MAX)
 			put.data_len = DATA_MAX;
 		submit(&put, 1);
-		/* Ids are assigned in order, so next_id - 1 is the id of the last put. */
+		/* ids come in order */
 		life.ids[life.count++] = life.journal->next_id - 1;
 	}
 }
 
-/* End `count` tasks. Each write ends as many tasks as fit in a batch. */
+/* As many in each write as fit in a batch. */
 static void end_some(unsigned count)
 {
 	while (count-- > 0 && life.count > 0) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests durability. After a crash at any point, with any loss of unsynced data, the journal must
- * have all acknowledged changes. The journal must have every unacknowledged change completely or
- * not at all. The journal's code runs on a simulated disk that loses and tears unsynced writes. The
- * test makes more than 150,000 different crashes, with logs that have records of every type.
+ * Durability: after a crash at any point, with any loss of unsynced data, all acknowledged changes
+ * are there, and each other one wholly or not at all. More than 150,000 crashes of a simulated disk
+ * that loses and tears, with records of every type.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@
 
 static unsigned long states, cleaning, recovering;
 
-/* whether the logs of crashed machines had records of each type and with each optional part */
+/* records that the crashed machines' logs had */
 static struct {
 	bool types[RECORD_TYPE_END];
 	bool more, parked_copy, key, interval;
@@ -67,7 +66,7 @@ static bool have_seen_all(void)
 	return seen.more && seen.parked_copy && seen.key && seen.interval;
 }
 
-/* Repeat the random calls of the seed on a machine that crashes at the disk operation crash_at. */
+/* The seed's calls, until the disk operation crash_at. */
 static bool run_until(struct model *model, struct sim_disk *disk, uint64_t seed, unsigned crash_at)
 {
 	sim_open(disk, seed);
@@ -105,7 +104,6 @@ static void open_again(struct model *model, struct sim_disk *image, struct sim_d
 	image->crash_at = 0;
 }
 
-/* Open the image of a crashed machine, and compare the journal with the model before the crash. */
 static void check_image(const struct model *before, struct sim_disk *image, struct sim_disk *other,
                         struct dice *dice)
 {
@@ -130,10 +128,7 @@ static void check_image(const struct model *before, struct sim_disk *image, stru
 	states++;
 }
 
-/*
- * Simulate a kill of only the process. After the kill another process opens the journal on the same
- * machine, and then the machine crashes.
- */
+/* The process alone is killed, another opens the journal, then the machine crashes. */
 static void check_survivor(const struct model *before, const struct sim_disk *disk,
                            struct sim_disk *image, struct sim_disk *other, struct dice *dice)
 {
@@ -187,17 +182,14 @@ static void crash_everywhere(uint64_t seed, unsigned images)
 START_TEST(crash_loses_nothing_acknowledged)
 {
 	/*
-	 * The same seed gives the same calls in every build. After some thousands of crashes, the
-	 * test only repeats accesses to memory that the sanitizer has checked before. Therefore a
-	 * build with a sanitizer needs only half as many crashes as a build without a sanitizer.
+	 * a seed is the same in every build, so a sanitizer sees nothing new after some thousands
 	 */
 	unsigned fewer = sanitized() ? 2 : 1;
 	unsigned long most = 6UL * scaled(150000), wanted = scaled(CRASH_STATES) / fewer;
 	struct dice dice = dice_new(1);
 
 	/*
-	 * Continue until the logs had enough records of each kind. Half of the seeds give
-	 * compaction much work.
+	 * until the logs had enough of each kind; half of the seeds make much work for compaction
 	 */
 	for (unsigned round = 0; states < wanted || cleaning < wanted / 100 ||
 	                         recovering < wanted / 100 || (!have_seen_all() && states < most);
@@ -210,11 +202,7 @@ START_TEST(crash_loses_nothing_acknowledged)
 }
 END_TEST
 
-/*
- * Check the copy after a crash during a backup. If the backup returned before the crash, the copy
- * must be complete. After an interrupted backup, the copy may be complete, refused by
- * timerhub_journal_open(), or without a journal.
- */
+/* Complete if the backup had returned; otherwise complete, refused, or no journal. */
 static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 {
 	struct replay replay;
@@ -231,10 +219,7 @@ static void check_copy(struct sim_disk *image, uint32_t tasks, bool made)
 	replay_fini(&replay);
 }
 
-/*
- * Make a backup on a machine that crashes at the operation crash_at. Returns whether the machine
- * crashed before the backup returned.
- */
+/* Returns whether it crashed before the backup returned. */
 static bool copy_until(struct sim_disk *disk, uint32_t tasks, unsigned crash_at, struct dice *dice)
 {
 	struct sim_disk to, image;
@@ -269,10 +254,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 	sim_open(&disk, 5);
 	model_init(model, &disk, 5);
 	expect_eq(model_open(model), 0);
-	/*
-	 * Put tasks until there are four segments. No task ends, so the number of segments only
-	 * grows.
-	 */
+	/* no task ends, so segments only grow */
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
 	tasks = model->journal->tasks.count;
@@ -285,10 +267,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 }
 END_TEST
 
-/*
- * The copy's disk counts its writes to segments. The write number `flip_at` flips a bit and reports
- * success.
- */
+/* the write number `flip_at` to the copy's segments flips a bit, and reports success */
 static unsigned segment_writes, flip_at;
 static int64_t (*plain_write)(struct disk *disk, int file, const void *bytes, size_t count,
                               uint64_t offset);
@@ -320,7 +299,6 @@ START_TEST(backup_whose_copy_is_damaged_is_refused)
 	expect_eq(model_open(model), 0);
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
-	/* Repeat until flip_at is larger than the number of writes to segments. */
 	while (flip_at <= segment_writes) {
 		struct sim_disk to;
 		int result;
@@ -347,9 +325,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /*
- * Copy the files that exist at the beginning, as cp does, sorted by name. The watermark's file
- * "begun" comes after the segments. Tasks are put during the copy. Returns the id of the last task
- * that was put.
+ * As cp does: the files that are there at the beginning, by name, so the watermark's "begun" after
+ * the segments, while tasks are put. Returns the last one's id.
  */
 static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
                              struct timerhub_journal *journal, uint64_t puts, struct dice *dice)
@@ -371,7 +348,7 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 		for (; puts > 0 && dice_one_in(dice, 2); puts--)
 			expect_eq(timerhub_journal_put(journal, HOUR, 0, data, sizeof(data), &id),
 			          0);
-		/* Put a task and end it at once, so that compaction drops files. */
+		/* so that compaction drops files */
 		if (puts > 0) {
 			uint64_t ended = 0;
 
@@ -384,10 +361,7 @@ static uint64_t copy_by_file(struct sim_disk *from, struct sim_disk *to,
 	return id;
 }
 
-/*
- * A copy made file by file is no backup. If the copy lacks a task that was put before the last file
- * was copied, open must refuse the copy.
- */
+/* It is no backup: if it lacks a task put before the last file was copied, open must refuse it. */
 START_TEST(copy_made_file_by_file_lacks_nothing_or_is_refused)
 {
 	struct model *model = malloc(sizeof(*model));

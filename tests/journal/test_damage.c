@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the recovery of damaged files. Recovery must cut off a torn tail. If there is damage before
- * the end, recovery must refuse the journal and report the place. Recovery must never find a task
- * that was not put. One test opens a journal after the wall clock was moved by a day.
+ * Recovery of damaged files: a torn tail is cut off; damage before the end is refused, with its
+ * place; no task is ever made up. One test moves the wall clock by a day.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -27,7 +26,7 @@ struct bench {
 	unsigned count;
 };
 
-/* Open a new journal, put `puts` tasks one after another, and store the offsets of the records. */
+/* Puts one after another, and notes the records' offsets. */
 static struct bench *bench_new(unsigned puts)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
@@ -71,20 +70,14 @@ static int replay_image(struct bench *bench, struct replay *replay, enum replay_
 	return replay_run(replay, mode);
 }
 
-/*
- * Copy the journal's files to the image. Returns the image's first segment, which the caller
- * damages.
- */
+/* Returns the copy's first segment, to be damaged. */
 static struct sim_file *damaged_file(struct bench *bench)
 {
 	sim_copy(&bench->image, &bench->disk);
 	return sim_find(&bench->image, SEGMENT);
 }
 
-/*
- * Write an older watermark. The journal rarely syncs watermarks, so a crash may leave an older
- * watermark.
- */
+/* As after a crash, since watermarks are rarely synced. */
 static void set_mark(struct bench *bench, uint64_t sequence)
 {
 	struct disk *disk = &bench->image.disk;
@@ -95,7 +88,7 @@ static void set_mark(struct bench *bench, uint64_t sequence)
 	expect_eq(watermark_write(disk, file, sequence), 0);
 }
 
-/* Returns the offset from which the file has only zeros. The offset is at least `from`. */
+/* From where, at least `from`, the file has only zeros. */
 static uint64_t zeros_from(const struct sim_file *file, uint64_t from)
 {
 	uint64_t at = file->size;
@@ -153,10 +146,7 @@ START_TEST(zeros_ahead_are_the_end_and_nothing_torn)
 		expect_eq(replay.ahead_bytes, modes[i] == REPLAY_SALVAGE ? 0 : size - end);
 		replay_fini(&replay);
 	}
-	/*
-	 * timerhub_journal_open() cuts off the zeros at the end of the file, because perhaps no
-	 * sync has made these zeros stable.
-	 */
+	/* the zeros are cut off: perhaps no sync has made them stable */
 	expect_eq(file->size, end);
 	bench_free(bench);
 }
@@ -216,8 +206,8 @@ START_TEST(any_byte_among_zeros_ahead_is_torn_and_cut)
 END_TEST
 
 /*
- * Check a journal with damage in the records from `from` to `to`. REPLAY_OPEN must refuse the
- * journal and name the place `from`. REPLAY_SALVAGE must save all other tasks.
+ * With the records from `from` to `to` damaged, open refuses and names `from`, salvage saves the
+ * rest.
  */
 static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_t to)
 {
@@ -234,10 +224,7 @@ static void expect_only_that_is_lost(struct bench *bench, uint64_t from, uint64_
 	replay_fini(&replay);
 }
 
-/*
- * A sector that reads as zeros looks like the end of the log. Only later records show that the
- * sector was stable.
- */
+/* Zeros look like the log's end; only later records show that the sector was stable. */
 START_TEST(record_zeroed_is_damage_if_one_behind_it_was_stable_later)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -303,10 +290,7 @@ END_TEST
 
 /* ---- the mark ---- */
 
-/*
- * The log ends too early. Check that open refuses the journal at this offset, and leaves the file
- * unchanged.
- */
+/* The log ends too early: open refuses it at this offset, and leaves the file. */
 static void expect_short(struct bench *bench, unsigned whole)
 {
 	const struct sim_file *file = sim_find(&bench->image, SEGMENT);
@@ -342,7 +326,7 @@ START_TEST(log_that_ends_before_its_mark_is_refused)
 		expect_short(bench, whole);
 		file = damaged_file(bench);
 		memset(file->now + size, 0, file->size - size);
-		/* If a record ends with zeros, zeros written over its end do not damage it. */
+		/* zeros over an end of zeros are no damage */
 		while (memcmp(file->now, sim_find(&bench->disk, SEGMENT)->now,
 		              (size_t)bench->offsets[whole + 1]) == 0 &&
 		       whole < RECORDS)
@@ -382,10 +366,7 @@ START_TEST(last_record_of_a_life_is_vouched_for_by_the_first_of_the_next)
 }
 END_TEST
 
-/*
- * Check that the watermark's file exists after any crash, and that its stable contents are a
- * watermark of at least `sequence`.
- */
+/* After any crash its stable contents are a watermark of at least `sequence`. */
 static void expect_mark(struct bench *bench, uint64_t sequence)
 {
 	struct dice dice = dice_new(sequence);
@@ -431,7 +412,7 @@ START_TEST(mark_is_stable_at_open_at_close_and_when_a_segment_is_full)
 }
 END_TEST
 
-/* If the watermark is damaged, recovery must accept the journal by its records alone. */
+/* The records alone then decide. */
 START_TEST(mark_that_is_damaged_refuses_nothing)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -493,9 +474,8 @@ START_TEST(header_with_any_bit_flipped_costs_no_task_but_is_refused)
 END_TEST
 
 /*
- * Returns whether all bytes of [from, to) in the unreadable sector are zeros. In the mode
- * REPLAY_SALVAGE, recovery replaces the bytes of an unreadable sector by zeros. Therefore no byte
- * that was a zero is lost. For example, the last byte of a record's checksum may be a zero.
+ * Salvage reads an unreadable sector as zeros, so what was zero there is not lost, such as a
+ * checksum's last byte.
  */
 static bool is_spared(const struct sim_file *file, uint64_t from, uint64_t to, uint64_t sector)
 {
@@ -515,7 +495,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 	struct replay replay;
 	unsigned kept = 0;
 
-	/* A disk reads whole sectors. Therefore a read of any bytes of a bad sector fails. */
+	/* any byte of a bad sector fails */
 	bench->image.bad_from = 2 * SIM_SECTOR;
 	bench->image.bad_to = 3 * SIM_SECTOR;
 	for (unsigned i = 0; i < RECORDS; i++)
@@ -530,10 +510,7 @@ START_TEST(sector_that_cannot_be_read_costs_the_tasks_in_it)
 }
 END_TEST
 
-/*
- * If another process writes the journal during the check, its unfinished write looks like damage.
- * The second reading of timerhub_journal_check() finds no damage.
- */
+/* Another process's unfinished write looks like damage, until the second reading. */
 START_TEST(journal_in_use_is_looked_at_again)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -545,10 +522,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 		bench->image.zero_to = bench->offsets[5];
 		bench->image.zero_opens = opens;
 		expect_context("opens", opens, 0);
-		/*
-		 * A fault is reported only if two readings have found it. Each reading opens the
-		 * file three times.
-		 */
+		/* two readings of three opens each */
 		expect_eq(replay_image(bench, &replay, REPLAY_VERIFY) == 0, opens < 7);
 		replay_fini(&replay);
 	}
@@ -556,7 +530,7 @@ START_TEST(journal_in_use_is_looked_at_again)
 }
 END_TEST
 
-/* Returns the number of the segment's PUT records that have a byte in the bad sector. */
+/* PUT records with a byte in the bad sector. */
 static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	char name[DISK_NAME_MAX];
@@ -576,7 +550,7 @@ static unsigned tasks_in_sector(struct bench *bench, uint64_t number, uint64_t s
 	return count;
 }
 
-/* Repair an image whose segment `number` has an unreadable sector. All other tasks must survive. */
+/* All other tasks survive. */
 static void repair_around_bad_sector(struct bench *bench, uint64_t number, uint64_t sector)
 {
 	struct repair_report report = { .tasks = 0 };
@@ -624,7 +598,7 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
-/* number of times that open_then_cut() will report too large a size of the segment */
+/* how often open_then_cut() reports too large a size */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
 
@@ -639,10 +613,7 @@ static int open_then_cut(struct disk *disk, const char *name, bool write, uint64
 	return result;
 }
 
-/*
- * The process that writes a journal may cut off the zeros of a segment while another process reads
- * the segment. A second reading must find no fault.
- */
+/* The writer may cut a segment's zeros while another reads it: a second reading finds no fault. */
 START_TEST(segment_that_is_cut_while_it_is_read_is_read_again_or_refused)
 {
 	struct bench *bench = bench_new(RECORDS);
@@ -699,7 +670,7 @@ START_TEST(numbers_beyond_2_to_the_63_are_not_believed)
 }
 END_TEST
 
-/* The journal can still write a record with the last possible sequence number. */
+/* The last sequence number can still be written. */
 START_TEST(ids_that_are_used_up_are_refused)
 {
 	struct bench *bench = bench_new(0);
@@ -739,8 +710,7 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 END_TEST
 
 /*
- * Recovery must refuse a record with a right checksum and impossible contents. If recovery cut off
- * the record, its task would be lost and its id used again.
+ * A right checksum and impossible contents: cut off, its task would be lost and its id used again.
  */
 START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 {
@@ -768,7 +738,7 @@ START_TEST(record_that_cannot_be_is_refused_and_not_cut)
 		expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 		expect_eq(replay.tasks.count, RECORDS);
 		replay_fini(&replay);
-		/* With a wrong checksum the record counts as torn, and recovery cuts it off. */
+		/* torn, so cut off */
 		file->now[end + 1] ^= 1;
 		expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 		expect_eq(replay.tasks.count, RECORDS);
@@ -807,7 +777,7 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 	expect_eq(replay.fault_segment, 2);
 	expect_eq(replay.fault_offset, size);
 	replay_fini(&replay);
-	/* Cut off one byte, about one sector, or all bytes behind the header. */
+	/* one byte, about a sector, or all behind the header */
 	for (unsigned less = 1; less < 2000; less += 499) {
 		sim_copy(&bench->image, &bench->disk);
 		sim_find(&bench->image, name)->size -= less;
@@ -815,16 +785,13 @@ START_TEST(sealed_segments_must_be_whole_and_all_there)
 		expect(replay.fault != NULL);
 		replay_fini(&replay);
 	}
-	/*
-	 * Cut off only the last record of a segment. Only the next segment shows that a record is
-	 * missing.
-	 */
+	/* only the next segment shows that a record is missing */
 	sim_copy(&bench->image, &bench->disk);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
 	expect(replay_image(bench, &replay, REPLAY_OPEN) == -EBADMSG);
 	expect_eq(replay.fault_segment, 3);
 	replay_fini(&replay);
-	/* Recovery finds the gap even if the next segment has no record. */
+	/* also if the next segment has no record */
 	sim_copy(&bench->image, &bench->disk);
 	segment_name(name, bench->model.journal->log.count - 1);
 	sim_find(&bench->image, name)->size -= (uint32_t)record_bytes(0, 0, 500);
@@ -859,10 +826,7 @@ START_TEST(first_segment_may_be_missing_if_it_was_dropped)
 	sim_copy(&bench->image, &bench->disk);
 	expect_eq(replay_image(bench, &replay, REPLAY_VERIFY), 0);
 	replay_fini(&replay);
-	/*
-	 * Remove the first remaining segment. Compaction has not dropped this segment, so recovery
-	 * must find that it is missing.
-	 */
+	/* compaction has not dropped it, so it is missing */
 	segment_name(name, journal->log.segments[0].number);
 	expect_eq(bench->image.disk.ops->unlink(&bench->image.disk, name), 0);
 	expect(replay_image(bench, &replay, REPLAY_VERIFY) == -EBADMSG);
@@ -880,7 +844,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	struct dice dice = dice_new(5);
 	struct replay replay;
 
-	/* After the first open has returned, the file of the watermark is on the disk. */
+	/* the first open has put the watermark's file on the disk */
 	for (unsigned i = 0; i < 50; i++) {
 		sim_crash(image, &bench->disk, &dice);
 		expect(sim_find(image, BEGUN) != NULL);
@@ -894,15 +858,12 @@ START_TEST(all_segments_missing_is_no_new_journal)
 	replay_fini(&replay);
 	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
 	replay_fini(&replay);
-	/* If the watermark's file is also removed, open begins a new journal. */
+	/* without it, a new journal begins */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, SEGMENT) && sim_find(image, BEGUN));
 	replay_fini(&replay);
-	/*
-	 * After a crash between the creations of the segment and of the watermark's file, open must
-	 * keep the segment's records.
-	 */
+	/* a crash between the two creations: the segment's records stay */
 	expect_eq(image->disk.ops->unlink(&image->disk, BEGUN), 0);
 	expect_eq(replay_image(bench, &replay, REPLAY_OPEN), 0);
 	expect(sim_find(image, BEGUN) != NULL);
@@ -916,10 +877,7 @@ START_TEST(all_segments_missing_is_no_new_journal)
 }
 END_TEST
 
-/*
- * Give the image's first segment another version. Recovery must refuse the journal and name the
- * segment.
- */
+/* Refused, with the segment's name. */
 static void expect_version_refused(struct bench *bench, enum replay_mode mode, uint32_t version)
 {
 	struct segment_header header = { version, 0, 1, 1, 1, 1 };
@@ -933,10 +891,6 @@ static void expect_version_refused(struct bench *bench, enum replay_mode mode, u
 	replay_fini(&replay);
 }
 
-/*
- * If the first segment of a journal with several segments has another version, the report must name
- * this segment.
- */
 START_TEST(a_first_segment_of_another_version_is_named)
 {
 	struct bench *bench = bench_new(0);
@@ -950,10 +904,7 @@ START_TEST(a_first_segment_of_another_version_is_named)
 }
 END_TEST
 
-/*
- * After random damage to a random journal, open must refuse the journal or find a subset of its
- * tasks.
- */
+/* Refused, or a subset of the tasks. */
 START_TEST(no_damage_makes_up_a_task)
 {
 	struct bench *bench = bench_new(0);
@@ -1000,7 +951,7 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 		}
 		expect_eq(early, 0);
 		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
-		/* Each task must be delivered exactly at its time by the wall clock. */
+		/* each exactly at its time by the wall clock */
 		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {
 			model->timer.wall_ns = model->timer.set_ns - 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests a journal on a full disk, on a disk whose sync fails, and on a disk that refuses any one
- * call. Also tests that the journal's size on disk keeps its bound. The tests make random calls on
- * a simulated disk and compare the results with the model.
+ * A full disk, a sync that fails, a disk that refuses any one call, and the bound of the size:
+ * random calls against the model.
  */
 #include <errno.h>
 #include <journal/reader.h>
@@ -45,7 +44,6 @@ static void steps(struct model *model, unsigned count)
 	}
 }
 
-/* Close and open the journal on the same disk, and compare it with the model. */
 static void reopen_and_verify(struct scene *scene)
 {
 	struct model *model = &scene->model;
@@ -60,10 +58,6 @@ static void reopen_and_verify(struct scene *scene)
 	model->disk = &scene->disk;
 }
 
-/*
- * Make a possible state of the disk after a crash at this moment, open it, and compare it with the
- * model.
- */
 static void check_crash(struct scene *scene, struct dice *dice)
 {
 	struct model *model = malloc(sizeof(*model));
@@ -79,9 +73,8 @@ static void check_crash(struct scene *scene, struct dice *dice)
 }
 
 /*
- * Repeat the same random calls in many runs. In each run, a different operation of the simulated
- * disk fails once with `error`. If the failure lost no data, the journal must continue to work as
- * before.
+ * The same calls, with another disk operation failing once by `error` in each run. Where no data
+ * was lost, all goes on as before.
  */
 static void fail_everywhere(uint64_t seed, int error)
 {
@@ -123,7 +116,7 @@ START_TEST(kth_sync_that_fails_is_final)
 	bool reached = true;
 	uint64_t seed = dice_roll(&dice);
 
-	/* Begin with k = 2, because the put "now" has already made the sync with k = 1. */
+	/* k = 1 was the sync of the put "now" */
 	for (unsigned k = 2; reached; k++) {
 		struct scene *scene = scene_new(seed);
 		struct model *model = &scene->model;
@@ -140,10 +133,7 @@ START_TEST(kth_sync_that_fails_is_final)
 			expect(model->journal->failed == -EIO);
 			expect(timerhub_journal_put(model->journal, 0, 0, NULL, 0, &id) == -EIO);
 			expect(timerhub_journal_cancel(model->journal, 1) == -EIO);
-			/*
-			 * After the failed sync the journal writes no more, but delivers the tasks
-			 * that it has in memory.
-			 */
+			/* no more writes, but what is in memory is delivered */
 			expect_eq(scene->disk.syncs, scene->disk.sync_fails);
 			expect_eq(timerhub_journal_take(model->journal, &task, 0), 1);
 			expect_eq(task.id, 1);
@@ -157,10 +147,8 @@ START_TEST(kth_sync_that_fails_is_final)
 END_TEST
 
 /*
- * Tests an open after a failed sync, without a crash of the machine. After a failed sync, a read
- * returns the new bytes from the page cache, but the new bytes are not on the disk. If
- * timerhub_journal_open() treated the new bytes as stable, the log would have a hole after a later
- * crash.
+ * After a failed sync the page cache has the new bytes and the disk has not: an open that took them
+ * for stable would leave a hole after a crash.
  */
 START_TEST(fresh_open_after_a_failed_sync_does_not_build_on_what_it_left)
 {
@@ -227,7 +215,7 @@ static void put_bytes(struct timerhub_journal *journal, size_t count, int wanted
 	expect_eq(timerhub_journal_put(journal, HOUR, 0, data, count, NULL) == wanted, true);
 }
 
-/* A record that is written over zeros must change neither the size nor the blocks of the file. */
+/* Neither size nor blocks of the file change. */
 START_TEST(records_are_written_over_zeros_that_are_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -246,11 +234,7 @@ START_TEST(records_are_written_over_zeros_that_are_stable)
 		expect_eq(file->size, log_last(&journal->log)->bytes + journal->log.ahead);
 		grown += file->size > size;
 	}
-	/*
-	 * The segment's header and the 62 records have 64 bytes each. The header and the records
-	 * fill 63 * 64 = 4,032 bytes. Therefore the file grows by zeros four times, up to 4,096
-	 * bytes.
-	 */
+	/* 63 times 64 bytes, so it grows by zeros four times, to 4,096 */
 	expect_eq(grown, 4);
 	expect_eq(journal->log.ahead, 64);
 	scene_free(scene);
@@ -266,23 +250,17 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	scene->model.stretch_bytes = 1024;
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
-	/*
-	 * The disk has room for the put, the record that ends the task, and one growth of the spare
-	 * file.
-	 */
+	/* the put, the record that ends it, one growth of the spare file */
 	disk->space = sim_bytes(disk) + record_bytes(0, 0, 100) + RECORD_HEADER_BYTES + 4096 / 8;
 	put_bytes(journal, 100, 0);
 	expect_eq(sim_bytes(disk), disk->space);
 	expect_eq(journal->log.ahead, 0);
 	expect_eq(log_disk_bytes(&journal->log), disk->space);
-	/* After the disk has room again, the journal does not write zeros at once. */
+	/* not at once */
 	disk->space += 1024;
 	put_bytes(journal, 8, 0);
 	expect_eq(journal->log.ahead, 0);
-	/*
-	 * Fill the disk. When the disk has room again, the journal writes zeros again after some
-	 * records.
-	 */
+	/* with room again, zeros are written after some records */
 	disk->space = sim_bytes(disk);
 	put_bytes(journal, 100, -ENOSPC);
 	disk->space += 4 * 1024;
@@ -297,10 +275,7 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 }
 END_TEST
 
-/*
- * A copy-on-write disk may refuse a write over zeros. The journal must then cut off its zeros and
- * only append.
- */
+/* As on a copy-on-write disk: the zeros are cut off, and the journal only appends. */
 START_TEST(write_over_zeros_that_is_refused_gives_their_room_back)
 {
 	struct scene *scene = scene_new(1);
@@ -386,10 +361,7 @@ END_TEST
 
 /* ---- a full disk ---- */
 
-/*
- * Only the end of a task frees room on a full disk. Therefore the journal must always be able to
- * write the end of a task.
- */
+/* Only ends free room, so an end must always be writable. */
 START_TEST(every_task_can_be_ended_on_a_full_disk)
 {
 	struct dice dice = dice_new(11);
@@ -429,7 +401,7 @@ START_TEST(every_task_can_be_ended_on_a_full_disk)
 }
 END_TEST
 
-/* The journal refuses puts for whose ends there is no room, also if the puts fit into its zeros. */
+/* Also puts that fit into the zeros. */
 START_TEST(zeros_hold_no_puts_that_cannot_be_ended)
 {
 	struct scene *scene = scene_new(1);
@@ -454,10 +426,7 @@ START_TEST(zeros_hold_no_puts_that_cannot_be_ended)
 }
 END_TEST
 
-/*
- * timerhub_journal_done() of a periodic task ends no task. Therefore the call must not use the room
- * reserved for ends of tasks.
- */
+/* It ends no task, so it must not use the room for ends. */
 START_TEST(done_of_a_periodic_task_waits_for_room)
 {
 	struct scene *scene = scene_new(1);
@@ -476,10 +445,7 @@ START_TEST(done_of_a_periodic_task_waits_for_room)
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	expect(timerhub_journal_done(journal, &task) == -ENOSPC);
-	/*
-	 * After the refused timerhub_journal_done(), the worker still has the task, and its due
-	 * time is unchanged.
-	 */
+	/* the worker still has the task, with its due time */
 	expect_eq(timerhub_journal_stats(journal, &stats), 0);
 	expect_eq(stats.taken, 1);
 	test_timer_pass(&scene->model.timer, scene->model.config.lease_ns);
@@ -512,7 +478,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 	expect_eq(after.batches, before.batches);
 	expect_eq(after.records, before.records);
 	expect_eq(after.disk_full, before.disk_full + 1);
-	/* If a batch has a cancel and a refused put, the journal writes only the cancel. */
+	/* of a cancel and a refused put, only the cancel is written */
 	expect_eq(timerhub_journal_submit(journal, &cancel, 1, 0), 0);
 	put_bytes(journal, 1000, -ENOSPC);
 	expect_eq(timerhub_journal_stats(journal, &after), 0);
@@ -524,10 +490,7 @@ START_TEST(batch_of_which_a_full_disk_leaves_nothing_is_not_counted)
 }
 END_TEST
 
-/*
- * Some errors of a disk have another meaning as results of the journal's calls. Instead of such an
- * error, the journal must return -EIO.
- */
+/* An errno that means something else as the journal's result becomes -EIO. */
 START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 {
 	static const int errors[] = { -ENOENT, -EBUSY,  -EAGAIN, -EINVAL, -EMSGSIZE,
@@ -549,10 +512,7 @@ START_TEST(no_answer_of_the_disk_is_taken_for_one_of_the_journal)
 			for (unsigned n = 0; n < 6 && result == 0; n++)
 				result = timerhub_journal_put(journal, HOUR, 0, data, 1000, NULL);
 			expect_context("error, operation", (uint64_t)-errors[i], after);
-			/*
-			 * If the disk refuses only a write of the watermark or of the spare file,
-			 * the journal continues to work.
-			 */
+			/* a refused watermark or spare file stops nothing */
 			expect(result == 0 || result == -EIO);
 			expect_eq(journal->failed < 0, result < 0);
 			scene_free(scene);
@@ -562,10 +522,7 @@ END_TEST
 
 /* ---- keys ---- */
 
-/*
- * A key exists only when its put is stable. While a put of a key is in flight, a second put of the
- * key must wait.
- */
+/* A second put waits for the first's outcome. */
 START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 {
 	struct scene *scene = scene_new(1);
@@ -585,12 +542,11 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	journal = scene->model.journal;
 	put_bytes(journal, 10, 0); /* after this put the spare file has room */
 	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
-	/* The disk refuses the first put of the key, so the second put succeeds. */
+	/* the first is refused, so the second succeeds */
 	model_gather(journal, &first, task_new(&record));
-	/* The first put is not stable, so the key is not found. */
 	expect(timerhub_journal_find(journal, "key", 3, &id) == -ENOENT);
 	expect(timerhub_journal_peek(journal, 2, &info, NULL, 0) == -ENOENT);
-	/* A submit of the key does not wait for the put in flight, but returns -EAGAIN. */
+	/* a submit does not wait */
 	expect(timerhub_journal_submit(journal, &again, 1, 7) == -EAGAIN);
 	expect_eq(journal->arriving, 1);
 	scene->disk.fail_at = scene->disk.operations + 1;
@@ -598,9 +554,7 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
 	expect(first.transaction.result == -ENOSPC);
 	expect_eq(id, 3);
-	/*
-	 * If the first put of the key becomes stable, the journal refuses a second put of the key.
-	 */
+	/* stable, so a second is refused */
 	expect_eq(timerhub_journal_cancel(journal, id), 0);
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id) == -EEXIST);
@@ -612,10 +566,7 @@ END_TEST
 
 /* ---- leases ---- */
 
-/*
- * A writer that blocks in a sync cannot end a lease. A thread in timerhub_journal_take() must end
- * the lease.
- */
+/* The writer blocks in a sync, so a thread in take() must end the lease. */
 START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 {
 	struct scene *scene = scene_new(1);
@@ -640,7 +591,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 	expect_eq(timerhub_journal_touch(journal, &task, HOUR), 0);
 	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + HOUR);
 	test_timer_pass(&scene->model.timer, HOUR);
-	/* A thread in take sleeps on the timer only until the lease ends. */
+	/* sleeps on the timer only until the lease ends */
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
 	end_ns = scene->model.timer.monotonic_ns + scene->model.config.lease_ns;
 	expect_eq(timerhub_journal_take(journal, &task, HOUR), 1);
@@ -649,7 +600,7 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 }
 END_TEST
 
-/* If a change of the task is in flight, a touch must wait for the outcome of the change. */
+/* A touch waits for it. */
 START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 {
 	struct scene *scene = scene_new(1);
@@ -664,7 +615,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	put_bytes(journal, 10, 0);
 	test_timer_pass(&scene->model.timer, HOUR);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* If the disk refuses the change, the worker keeps the task until the lease ends. */
+	/* refused: the worker keeps the task */
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	scene->disk.space = sim_bytes(&scene->disk);
 	expect_eq(timerhub_journal_touch(journal, &task, 3 * HOUR), 0);
@@ -672,9 +623,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	expect(completion.result == -ENOSPC);
 	test_timer_pass(&scene->model.timer, 3 * HOUR - 1);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 0);
-	/*
-	 * If the disk accepts the change, the delivery is over, and the next worker gets the task.
-	 */
+	/* accepted: the next worker gets it */
 	scene->disk.space = UINT64_MAX / 2;
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	expect(timerhub_journal_touch(journal, &task, HOUR) == -ENOENT);
@@ -720,10 +669,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 				          0);
 			}
 			check_bound(journal, &scene->disk);
-			/*
-			 * The bound of the size must also hold while the log has two copies of a
-			 * task.
-			 */
+			/* also while the log has two copies of a task */
 			live = live > journal->tasks.live_bytes ? live : journal->tasks.live_bytes;
 			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
 			scene->disk.peak = 0;
@@ -735,10 +681,7 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 }
 END_TEST
 
-/*
- * The first segment becomes unreadable while the journal is open. The tasks of the segment are
- * still in memory, so the journal must write them again.
- */
+/* Its tasks are in memory, and are written again. */
 START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 {
 	struct dice dice = dice_new(12);
@@ -761,7 +704,7 @@ START_TEST(segment_that_cannot_be_read_is_written_from_memory)
 		segment_name(name, model->journal->log.segments[0].number);
 		file = sim_find(&scene->disk, name);
 		file->now[dice_below(&dice, file->size)] ^= 1;
-		/* Flip bit 1, since two flips of bit 0 would cancel out. */
+		/* bit 1, since two flips of bit 0 would cancel out */
 		file->now[SEGMENT_HEADER_BYTES] ^= 2;
 		for (unsigned i = 0; i < 1000 && model->journal->stats.healed == 0; i++) {
 			uint64_t id = 0;
@@ -828,7 +771,7 @@ START_TEST(compaction_that_is_held_up_says_why)
 }
 END_TEST
 
-/* If no record with the highest id is left, the header of a segment must have this id. */
+/* The highest id then stands in a segment's header. */
 START_TEST(ids_are_remembered_when_their_records_are_gone)
 {
 	struct scene *scene = scene_new(8);

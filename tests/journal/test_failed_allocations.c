@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests failed allocations. One sequence of calls, from open to close on a simulated disk, runs
- * again and again. In each run a different allocation of the library fails. A call without memory
- * must return an error and change nothing. A call that is repeated after a failed allocation must
- * succeed. At the end the journal must have the tasks of a run without failures, and all memory
- * must be freed. The linker redirects the journal's allocations to this file.
+ * One life on a simulated disk, again and again, with another allocation failing each time (the
+ * linker redirects them here). A call without memory says so and changes nothing, and succeeds when
+ * repeated; the end is that of a run without failures, and all memory is freed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -108,7 +106,7 @@ static int commit_two(void)
 	return timerhub_journal_commit(journal, changes, 2);
 }
 
-/* Submit a change, whose completion comes together with the completion of the next change. */
+/* Completes together with the next. */
 static int submit_one(void)
 {
 	struct timerhub_journal_change change = {
@@ -170,10 +168,7 @@ static const struct step {
 	{ open_it, 1 },    { tell_all, 1 },
 };
 
-/*
- * Run the sequence of calls, in which the allocation `number` fails. Returns whether the run
- * reached the allocation `number`.
- */
+/* Returns whether the run reached the allocation `number`. */
 static bool live(unsigned number)
 {
 	bool ever = false;
@@ -196,7 +191,7 @@ static bool live(unsigned number)
 				expect_le(0, steps[i].make());
 		}
 	}
-	/* timerhub_journal_each() has listed all live tasks, and no task that is done. */
+	/* all live tasks, and none that is done */
 	expect_eq(told, MANY + 1 + 1 + 2 + 1 - 1);
 	expect_eq(timerhub_journal_cancel_key(journal, "key", 3), 0);
 	expect_eq(close_it(), 0);

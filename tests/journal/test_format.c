@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the bytes of the journal's file format, and compares the agenda (the heap of due tasks)
- * with an unsorted array.
+ * The bytes of the file format, and the agenda (the heap of due tasks) against an unsorted array.
  */
 #include <errno.h>
 #include <harness.h>
@@ -12,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Returns the CRC-32C of the bytes, by its definition as a polynomial division, one bit at a time.
- */
+/* By definition: a polynomial division, bit by bit. */
 static uint32_t crc_by_bits(const uint8_t *bytes, size_t count)
 {
 	uint32_t crc = UINT32_MAX;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Recovers a million tasks. The journal must find all tasks, in order, within the documented
- * memory. The test only prints the time of the recovery, because other programs may slow it down.
- * timerhub-bench checks the time.
- */
+/* Recovers a million tasks, in order, within the documented memory. The time is only printed. */
 #include <errno.h>
 #include <journal/disk.h>
 #include <journal/log.h>
@@ -21,10 +17,7 @@
 #define KEY_LEN 8
 #define CHUNK 4096 /* number of records that the test writes at once */
 #define SEGMENT_BYTES (UINT64_C(16) << 20)
-/*
- * The documented memory of a task in bytes, without data and key. A struct task takes 80 bytes. The
- * agenda, the tables and the allocator may take the other 64 bytes.
- */
+/* Documented, without data and key: 80 for struct task, 64 for agenda, tables and allocator. */
 #define TASK_BYTES 144
 #define FIXED_BYTES (UINT64_C(4) << 20)
 
@@ -61,7 +54,7 @@ static size_t encode(uint8_t *to, uint64_t id, struct dice *dice)
 	return record_size(&record);
 }
 
-/* Write the records of `count` puts to the log, without a sync for each record. */
+/* Without a sync for each. */
 static void write_log(unsigned count)
 {
 	struct disk *disk;
@@ -145,10 +138,7 @@ START_TEST(a_million_tasks_are_found_again_in_little_memory)
 	(void)snprintf(dir, sizeof(dir), "%s/journal-XXXXXX", base);
 	expect(mkdtemp(dir) != NULL);
 	write_log(count);
-	/*
-	 * Under a sanitizer the memory is not checked, because the sanitizer needs memory of its
-	 * own.
-	 */
+	/* not under a sanitizer, which has memory of its own */
 	check_journal(count, count >= 1000000);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
 	expect_eq(system(command), 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the lock of a journal's directory when processes fork. The lock must end with the process
- * that holds it, even if forked children live longer.
+ * The lock of a directory ends with the process that holds it, even if forked children live longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@ static int alive[2]; /* pipe; a child ends when all write ends of the pipe are c
 static void (*after_flock)(void); /* function that the replaced flock() calls once */
 static unsigned waits;
 
-/* Replaces flock() of the C library, so that a test can run code just after the lock was taken. */
+/* Runs code of a test just after the lock was taken. */
 int flock(int file, int operation)
 {
 	void (*hook)(void) = after_flock;
@@ -62,10 +61,7 @@ static void end(void)
 	expect_eq(rmdir(path), 0);
 }
 
-/*
- * Close the write end of the pipe in a child. A child closes its write end only once, because the
- * descriptor's number may later belong to another file.
- */
+/* In a child, once: the number may later be another file's. */
 static void do_not_keep_alive(void)
 {
 	if (alive[1] >= 0)
@@ -91,7 +87,7 @@ static void fork_child(void)
 	expect_lt(0, child);
 }
 
-/* Check the result of another process that tries to lock the directory now. */
+/* For another process, now. */
 static void expect_lock(int wanted)
 {
 	pid_t child = fork();
@@ -106,10 +102,7 @@ static void expect_lock(int wanted)
 	expect_eq(status, 0);
 }
 
-/*
- * Wait until the lock is free. A child that has not run since its fork still has the inherited file
- * of the lock. All other children live until the end of the test.
- */
+/* A child that has not run since its fork still has the inherited file. */
 static void expect_free_soon(void)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -122,7 +115,7 @@ static void expect_free_soon(void)
 	file_lock_give(&lock);
 }
 
-/* Wait for the end of the process. If `killed` is set, a signal must have ended the process. */
+/* With `killed`, by a signal. */
 static void expect_end(pid_t process, bool killed)
 {
 	int status = 0;
@@ -174,10 +167,7 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 
 	begin();
 	expect_eq(file_lock_take(&lock, dir, NAME), 0);
-	/*
-	 * A child made by a plain system call does not run the handlers of fork(), so it keeps the
-	 * lock's file.
-	 */
+	/* without fork handlers, so it keeps the lock's file */
 	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (child == 0)
 		live_on();
@@ -188,10 +178,7 @@ START_TEST(lock_is_free_when_it_was_given_back_and_a_child_lives)
 }
 END_TEST
 
-/*
- * Another file of the child may have the descriptor number of the inherited file. This file must
- * stay open.
- */
+/* Another file may have the inherited one's number, and must stay open. */
 START_TEST(child_that_gives_back_what_it_inherited_takes_nothing_away)
 {
 	struct file_lock lock, own;
@@ -222,7 +209,7 @@ END_TEST
 
 /* ---- a fork between opening the file and noting it ---- */
 
-/* Check that no call on the lock waits, neither in a child nor in the parent after the fork. */
+/* No call on the lock waits, in the child or the parent. */
 static void expect_at_once(struct file_lock *lock)
 {
 	unsigned before = waits;
@@ -255,10 +242,7 @@ END_TEST
 
 static atomic_bool slow, begun, go_on, ended;
 
-/*
- * A fork handler of the test, registered before the lock's handlers. Handlers before a fork run in
- * the reverse order of their registration. Therefore the lock's handler runs before this handler.
- */
+/* Registered before the lock's handlers, so it runs after them. */
 static void in_fork(void)
 {
 	begun = slow;

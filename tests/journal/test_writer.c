@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests which thread writes to the disk, and when. A caller writes its own change, and no signal or
- * cancellation interrupts the write. A batch of changes is written by one of its callers. The
- * keeper thread writes changes for which no caller waits, and compacts. The journal writes a
- * delivery's record with the next change, or some milliseconds later. The simulated disk can delay
- * a sync, and only the test advances the clock.
+ * Who writes to the disk, and when: a caller its own change, uninterrupted; one of its callers a
+ * batch; the keeper what nobody waits for, and compaction; a delivery's record goes with the next
+ * change or some milliseconds later. The disk can hold a sync, and only the test moves the clock.
  */
 #include <errno.h>
 #include <journal/open.h>
@@ -18,10 +16,7 @@
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-/*
- * Table of the simulated disk's calls. count_write() replaces `write`, and hold_sync() replaces
- * `sync`.
- */
+/* with count_write() and hold_sync() */
 static struct disk_ops ops;
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
@@ -140,7 +135,7 @@ static bool is_writing(void)
 	return is;
 }
 
-/* Returns whether no thread writes to the disk and the keeper sleeps. */
+/* Nobody writes, and the keeper sleeps. */
 static bool is_at_rest(void)
 {
 	bool rests;
@@ -151,7 +146,7 @@ static bool is_at_rest(void)
 	return rests;
 }
 
-/* Wait until no thread writes, and the keeper sleeps and does not wake again. */
+/* And stays asleep. */
 static void await_rest(void)
 {
 	while (!is_at_rest())
@@ -185,7 +180,7 @@ static void *put_one(void *id)
 	return NULL;
 }
 
-/* Start a caller that writes the batch (the leader), and hold the leader in its sync. */
+/* The leader, which writes the batch, held in its sync. */
 static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 {
 	await_rest();
@@ -197,7 +192,7 @@ static void hold_leader(pthread_t *ret_thread, uint64_t *id)
 	expect(is_writing());
 }
 
-/* Start a caller that adds its change to the open batch while the leader is in its sync. */
+/* Its change goes into the open batch. */
 static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 {
 	bool gathered = false;
@@ -210,10 +205,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	}
 }
 
-/*
- * `count` callers add changes while the leader is in its sync. One of the `count` callers must
- * write all of the changes.
- */
+/* One of `count` callers writes all their changes. */
 static void another_leads_next(unsigned count)
 {
 	uint64_t first = 0, ids[2] = { 0 };
@@ -222,10 +214,7 @@ static void another_leads_next(unsigned count)
 
 	begin(0);
 	hold_leader(&leader, &first);
-	/*
-	 * The leader is writing a change of task 1. Therefore a second change of task 1 would have
-	 * to wait for the leader's batch.
-	 */
+	/* a second change of task 1 would wait for the leader's batch */
 	lock_take(&journal->lock);
 	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
 	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);
@@ -240,10 +229,10 @@ static void another_leads_next(unsigned count)
 		expect_eq(ids[i], 2 + i);
 		by_follower |= atomic_load(&written_by) == (unsigned long)followers[i];
 	}
-	/* All changes of the followers are in one batch, which the keeper did not write. */
+	/* all followers in one batch, not the keeper's */
 	expect_eq(stats().batches, 2);
 	expect(by_follower);
-	/* If no caller waits, the next caller writes its own change at once. */
+	/* nobody waits: the next writes at once */
 	await_rest();
 	(void)put(10);
 	expect_eq(atomic_load(&written_by), (unsigned long)pthread_self());
@@ -258,9 +247,8 @@ START_TEST(of_callers_that_gather_while_one_leads_another_leads_next)
 END_TEST
 
 /*
- * Check that the keeper writes a submitted change. If `with_delivery` is set, the keeper already
- * sleeps until it must write the record of a delivery. The test's clock stands still, so this time
- * does not come.
+ * With `with_delivery` the keeper sleeps until it must write a delivery's record, which never
+ * comes, since the clock stands still.
  */
 static void keeper_writes_what_is_submitted(bool with_delivery)
 {
@@ -292,7 +280,6 @@ START_TEST(what_is_submitted_while_a_caller_leads_the_keeper_writes)
 }
 END_TEST
 
-/* Several threads put tasks and one thread submits changes. Each batch must be written. */
 START_TEST(a_batch_is_always_written)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_PUT, .when_ns = HOUR };
@@ -324,17 +311,14 @@ START_TEST(a_batch_is_always_written)
 }
 END_TEST
 
-/*
- * The futex call of a wait or a wake may fail as part of its normal work. The failed call must not
- * change errno.
- */
+/* A futex call may fail in normal work. */
 START_TEST(eventcounts_leave_errno_alone)
 {
 	struct eventcount eventcount = { 0 };
 
 	errno = EXDEV;
 	eventcount_set(&eventcount, 1);
-	/* The number of the eventcount has changed, so the kernel returns EAGAIN. */
+	/* the number has changed: EAGAIN */
 	eventcount_wait(&eventcount, 0, UINT64_MAX);
 	expect_eq(errno, EXDEV);
 	eventcount_wait(&eventcount, 1, 1000); /* the futex call returns ETIMEDOUT */
@@ -393,7 +377,7 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* While the test's clock stands still, no thread writes the delivery's record. */
+	/* the clock stands still, so nobody writes the record */
 	sleep_ns(30 * MS);
 	expect_eq(atomic_load(&writes), before);
 	atomic_fetch_add(&clocks.now_ns, SEC);
@@ -402,14 +386,14 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 	await_rest();
 	lock_take(&journal->lock);
 	expect(state_open_batch(journal)->used == 0);
-	/* No record is left to write later, so the keeper does not wake again and again. */
+	/* nothing is left for later, so the keeper sleeps on */
 	expect(journal->flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();
 }
 END_TEST
 
-/* If records of deliveries fill the batch and a change needs room, the batch must be written. */
+/* A change needs room. */
 START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 {
 	struct timerhub_journal_task task;
@@ -486,7 +470,7 @@ START_TEST(leases_end_although_no_call_is_made)
 	(void)put(10);
 	before = atomic_load(&writes);
 	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	/* After the keeper has written the delivery's record, it has no reason to wake. */
+	/* the record is written, so there is no reason to wake */
 	atomic_fetch_add(&clocks.now_ns, 20 * MS);
 	while (atomic_load(&writes) == before)
 		sleep_ns(LOOK_NS);
