@@ -8,10 +8,9 @@
 #include "harness.h"
 
 /*
- * After forbid_system_calls() the kernel kills the process at the next system call. The kernel
- * still allows exit_group(), clock_gettime(), and the system call `but`, such as SCMP_SYS(getcpu).
- * A sanitizer's runtime makes system calls of its own. In a sanitized build, the kernel kills the
- * process only at the calls in `forbidden`.
+ * The kernel kills the process at the next system call but exit_group(), clock_gettime() and `but`,
+ * such as SCMP_SYS(getcpu). A sanitizer makes calls of its own: then only those in `forbidden`
+ * kill.
  */
 static inline void forbid_system_calls(int but)
 {

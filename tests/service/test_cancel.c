@@ -41,10 +41,7 @@ static void cancel_the_others(const struct timerhub_event *event)
 		expect_eq(timerhub_cancel(callback_hub, callback_victims[i]), i % 3 ? 0 : -ENOENT);
 }
 
-/*
- * All timers of the test are due at the same time. The first callback cancels all other timers, so
- * no other callback may run.
- */
+/* All are due at once; the first callback cancels the others, so no other may run. */
 START_TEST(cancel_is_final_from_a_callback_for_what_is_due_next)
 {
 	struct rig rig = rig_manual(16);
@@ -87,9 +84,8 @@ START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
 END_TEST
 
 /*
- * Each timer's data points at allocated memory. If timerhub_cancel() returns 0, the canceller frees
- * the memory at once. If timerhub_cancel() returns an error, the consumer frees the memory on
- * delivery. The sanitizers report a double free, a use after free, or a leak.
+ * A timer's data is allocated: whoever cancels with 0 frees it, else the consumer, on delivery. The
+ * sanitizers report any mistake.
  */
 struct order {
 	atomic_uint freed;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_cancel_sync() cancels a timer, and returns when no callback of the timer runs. The
- * callbacks run until the test lets them end. A test therefore always notices a call that returns
- * too early.
+ * timerhub_cancel_sync() returns when no callback of the timer runs. Callbacks here run until the
+ * test lets them end, so a call that returns too early is always noticed.
  */
 #include "rig.h"
 
@@ -10,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* State of a running callback, to which the data of the event points. */
 struct stay {
 	atomic_bool inside;
 	atomic_bool let_out;
@@ -51,10 +49,7 @@ static void *dispatch_one(void *arg)
 	return NULL;
 }
 
-/*
- * A thread that calls timerhub_cancel_sync(), and then checks that the timer's callbacks have
- * ended.
- */
+/* Calls timerhub_cancel_sync(), then checks that the callbacks have ended. */
 struct canceller {
 	struct rig *rig;
 	timerhub_timer timer;
@@ -86,10 +81,7 @@ static void canceller_start(struct canceller *canceller)
 	expect(!atomic_load(&canceller->back));
 }
 
-/*
- * Waits until the timer has ended. The thread of a canceller may block before it cancels, so it is
- * not enough to wait until the thread blocks.
- */
+/* It is not enough that the canceller blocks: it may before it cancels. */
 static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -126,10 +118,7 @@ START_TEST(cancel_sync_is_a_cancel)
 }
 END_TEST
 
-/*
- * timerhub_cancel_sync() is called during the callback of a one-shot or periodic timer. When the
- * call returns, the caller may free the memory of the callback.
- */
+/* Afterwards the callback's memory may be freed. */
 START_TEST(cancel_sync_waits_for_the_callback)
 {
 	struct rig rig = rig_manual(8);
@@ -163,10 +152,7 @@ START_TEST(cancel_sync_waits_for_the_callback)
 }
 END_TEST
 
-/*
- * Two threads run callbacks for two periods of the same timer. timerhub_cancel_sync() must wait for
- * both callbacks.
- */
+/* Two threads run callbacks for two periods of one timer. */
 static struct stay periods[2];
 static atomic_uint period_next;
 
@@ -192,10 +178,7 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 		stay_wait_inside(&periods[i]);
 	}
 	canceller_start(&canceller);
-	/*
-	 * The library searches its callback cells in one order, so the test ends the two callbacks
-	 * in both orders.
-	 */
+	/* in both orders, since the library searches its cells in one */
 	atomic_store(&periods[_i].let_out, true);
 	sleep_ns(20 * MS);
 	expect(!atomic_load(&canceller.back));
@@ -209,7 +192,7 @@ END_TEST
 
 START_TEST(cancel_sync_waits_for_nobody_else)
 {
-	/* the hub has one slot, so that the next timer uses the same slot */
+	/* one slot, so that the next timer uses the same */
 	struct rig rig = rig_manual(1);
 	struct stay stay = { false };
 	timerhub_timer before = arm_after(rig.queue, 1, 0);
@@ -244,7 +227,7 @@ static struct rig inside_rig;
 static timerhub_timer inside_timer;
 static unsigned inside_calls;
 
-/* The data of the event is 1 if the timer outlives its expiry. */
+/* 1: the timer outlives its expiry */
 static void cancel_oneself(const struct timerhub_event *event)
 {
 	timerhub_timer other = arm_after(inside_rig.queue, 100, 0);
@@ -258,9 +241,8 @@ static void cancel_oneself(const struct timerhub_event *event)
 }
 
 /*
- * The callback of the first event calls timerhub_dispatch(), which calls the callback of the second
- * event. The second callback cancels the first timer. The library must find that the first callback
- * runs on the thread of the second callback, and must not wait.
+ * The first callback dispatches the second, which cancels the first timer: the library must see
+ * that its callback runs on this thread, and not wait.
  */
 static void dispatch_more(const struct timerhub_event *event)
 {

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No call of the library is a cancellation point (for pthread_cancel()). A thread with a pending
- * request of cancellation makes all calls. Some of its calls succeed, and some fail. The thread
- * must end only at a cancellation point of its own. A pending cancellation must not make a call
- * leak a descriptor or a thread. The library does not support asynchronous cancellation, so no test
- * uses asynchronous cancellation.
+ * No call is a cancellation point: a thread with a pending pthread_cancel() makes all calls, with
+ * success and failure, ends only at a point of its own, and leaks nothing. Asynchronous
+ * cancellation is not supported.
  */
 #include "rig.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-/*
- * Number of calls of the library that have returned. Only the thread that a test cancels makes
- * these calls. This thread also counts the calls.
- */
+/* calls that have returned, of the thread that the test cancels */
 static atomic_uint came;
 static unsigned calls_made;
 
-/*
- * The test enables cancellation only during a call of the library, because the test's own code may
- * contain cancellation points.
- */
+/* Only during a call, because the test's own code may contain cancellation points. */
 #define CALL(expression)                                                                           \
 	do {                                                                                       \
 		(void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);                         \
@@ -31,9 +23,8 @@ static unsigned calls_made;
 	} while (0)
 
 /*
- * Ends a thread that has a pending request of cancellation. In a sanitized build the thread
- * returns, because a sanitizer reports the stack of an unwound thread as a fault. In other builds
- * the thread reaches a cancellation point.
+ * At a cancellation point; in a sanitized build by a return, since a sanitizer takes an unwound
+ * stack for a fault.
  */
 static void *end_cancelled(void)
 {
@@ -94,10 +85,7 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 4, ARRIVES));
 }
 
-/*
- * The test uses each clock, and makes some hubs observable. In this way the thread opens every
- * resource that a hub can have.
- */
+/* With each clock, and observable: every resource that a hub can have. */
 static void call_hub(uint32_t flags, uint32_t clock)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -123,7 +111,7 @@ static void call_hub(uint32_t flags, uint32_t clock)
 	CALL(timerhub_close(rig.hub)); /* the close of the hub also closes its queue */
 }
 
-/* timerhub_open() fails halfway, and must close the resources that it has opened. */
+/* The open fails halfway. */
 static void call_in_vain(void)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -150,7 +138,7 @@ static void *call_everything(void *arg)
 	(void)arg;
 	calls_made = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	/* This request of cancellation takes effect only at the thread's own cancellation point. */
+	/* takes effect only at the thread's own point */
 	expect_eq(pthread_cancel(pthread_self()), 0);
 	call_hub(0, TIMERHUB_CLOCK_MONOTONIC);
 	call_hub(TIMERHUB_OBSERVABLE, TIMERHUB_CLOCK_BOOTTIME);
@@ -171,10 +159,7 @@ START_TEST(cancellation_comes_in_no_call)
 
 	thread_start(&thread, call_everything, NULL);
 	expect_eq(pthread_join(thread, &result), 0);
-	/*
-	 * If not all calls have returned, the cancellation ended the thread inside a call of the
-	 * library.
-	 */
+	/* fewer: the cancellation ended the thread inside a call */
 	last = atomic_load(&came);
 	expect_eq(last, UINT32_MAX);
 	expect(result == PTHREAD_CANCELED);
@@ -196,10 +181,7 @@ static void *wait_then_cancelled(void *arg)
 	return end_cancelled();
 }
 
-/*
- * The cancellation stays pending while timerhub_wait() returns, so the thread can report the event
- * before it ends.
- */
+/* It stays pending, so the thread can report the event first. */
 START_TEST(cancellation_does_not_end_a_wait)
 {
 	pthread_t thread;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7: the number of timers is bounded. A hub has room for exactly `timers_max` timers. A cancel
- * or a delivery makes room for a new timer at once. test_periodic.c tests the half of law 7 about
- * periodic timers.
+ * Law 7: exactly `timers_max` timers, and a cancel or delivery makes room at once. test_periodic.c
+ * has the half about periodic timers.
  */
 #include "rig.h"
 
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Arms far timers until the hub refuses one, and returns the number of armed timers. */
 static unsigned fill(struct timerhub_queue *queue, timerhub_timer *timers, unsigned max)
 {
 	unsigned count = 0;
@@ -56,7 +54,7 @@ START_TEST(capacity_is_exactly_timers_max)
 }
 END_TEST
 
-/* A cancel needs no work of the owner. Law 7 therefore holds on a manual hub before any advance. */
+/* A cancel needs no owner, so on a manual hub the room is there before any advance. */
 START_TEST(capacity_is_back_after_cancel)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
@@ -98,7 +96,7 @@ struct tenant {
 	uint64_t salt;
 };
 
-/* Main function of a thread that holds at most one timer at a time. */
+/* At most one timer at a time. */
 static void *hold_one(void *arg)
 {
 	const struct tenant *me = arg;
@@ -131,7 +129,7 @@ START_TEST(capacity_of_four_is_enough_for_four_threads)
 }
 END_TEST
 
-/* Each thread waits for its timer in a queue of its own. */
+/* Waits for its timer in a queue of its own. */
 static void *hold_one_to_the_end(void *arg)
 {
 	const struct tenant *me = arg;
@@ -164,8 +162,8 @@ START_TEST(capacity_of_four_is_enough_for_four_threads_that_deliver)
 END_TEST
 
 /*
- * On a default hub with one live timer, a thread arms and cancels timers of ten hours at full
- * speed. It uses one more slot on each CPU on which it has run.
+ * One live timer, and one armed and cancelled at full speed: one more slot on each CPU on which the
+ * thread has run.
  */
 START_TEST(capacity_under_churn_costs_no_memory)
 {
@@ -186,8 +184,8 @@ START_TEST(capacity_under_churn_costs_no_memory)
 END_TEST
 
 /*
- * Timers expire, are withdrawn and are armed again, and no consumer drains the queue. The queue
- * must not fill with stale handles.
+ * Nobody drains while timers expire, are withdrawn and armed again: stale handles must not fill the
+ * queue.
  */
 START_TEST(capacity_under_withdrawn_expiries)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests hubs on the boot clock and on the wall clock. The tests check the clock's value, the
- * owner's sleep, and that no event is early. The tests also run inside time namespaces, with clocks
- * that are days away from the kernel's. ../traps/test_wall_clock_set.c tests hubs whose wall clock
- * is set.
+ * Hubs on the boot clock and the wall clock, also in time namespaces that are days away: the value,
+ * the owner's sleep, no event early. ../traps/test_wall_clock_set.c sets the wall clock.
  */
 #include "rig.h"
 
@@ -53,7 +51,7 @@ static struct rig rig_clock(uint32_t clock)
 	return rig_open_config((struct timerhub_config){ .clock = clock, .timers_max = 1000 });
 }
 
-/* Arms timers by delay and by point in time, and takes the timers' events. */
+/* By delay and by point in time. */
 static void expire_some(struct rig *rig, clockid_t id)
 {
 	struct dice dice = dice_new((uint64_t)id);
@@ -109,7 +107,7 @@ START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
 }
 END_TEST
 
-/* Returns the value of the line "KEY: value" in the fdinfo file of the descriptor, or -1. */
+/* Of the line "KEY: value" in the descriptor's fdinfo, or -1. */
 static long fdinfo(int fd, const char *key)
 {
 	char path[64], line[128];
@@ -126,10 +124,7 @@ static long fdinfo(int fd, const char *key)
 	return value;
 }
 
-/*
- * Returns whether the timerfd is armed. If the clock is set, the kernel reports this only on an
- * armed timerfd.
- */
+/* The kernel reports that the clock is set only on an armed timerfd. */
 static bool timerfd_is_set(int fd)
 {
 	char path[64], line[128];
@@ -165,10 +160,7 @@ static int timerfd_find(void)
 	return found;
 }
 
-/*
- * On the boot clock and the wall clock, the owner sleeps on a timerfd of the hub's clock. A sleep
- * for a relative time would be too long if the machine is suspended or the clock is set.
- */
+/* A relative sleep would be too long after a suspend or a set clock. */
 START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -197,9 +189,7 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 }
 END_TEST
 
-/*
- * Law 8: if all timers are far and no program sets the clock, the owner sleeps without a wake-up.
- */
+/* Law 8: all far away, and nobody sets the clock. */
 START_TEST(quiet_on_every_clock)
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
@@ -218,10 +208,7 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
-/*
- * Makes the kernel refuse the system call `call` in every thread of the process, including running
- * threads.
- */
+/* In every thread of the process, running ones too. */
 static void deny(int call)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -250,10 +237,7 @@ START_TEST(denied_timerfd_is_told_at_open)
 }
 END_TEST
 
-/*
- * If the kernel refuses timerfd_settime() from the start, the owner must sleep for relative times.
- * It must wake now and then to read the clock.
- */
+/* Refused from the start: relative sleeps, and a look at the clock now and then. */
 START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {
 	struct rig rig;
@@ -266,9 +250,8 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 END_TEST
 
 /*
- * The kernel begins to refuse timerfd_settime() while the owner sleeps on the timerfd. The timerfd
- * expires, and the owner cannot set it again. After a refused timerfd_settime(), the owner must
- * sleep, and wake only now and then to read the clock.
+ * Refused while the owner sleeps on it: it expires and can't be set again, and the owner must still
+ * sleep, and look at the clock only now and then.
  */
 START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 {
@@ -292,9 +275,7 @@ END_TEST
 
 /* ---- a time namespace ---- */
 
-/*
- * Waits for a child that used a time namespace. Returns false if the kernel refused the namespace.
- */
+/* False: the kernel refused the namespace. */
 static bool child_tried(pid_t child)
 {
 	int status;
@@ -308,10 +289,7 @@ static bool child_tried(pid_t child)
 	return true;
 }
 
-/*
- * Moves this process's future children into a new time namespace. The superuser needs no user
- * namespace for a time namespace, but any other user does.
- */
+/* For future children. Others than the superuser need a user namespace too. */
 static int namespace_make(void)
 {
 	return unshare(CLONE_NEWTIME) < 0 ? unshare(CLONE_NEWUSER | CLONE_NEWTIME) : 0;
@@ -329,9 +307,8 @@ static void namespace_set(const char *clock, int64_t ahead_s)
 }
 
 /*
- * Calls `within` in a child process whose boot and monotonic clocks are `ahead_s` seconds ahead.
- * The wall clock is the same in all namespaces. Returns false if the kernel refuses the time
- * namespace.
+ * In a child whose boot and monotonic clocks are `ahead_s` ahead; the wall clock is everywhere the
+ * same. False if the kernel refuses.
  */
 static bool in_namespace(int64_t ahead_s, void (*within)(int64_t ahead_s))
 {
@@ -366,7 +343,7 @@ static void within_namespace_by(unsigned clock, int64_t ahead_s)
 	if (clocks[clock].id == CLOCK_REALTIME)
 		ahead_s = 0;
 	expect_cmp(timerhub_now(rig.hub), >=, outside_ns[clock] + (uint64_t)ahead_s * SEC);
-	/* the test takes less than HOUR, so the namespace's clock is still below this bound */
+	/* the test takes less than HOUR */
 	expect_cmp(timerhub_now(rig.hub), <, outside_ns[clock] + (uint64_t)ahead_s * SEC + HOUR);
 	expire_some(&rig, clocks[clock].id);
 	start_ns = monotonic_ns();
@@ -382,11 +359,7 @@ static void within_namespace(int64_t ahead_s)
 		within_namespace_by(i, ahead_s);
 }
 
-/*
- * In one run, the clocks of the time namespace are ahead of the machine's clocks. In the other run,
- * the clocks of the namespace are behind by half of the machine's uptime. The kernel permits no
- * clock below 0. A namespace's clock can therefore be behind by at most the machine's uptime.
- */
+/* Ahead in one run, behind by half of the uptime in the other: no clock may be below 0. */
 START_TEST(every_clock_is_right_in_a_time_namespace)
 {
 	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);
@@ -409,7 +382,7 @@ static void peek(const void *from, void *into, size_t bytes)
 	expect_eq(process_vm_readv(getpid(), &local, 1, &remote, 1, 0), bytes);
 }
 
-/* The relative time with which the owner, asleep, has called the kernel; 0: none, or not shown. */
+/* With which the owner sleeps; 0: none, or not shown. */
 static uint64_t asked_of_the_kernel_ns(pid_t owner)
 {
 	struct io_uring_getevents_arg wait;
@@ -439,7 +412,7 @@ static uint64_t asked_of_the_kernel_ns(pid_t owner)
 	return (uint64_t)time.tv_sec * SEC + (uint64_t)time.tv_nsec;
 }
 
-/* Idle, and with a timer that never comes, the owner sleeps on an alarm that is still ahead. */
+/* Idle, and with a timer that never comes. */
 static void owner_rests_on(unsigned clock, uint64_t deadline_ns)
 {
 	struct rig rig = rig_clock(clocks[clock].clock);
@@ -466,7 +439,7 @@ static void timeout_comes(struct timerhub_loop *loop, struct timerhub_timeout *t
 	timeouts_called++;
 }
 
-/* When its only timeout is over, the loop's descriptor is an alarm that is still ahead. */
+/* When its only timeout is over. */
 static void loop_rests_on(unsigned clock)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
@@ -499,8 +472,8 @@ static void rest_on_every_clock(int64_t ahead_s)
 }
 
 /*
- * Law 8 in time namespaces. The kernel subtracts the offset from an absolute time, and adds its
- * clock to a relative one: neither sum may pass 2^63, or the alarm lies in the past.
+ * Law 8 in time namespaces: the kernel subtracts the offset from an absolute time and adds its
+ * clock to a relative one, and beyond 2^63 the alarm lies in the past.
  */
 START_TEST(quiet_in_every_time_namespace)
 {

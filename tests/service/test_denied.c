@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 11: if the kernel refuses io_uring, the owner sleeps in ppoll() instead. All other laws hold.
- * timerhub_stats() says whether the owner uses io_uring or ppoll(). Each test has its own process.
- * The kernel refuses calls of this process by seccomp or rlimits. If timerhub_open() fails halfway,
- * it must leave no resource behind.
+ * Law 11: without io_uring the owner sleeps in ppoll(), says so in its statistics, and all other
+ * laws hold. A process for each test, with calls refused by seccomp or rlimits; an open that fails
+ * halfway leaves nothing.
  */
 #include "rig.h"
 
@@ -78,7 +77,7 @@ START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
 }
 END_TEST
 
-/* The kernel refuses all io_uring calls, as with the default profile of Docker. */
+/* As Docker's default profile does. */
 START_TEST(denied_io_uring_altogether_falls_back)
 {
 	int error = refusals[_i];
@@ -90,7 +89,7 @@ START_TEST(denied_io_uring_altogether_falls_back)
 }
 END_TEST
 
-/* If a filter refuses only some of the io_uring calls, AUTO must choose a sleeper that works. */
+/* AUTO must choose a sleeper that works. */
 START_TEST(denied_half_of_io_uring_still_works)
 {
 	static const int calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register) };

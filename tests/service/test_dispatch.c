@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call of timerhub_dispatch(), or one turn of a loop, calls each timer's callback at most once,
- * however soon the timer expires again. The expiry that is left comes in the next call.
+ * One dispatch, or one turn of a loop, calls each timer's callback at most once, however soon it
+ * expires again; the rest comes in the next call.
  */
 #include "rig.h"
 
@@ -11,7 +11,7 @@
 
 #define MAX 64
 
-/* A timer whose callback lets it expire again before the callback returns. */
+/* Expires again before its callback returns. */
 struct returning {
 	struct rig *rig;
 	timerhub_timer timer;
@@ -22,7 +22,6 @@ struct returning {
 	unsigned other_armed; /* the callback arms this many one-shots, which expire at once */
 };
 
-/* Let one more timer expire: advance a manual hub, or wait for the owner thread. */
 static void expire(struct returning *returning)
 {
 	struct timerhub *hub = returning->rig->hub;
@@ -71,7 +70,7 @@ static struct rig rig_for(int manual)
 	return manual ? rig_manual(100) : rig_open(100);
 }
 
-/* Bit 0 of the test's number: manual hub. Bit 1: the callback re-arms its timer. */
+/* Bit 0 of _i: manual hub; bit 1: the callback re-arms its timer. */
 START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
 {
 	struct rig rig = rig_for(_i & 1);
@@ -83,7 +82,7 @@ START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
 		expect(edge_seen(epoll_fd, ARRIVES));
 		expect_eq(timerhub_dispatch(rig.queue, MAX), 1);
 		expect_eq(returning.calls, i);
-		/* An owner thread has counted the expiry, and signals it a little later. */
+		/* an owner signals a little after it has counted */
 		expect(!(_i & 1) || fd_readable(timerhub_queue_fd(rig.queue)));
 	}
 	expect_eq(close(epoll_fd), 0);
@@ -92,8 +91,8 @@ START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
 END_TEST
 
 /*
- * A re-arm of a waiting timer leaves its handle in the queue, so the queue holds two handles when
- * the timer has expired again. Neither of them may bring the expiry that the callback causes.
+ * A re-arm leaves the old handle in the queue; neither may bring the expiry that the callback
+ * causes.
  */
 START_TEST(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch)
 {
@@ -116,7 +115,6 @@ START_TEST(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch)
 }
 END_TEST
 
-/* Events behind the returning timer are left for the next call, and are not lost. */
 START_TEST(what_a_dispatch_leaves_comes_in_the_next)
 {
 	struct rig rig = rig_manual(100);
@@ -142,7 +140,7 @@ static void on_link(const struct timerhub_event *event)
 	expire(returning);
 }
 
-/* A one-shot cannot return, so timers that fall due in its callback come in the same call. */
+/* A one-shot cannot return, so those that fall due in a callback come in the same call. */
 START_TEST(one_shots_that_fall_due_meanwhile_come)
 {
 	struct rig rig = rig_manual(100);

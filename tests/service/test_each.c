@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub_each() shows every live timer once, with the values of its spec. The tests also cover
- * timerhub_call() and timerhub_rearm_many(). The tests check that an event names its queue and hub.
+ * Every live timer once, with the values of its spec; timerhub_call(), timerhub_rearm_many(); an
+ * event names its queue and hub.
  */
 #include "rig.h"
 
@@ -36,7 +36,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	(void)timeout;
 }
 
-/* A loop arms a timer of its own on the hub. A walk that cancels all it sees must not see it. */
+/* A loop's own timer: a walk that cancels all must not see it. */
 START_TEST(each_shows_no_timer_of_the_library)
 {
 	struct rig rig = rig_manual(16);
@@ -107,16 +107,15 @@ START_TEST(each_may_cancel_what_it_is_shown)
 END_TEST
 
 /*
- * Other threads arm and cancel timers, so slots are reused during the walk. The handle and the
- * values that timerhub_each() shows must belong to the same timer. One timer (WITNESS) lives during
- * the whole test, and timerhub_each() must always show it.
+ * Slots are reused during the walk: handle and values belong together, and WITNESS, which lives all
+ * the time, is always shown.
  */
 #define WITNESS UINT64_C(0xabcdef0123)
 
 static atomic_bool each_over;
 static struct rig each_rig;
 
-/* Returns a spec whose values are all computed from one number. */
+/* All values from one number. */
 static struct timerhub_spec spec_of(uint64_t number)
 {
 	return SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = UINT64_C(1) << 60 | number << 6,

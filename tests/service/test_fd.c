@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 9: while events wait in a queue, the queue's fd is readable. The law holds for
- * level-triggered and edge-triggered pollers, and for callers that read the fd.
+ * Law 9: while events wait, the queue's fd is readable, by level, by edge, and for callers that
+ * read it.
  */
 #include "rig.h"
 
@@ -100,7 +100,7 @@ START_TEST(fd_gives_a_new_edge_after_a_partial_drain)
 		expect(edge_seen(epoll_fd, 0));
 		expect_eq(take_up_to(rig.queue, 2), 2);
 	}
-	/* The last drain filled its array, so the drain may not have cleared the fd. */
+	/* its array was full, so the drain may not have cleared the fd */
 	if (edge_seen(epoll_fd, 0))
 		expect_eq(take_up_to(rig.queue, 2), 0);
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)) || take_up_to(rig.queue, 1) == 0);
@@ -139,10 +139,7 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 	arm_and_expire(&rig, &now_ns, 4);
 	read_fd(fd);
 	edge_seen(epoll_fd, 0);
-	/*
-	 * After a partial drain the fd stays readable, and an edge-triggered poller gets a new
-	 * edge.
-	 */
+	/* after a partial drain it stays readable, and gives a new edge */
 	expect_eq(take_up_to(rig.queue, 1), 1);
 	expect(fd_readable(fd));
 	expect(edge_seen(epoll_fd, 0));
@@ -156,10 +153,7 @@ START_TEST(fd_read_by_the_caller_loses_nothing)
 }
 END_TEST
 
-/*
- * After a withdrawn expiry, the fd may be readable although the queue has no event. The next drain
- * returns 0 and makes the fd unreadable. After that, the next event makes the fd readable again.
- */
+/* It may be readable for nothing; a drain of 0 clears it, and the next event makes it readable. */
 START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 {
 	struct rig rig = rig_manual(64);
@@ -193,10 +187,7 @@ START_TEST(fd_of_a_withdrawn_expiry_is_cleared)
 }
 END_TEST
 
-/*
- * A timer expires, and is cancelled before a consumer takes its event. If another timer expires
- * after that, the fd must be readable.
- */
+/* Cancelled before its event is taken; then another expires. */
 START_TEST(fd_shows_what_expires_after_a_withdrawal)
 {
 	struct rig rig = rig_manual(64);
@@ -235,10 +226,7 @@ START_TEST(fd_of_each_queue_is_its_own)
 }
 END_TEST
 
-/*
- * Several consumers share the fd, and each polls it in another way. Each event must go to one
- * consumer only.
- */
+/* Several consumers, each polling in its way: each event goes to one. */
 static atomic_uint crowd_taken;
 static unsigned crowd_wanted;
 
@@ -289,10 +277,7 @@ static void *arm_singly(void *arg)
 	return NULL;
 }
 
-/*
- * A worker may be between two calls when its queue is closed. The worker's next call must not read
- * another file that has got the number of the queue's fd.
- */
+/* A worker between two calls must not read a stranger's file with the old number. */
 START_TEST(fd_of_a_closed_queue_is_forgotten)
 {
 	struct rig rig = rig_manual(64);
@@ -338,10 +323,7 @@ START_TEST(fd_serves_several_consumers)
 }
 END_TEST
 
-/*
- * One consumer sleeps without a time limit until the queue's fd is readable or has an edge. If a
- * wake-up were lost, the test would hang.
- */
+/* One consumer sleeps without limit for the fd or its edge: a lost wake-up hangs. */
 static void run_single(bool edge, bool reads, unsigned max)
 {
 	struct rig rig = rig_open(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 10, after a fork: calls of the child on its parent's hub return -EOWNERDEAD. The child may
- * close the parent's hub and open a hub of its own.
+ * Law 10 after a fork: calls on the parent's hub return -EOWNERDEAD; the child may close it, and
+ * open one of its own.
  */
 #include "rig.h"
 
@@ -54,9 +54,8 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 }
 
 /*
- * ThreadSanitizer identifies a thread by the address of its stack. A thread of the child must
- * therefore not get a stack at an address where a thread of the parent had its stack. The stacks of
- * the child's threads are larger than the parent's stacks, and do not fit at these addresses.
+ * ThreadSanitizer knows a thread by its stack's address: the child's stacks are larger, so that
+ * none lies where a parent's thread had one.
  */
 static void take_other_stacks(void)
 {
@@ -82,10 +81,7 @@ static void live_a_little(void)
 	rig_close(&rig);
 }
 
-/*
- * At the fork, the parent has armed timers, due timers and undelivered events. The calls of the
- * child must not affect the parent's timers and events.
- */
+/* With armed timers, due timers and undelivered events, none of which the child may touch. */
 static void run_with_child(void (*child_main)(const struct rig *rig, timerhub_timer timer))
 {
 	struct rig rig = rig_open(1000);
@@ -133,10 +129,7 @@ START_TEST(fork_child_by_raw_clone_is_told)
 }
 END_TEST
 
-/*
- * Kernels before Linux 4.14 and filters refuse MADV_WIPEONFORK (EINVAL). Some emulators take any
- * advice, and do nothing (0).
- */
+/* Old kernels and filters refuse MADV_WIPEONFORK (EINVAL), some emulators ignore it (0). */
 static const int wipe_results[] = { EINVAL, 0 };
 
 START_TEST(fork_child_is_told_where_no_memory_is_wiped)
@@ -206,7 +199,7 @@ START_TEST(fork_child_may_just_leave)
 }
 END_TEST
 
-/* When a child closes the parent's hub, it closes each of the hub's descriptors once. */
+/* Each descriptor once. */
 START_TEST(fork_child_close_leaves_no_fd)
 {
 	unsigned fds = process_fd_count();
@@ -224,10 +217,7 @@ START_TEST(fork_child_close_leaves_no_fd)
 }
 END_TEST
 
-/*
- * In a child, timerhub_advance() would advance only the child's copy of the manual hub. The call
- * must fail.
- */
+/* An advance would move only the child's copy. */
 START_TEST(fork_child_of_a_manual_hub_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -277,9 +267,8 @@ START_TEST(fork_in_the_middle_of_others_calls)
 			expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EOWNERDEAD);
 			rig_close(&rig);
 			/*
-			 * If another thread held a sanitizer's lock at the fork, the lock stays
-			 * locked in the child. In a sanitized build the child therefore opens no
-			 * hub.
+			 * a sanitizer's lock, held at the fork by another thread, stays locked in
+			 * the child
 			 */
 			if (i % 4 == 0 && !sanitized())
 				live_a_little();
@@ -315,8 +304,7 @@ static void fork_once(const struct timerhub_event *event)
 }
 
 /*
- * The child's timerhub_dispatch() ends after the callback that has forked. The remaining events and
- * the fd belong to the parent only.
+ * The child's dispatch ends after the callback that forked; the rest and the fd are the parent's.
  */
 START_TEST(fork_in_a_callback_leaves_the_parent_its_events)
 {
@@ -358,7 +346,6 @@ static int split_wait(void)
 	return timerhub_wait(split.queue, split_events, COUNT_OF(split_events), 0);
 }
 
-/* The handler lets the child go on only when the parent says so. */
 static void fork_here(void)
 {
 	char byte;
@@ -368,10 +355,7 @@ static void fork_here(void)
 		(void)!read(go_on[0], &byte, 1);
 }
 
-/*
- * The child goes on inside the call while the parent has an event. Returns the child's result: 0 if
- * its call returned -EOWNERDEAD, 1 if the call returned `count`, as a call that had ended.
- */
+/* While the parent has an event. 0: -EOWNERDEAD; 1: `count`, as a call that had ended. */
 static int child_goes_on(void)
 {
 	int status;
@@ -401,7 +385,7 @@ static void on_signal(int signal)
 	fork_here();
 }
 
-/* The fork is inside the system call of a blocked wait, which the kernel restarts in the child. */
+/* Inside the wait's system call, which the kernel restarts in the child. */
 START_TEST(fork_in_a_blocked_wait_ends_the_childs_wait)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
@@ -429,9 +413,9 @@ END_TEST
 #if defined(__x86_64__)
 
 #define TRAP_FLAG 0x100l
-/* A call has this many instructions or fewer after its last look at whether it is in a child. */
+/* instructions of a call after its last look whether it is in a child, at most */
 #define INSTRUCTIONS_LAST 12
-/* A run takes every STRIDE-th instruction from a random one on. With a length of STRIDE, all. */
+/* Every STRIDE-th from a random one on; all with a length of STRIDE. */
 #define STRIDE 5
 
 static long steps_left;
@@ -469,8 +453,8 @@ static int step_through(int (*call)(void), long steps)
 static int (*const split_calls[])(void) = { split_drain, split_wait };
 
 /*
- * A handler forks after an instruction of a call that takes the only event, or finds none. The
- * child must say that it is a child, and must leave the parent's descriptors alone.
+ * The call takes the only event or finds none. The child must say that it is one, and leave the
+ * parent's descriptors.
  */
 START_TEST(fork_at_any_instruction_of_a_call)
 {
@@ -511,7 +495,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("fork", argc, argv);
-	/* A sanitizer delays signals, in a wait for ever, and makes a call ten times as long. */
+	/* it delays signals, for ever in a wait, and makes a call ten times as long */
 	if (!sanitized())
 		tests_add(fork_in_a_blocked_wait_ends_the_childs_wait, 60);
 #if defined(__x86_64__)

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests kept timers (TIMERHUB_KEEP) in their own callbacks and on a real clock. unit/hub_model has
- * them among its random calls.
- */
+/* TIMERHUB_KEEP in the timer's own callback and on a real clock; unit/hub_model does the rest. */
 #include "rig.h"
 
-/*
- * For a heartbeat or a retry, one call of timerhub_rearm() is enough, in the timer's own callback
- * or elsewhere.
- */
+/* A heartbeat or a retry is one timerhub_rearm(), in its callback or elsewhere. */
 static struct rig beating;
 static unsigned beats;
 
@@ -35,10 +29,6 @@ START_TEST(keep_a_callback_arms_its_own_timer_again)
 }
 END_TEST
 
-/*
- * On a hub with an owner thread, a kept timer goes through many rounds of expiry, delivery and
- * re-arm.
- */
 START_TEST(keep_beats_on_a_real_clock)
 {
 	struct rig rig = rig_open(8);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests how hubs and queues are opened and closed. Tests how a wait ends: by a timer, a timeout, an
- * interrupt or a close. Tests hubs with many queues. After the close of a hub, no thread,
- * descriptor or memory of the hub is left.
+ * Opens and closes; how a wait ends; many queues. A closed hub leaves no thread, descriptor or
+ * memory.
  */
 #include "rig.h"
 
@@ -163,7 +162,6 @@ START_TEST(wait_is_interrupted)
 }
 END_TEST
 
-/* One call of timerhub_interrupt() ends all blocked waits of the queue. */
 START_TEST(wait_is_interrupted_by_one_call)
 {
 	struct rig rig = rig_open(8);
@@ -180,7 +178,7 @@ START_TEST(wait_is_interrupted_by_one_call)
 }
 END_TEST
 
-/* An interrupt ends only the waits that are blocked at the time of the call. */
+/* Only waits that are blocked at that time. */
 START_TEST(wait_is_not_interrupted_beforehand)
 {
 	struct rig rig = rig_open(8);
@@ -235,10 +233,7 @@ START_TEST(wait_is_shut_down_by_hub_close)
 }
 END_TEST
 
-/*
- * There are as many waiting threads as events. Each waiting thread must get an event, because no
- * thread may sleep while an event waits.
- */
+/* Nobody may sleep while an event waits. */
 START_TEST(wait_by_many_gives_one_event_each)
 {
 	struct rig rig = rig_open(WAITERS);
@@ -284,10 +279,7 @@ START_TEST(close_drops_a_queues_timers_and_no_others)
 }
 END_TEST
 
-/*
- * If the owner spins until a far deadline, the close of a queue or hub must end the spin. If the
- * hub has no deadline, the owner must not spin.
- */
+/* A close ends it; without a deadline there is none. */
 START_TEST(close_ends_a_spin)
 {
 	static const uint64_t spins_ns[] = { HOUR, UINT64_MAX };
@@ -361,9 +353,8 @@ END_TEST
 #define FDS 70000
 
 /*
- * Every queue of a hub has a file descriptor. If the limit of descriptors is too low,
- * timerhub_queue_open() fails with EMFILE before the hub has its largest number of queues. In a
- * sanitized build the limit is lower to save ten seconds.
+ * Each has a descriptor, so EMFILE comes first if the limit is low. Sanitized: a lower limit, which
+ * saves ten seconds.
  */
 START_TEST(many_queues_end_at_their_number)
 {
@@ -425,7 +416,7 @@ START_TEST(a_thousand_cycles_leave_nothing)
 		open_and_close(i);
 	process_settles_at_threads(threads);
 	expect_eq(process_fd_count(), fds);
-	/* The number of mappings may grow a little, because the heap of the C library may grow. */
+	/* the C library's heap may grow a little */
 	if (!sanitized())
 		expect_cmp(process_mapping_count(), <=, mappings + 2);
 	else

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 6: submission (arm, re-arm, cancel) is lock-free. Submission works in signal handlers, in
- * callbacks, and while other threads are stopped for ever inside a call.
- * tests/stress/stress_stopped.c stops a thread at every instruction.
+ * Law 6: arm, re-arm and cancel in signal handlers, in callbacks, and beside threads stopped for
+ * ever. tests/stress/stress_stopped.c stops at every instruction.
  */
 #include "rig.h"
 
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* number of the handler's timers, and of the interrupted code's timers */
 #define STORM_TIMERS 20000
 
 /* The outcome of a timer of the test. */
@@ -21,7 +19,7 @@ struct fate {
 	unsigned cancelled;
 };
 
-/* the first half of the array belongs to the interrupted code, the second half to the handler */
+/* first half: the interrupted code's; second: the handler's */
 static struct fate fates[2 * STORM_TIMERS];
 static struct rig storm;
 static atomic_bool storm_over;
@@ -48,7 +46,7 @@ static void fate_cancel(unsigned at)
 		fates[at].cancelled++;
 }
 
-/* Signal handler that interrupts any call of the main thread, and makes the same kinds of calls. */
+/* Interrupts any call of the main thread with the same kinds of calls. */
 static void submit_from_handler(int signal)
 {
 	static struct dice dice;
@@ -90,7 +88,7 @@ static void *take_storm(void *arg)
 	return NULL;
 }
 
-/* Arms, re-arms and cancels without a pause, until the signal handler has run often enough. */
+/* Until the handler has run often enough. */
 static void submit_under_storm(void)
 {
 	unsigned wanted = scaled(2000) < STORM_TIMERS ? scaled(2000) : STORM_TIMERS;
@@ -194,7 +192,7 @@ END_TEST
 #define VICTIMS 32
 #define OTHERS 16 /* number of timers that no stopped thread arms */
 
-/* hub that is never closed, because threads are stopped inside its calls */
+/* never closed: threads are stopped inside its calls */
 static struct rig frozen;
 static struct timerhub_queue *frozen_queue;
 static atomic_uint victims_begun;
@@ -250,10 +248,7 @@ static void others_are_served(struct dice *dice)
 		expect_eq(timerhub_cancel(frozen.hub, arm_after(frozen.queue, HOUR, i)), 0);
 }
 
-/*
- * Some threads are stopped at a random instruction of a call, and stay stopped. The other threads
- * must still be able to arm and cancel timers.
- */
+/* At a random instruction of a call; the others must go on. */
 START_TEST(submission_with_threads_stopped_for_ever)
 {
 	struct sigaction action = { .sa_handler = freeze };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the timeouts of an event loop with real clocks, descriptors, threads and forks.
- * tests/unit/test_loop.c tests the laws of timeouts in virtual time. Most tests run once for each
- * of the ways in which a loop can be woken.
+ * Timeouts of a loop with real clocks, descriptors, threads and forks, mostly for each way in which
+ * a loop is woken. tests/unit/test_loop.c has the laws in virtual time.
  */
 #include "forbid_system_calls.h"
 #include "rig.h"
@@ -30,7 +29,7 @@ struct item {
 	bool is_chain;      /* true: the callback sets the timeout again, to a delay of 0 */
 };
 
-/* The loop of the running test, its hub (or NULL), and the time of a manual hub. */
+/* of the running test: the loop, its hub (or NULL), a manual hub's time */
 static struct timerhub_loop *loop;
 static struct rig rig;
 static uint64_t manual_ns;
@@ -141,10 +140,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_add(loop, &other.timeout, NULL), -EINVAL);
 	expect_eq(timerhub_timeout_add(loop, NULL, on_item), -EINVAL);
 	expect_eq(timerhub_timeout_add(NULL, &other.timeout, on_item), -EINVAL);
-	/*
-	 * In these calls the timeout is not added, is added twice or belongs to another loop, or a
-	 * pointer is NULL.
-	 */
+	/* not added, added twice, another loop's, NULL */
 	expect_eq(timerhub_timeout_set(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_set_at(loop, &other.timeout, 1), -EINVAL);
 	expect_eq(timerhub_timeout_stop(loop, &other.timeout), -EINVAL);
@@ -178,7 +174,7 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
 	expect_eq(timerhub_loop_now(NULL), 0);
 	expect(timerhub_loop_queue(NULL) == NULL);
-	/* The following calls would give a deadline that is later than the largest deadline. */
+	/* beyond the largest deadline */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER - timerhub_loop_now(loop)),
 	          -ERANGE);
@@ -343,7 +339,7 @@ static void *former_owner(void *items)
 	return NULL;
 }
 
-/* The former thread has ended, with timeouts that are set, fresh and in the list. */
+/* Its former thread ended with timeouts set, fresh and in the list. */
 START_TEST(adopted_loop_goes_on)
 {
 	struct item items[3];
@@ -430,7 +426,7 @@ static void forked_child(struct item *item, int alarm)
 	}
 	timerhub_loop_close(loop);
 	expect_eq(item->timeout.owner, 0);
-	/* A loop that a forked child opens must work in the child. */
+	/* a loop of the child's own works */
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	rig.hub = NULL;
 	item_add(item);
@@ -439,10 +435,7 @@ static void forked_child(struct item *item, int alarm)
 	timerhub_loop_close(loop);
 }
 
-/*
- * Waits until the loop's descriptor is readable. The next turn must call the callback of the
- * loop's only timeout.
- */
+/* The next turn must call the loop's only timeout. */
 static void expect_by_descriptor(const struct item *item)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -518,10 +511,7 @@ END_TEST
 
 /* ---- the descriptor and the timeout ---- */
 
-/*
- * Waits for the loop's descriptor as an event loop does, and calls timerhub_loop_turn(). Returns
- * the number of callbacks that the turn has called.
- */
+/* As an event loop does. Returns the number of callbacks. */
 static int block_and_turn(void)
 {
 	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
@@ -554,7 +544,7 @@ START_TEST(descriptor_is_readable_when_a_timeout_is_due)
 		expect_eq(item.calls, 1);
 		expect_le(set_ns + delays_ns[i], item.called_ns);
 		expect_eq(timerhub_loop_timeout(loop), NEVER);
-		/* The event of the loop's own kept timer may make the descriptor readable again. */
+		/* for the loop's own kept timer */
 		if (fd_readable(fd))
 			expect_eq(timerhub_loop_turn(loop), 0);
 	}
@@ -627,8 +617,8 @@ static void expect_edge(int epoll_fd)
 }
 
 /*
- * An edge-triggered poller sleeps after each turn until the next edge. _i: the alarm, and whether
- * 1,000 timeouts are due, or one that its callback sets to a delay of 0 again and again.
+ * _i: the alarm, and whether 1,000 are due, or one that its callback sets to a delay of 0 again and
+ * again.
  */
 START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
 {
@@ -664,10 +654,6 @@ START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
 }
 END_TEST
 
-/*
- * A timeout that is earlier than all others must make the loop's descriptor readable at its own
- * deadline.
- */
 START_TEST(earlier_timeout_moves_the_descriptor)
 {
 	struct item late, soon;
@@ -723,10 +709,7 @@ static void turn_quietly(struct item *items, unsigned count)
 	}
 }
 
-/*
- * If _i is even, the test sets no timeout. If _i is odd, the test moves timeouts to later times and
- * stops them. If _i is 2 or more, the loop has a manual hub.
- */
+/* Odd: timeouts are moved to later times and stopped. 2 or more: a manual hub. */
 START_TEST(quiet_turns_make_no_system_call)
 {
 	struct item items[100];
@@ -834,10 +817,7 @@ static void count_event(const struct timerhub_event *event)
 	counted++;
 }
 
-/*
- * Many timeouts and many events of the loop's queue are due. Each turn must handle about as many
- * timeouts as events.
- */
+/* Each turn must handle about as many timeouts as events. */
 START_TEST(storms_of_both_share_the_turns)
 {
 	enum { COUNT = 900 };
@@ -877,10 +857,7 @@ START_TEST(storms_of_both_share_the_turns)
 }
 END_TEST
 
-/*
- * The loop's queue has more events than one turn takes, and no timeout is set. While the queue has
- * events, the loop must not block.
- */
+/* More events than a turn takes: while there are any, the loop must not block. */
 START_TEST(storm_of_the_queue_takes_several_turns)
 {
 	enum { COUNT = 300 };
@@ -926,10 +903,7 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 	timerhub_loop_close(of);
 }
 
-/*
- * If _i is 0, the callback of a queue's timer closes the loop. If _i is 1, the callback of a
- * timeout closes the loop. After the close, the turn must call no other callback.
- */
+/* In a callback of the queue (0) or of a timeout (1): no other is called. */
 START_TEST(close_in_a_callback_ends_both)
 {
 	struct item items[4];
@@ -957,7 +931,7 @@ START_TEST(close_in_a_callback_ends_both)
 		expect_eq(items[i].calls, 0);
 		expect_eq(items[i].timeout.owner, 0);
 	}
-	/* the close has also ended the loop's own timer in the hub */
+	/* the loop's own too */
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }
@@ -1030,10 +1004,7 @@ static void refuse(int call)
 	seccomp_release(filter);
 }
 
-/*
- * A filter that refuses timerfd_settime() is installed after the loop has set its timerfd. _i: the
- * clock.
- */
+/* The filter comes after the loop has set its timerfd. _i: the clock. */
 START_TEST(refused_timerfd_settime_is_told_by_each_turn)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
@@ -1051,7 +1022,7 @@ START_TEST(refused_timerfd_settime_is_told_by_each_turn)
 		expect_eq(timerhub_loop_turn(loop), -EPERM);
 		expect_le(timerhub_loop_timeout(loop), HOUR);
 	}
-	/* the callbacks run, and the due timeout that is left is told again */
+	/* callbacks run, and what is left due is told again */
 	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 1), 0);
 	chain.is_chain = true;
 	expect_eq(timerhub_timeout_set(loop, &chain.timeout, 0), 0);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Law 10: a misused call returns an error, and writes no output. test_fork.c tests the calls after
- * a fork.
- */
+/* Law 10: a misuse returns an error and writes no output. test_fork.c has calls after a fork. */
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -14,10 +11,7 @@
 
 #define UNTOUCHED UINT64_C(0x5ca1ab1e0ddba11)
 
-/*
- * An option struct may be as large as a page. If an option struct is larger than a page, the
- * library refuses the call.
- */
+/* a larger option struct is refused */
 #define OPTIONS_MAX_BYTES 4096
 
 static void *const untouched = (void *)&untouched;
@@ -78,10 +72,7 @@ START_TEST(misuse_of_open)
 }
 END_TEST
 
-/*
- * A process may have 256 (BOARD_SHOWN_MAX) observable hubs open at a time. The library refuses to
- * open the next observable hub, and must leak nothing.
- */
+/* As many as a process may have (BOARD_SHOWN_MAX); the next is refused and leaks nothing. */
 #define OBSERVABLE_MAX 256
 
 START_TEST(misuse_by_too_many_observable_hubs)
@@ -106,11 +97,7 @@ START_TEST(misuse_by_too_many_observable_hubs)
 }
 END_TEST
 
-/*
- * The board of an observable hub is a file, so the limit of a file's size applies to the board. If
- * the limit of the file's size is too low, timerhub_open() must fail, and the process must get no
- * signal.
- */
+/* The board is a file: beyond the limit the open fails, without a signal. */
 START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -132,7 +119,7 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 }
 END_TEST
 
-/* A config of a later version, with the known members and more members after them. */
+/* Of a later version. */
 struct grown_config {
 	struct timerhub_config known;
 	uint64_t more[9];
@@ -180,10 +167,7 @@ START_TEST(misuse_of_sizes)
 }
 END_TEST
 
-/*
- * Holds an option struct that may have more bytes than this version knows. The function options()
- * stores the value `last` in the last byte of the struct.
- */
+/* With more bytes than this version knows; options() sets the last to `last`. */
 union options {
 	unsigned char bytes[OPTIONS_MAX_BYTES + 8];
 	struct timerhub_config config;
@@ -267,7 +251,7 @@ START_TEST(misuse_of_sizes_of_a_later_version)
 }
 END_TEST
 
-/* Returns the last `bytes` bytes of an accessible page. The next page is inaccessible. */
+/* The page behind is inaccessible. */
 static void *before_an_abyss(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -279,10 +263,7 @@ static void *before_an_abyss(size_t bytes)
 	return pages + page - bytes;
 }
 
-/*
- * The library may read an option struct only up to its size. From each spec in an array, the
- * library may read only as many bytes as the array's stride.
- */
+/* No byte beyond a struct's size, or beyond the stride in an array. */
 START_TEST(misuse_of_sizes_reads_nothing_beyond)
 {
 	struct rig rig = rig_manual(4);
@@ -307,10 +288,7 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 }
 END_TEST
 
-/*
- * The size of the first spec is the array's stride. If this size leaves the second spec unaligned,
- * the call must fail.
- */
+/* The first spec's size is the stride; if it leaves the second unaligned, the call fails. */
 START_TEST(misuse_of_a_stride_is_told)
 {
 	struct rig rig = rig_manual(4);
@@ -363,7 +341,7 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_each(NULL, no_timer, NULL), -EINVAL);
 	expect_eq(timerhub_each(rig.hub, NULL, NULL), -EINVAL);
 	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
-	/* a manual hub has no owner thread, and so no thread id */
+	/* no owner thread */
 	expect_eq(timerhub_owner_tid(rig.hub), -EINVAL);
 	expect(!timerhub_queue_hub(NULL));
 	expect(timerhub_queue_hub(rig.queue) == rig.hub);
@@ -426,7 +404,7 @@ START_TEST(misuse_of_arm)
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = UINT64_MAX - 1 }, -ERANGE },
 		{ { .size = sizeof(struct timerhub_spec), .expires_ns = (UINT64_C(1) << 63) - 127 },
 		  -ERANGE },
-		/* clock (1000 ns) plus delay would be 1 ns beyond the largest deadline */
+		/* clock (1000 ns) plus delay: 1 ns too late */
 		{ { .size = sizeof(struct timerhub_spec),
 		    .expires_ns = (UINT64_C(1) << 63) - 128 - 999 },
 		  -ERANGE },
@@ -536,10 +514,7 @@ static void *open_and_close_queues(void *arg)
 	return NULL;
 }
 
-/*
- * Only an advance on another thread makes timerhub_advance() fail with -EBUSY. timerhub_advance()
- * must succeed while other threads open and close queues.
- */
+/* -EBUSY only for another advance, not while queues open and close. */
 START_TEST(misuse_is_not_to_advance_while_queues_close)
 {
 	struct rig rig = rig_manual(10);
@@ -574,7 +549,7 @@ static void *advance_again(void *arg)
 	return (void *)(uintptr_t)busy;
 }
 
-/* Two threads advance the same hub. One of the threads may get -EBUSY, but no event may be lost. */
+/* One may get -EBUSY; no event is lost. */
 START_TEST(misuse_by_concurrent_advance)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -615,10 +590,7 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 	expect(left_ns == UNTOUCHED);
 }
 
-/*
- * Ten thousand timers use two slots, one timer after the other. Every old handle of a slot must be
- * stale, and the handle of the slot's present timer must be valid.
- */
+/* Two slots, one timer after the other: every old handle is stale, the present one valid. */
 START_TEST(stale_handles_over_ten_thousand_lives_are_told)
 {
 	static timerhub_timer old[10000];
@@ -674,9 +646,8 @@ START_TEST(stale_handles_that_never_were_are_told)
 END_TEST
 
 /*
- * The pairs (deadline and state) of TIMERS timers fill a page, and the next page contains the
- * callers' data. The handle `beyond` is for the slot after the last slot. If the library read a
- * pair for this slot, it would read callers' data that look like the pair of an armed timer.
+ * The pairs fill a page, and behind it lies the callers' data, made to look like an armed timer's
+ * pair at the slot of `beyond`.
  */
 START_TEST(stale_handles_beyond_the_last_timer_are_told)
 {
@@ -702,7 +673,7 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 }
 END_TEST
 
-/* The stale handle has the slot and the generation of a live timer in another hub. */
+/* With slot and generation of a live timer there. */
 START_TEST(stale_handles_of_another_hub_are_told)
 {
 	struct rig home = rig_manual(1000);

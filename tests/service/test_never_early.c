@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Law 1: the hub returns no event before the event's deadline has passed on the hub's clock. */
+/* Law 1: no event before its deadline has passed on the hub's clock. */
 #include "rig.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #define TIMERS 4000
 
-/* The deadlines lie near a power of two. Each timer expires exactly at its deadline. */
+/* Near powers of two, each exactly at its deadline. */
 START_TEST(never_early_at_clock_boundaries)
 {
 	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
@@ -42,10 +42,7 @@ START_TEST(never_early_at_clock_boundaries)
 }
 END_TEST
 
-/*
- * If a caller advances the clock to each time that the hub announces, no event is late. A bounded
- * number of advances must deliver all events.
- */
+/* Advanced only to announced times: none late, in a bounded number of advances. */
 START_TEST(never_early_nor_late_following_next)
 {
 	struct dice dice = dice_new(0);
@@ -76,10 +73,7 @@ START_TEST(never_early_nor_late_following_next)
 }
 END_TEST
 
-/*
- * Expects that the hub announces `at_ns`, and that its only timer expires at `at_ns` and not a
- * nanosecond earlier.
- */
+/* Announced, and not a nanosecond earlier. */
 static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 {
 	struct timerhub_event event;
@@ -92,7 +86,6 @@ static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
 	expect_eq(event.expires_ns, at_ns);
 }
 
-/* Every call that sets or returns a deadline must be exact to the nanosecond. */
 START_TEST(never_early_and_exact_to_the_nanosecond)
 {
 	struct dice dice = dice_new(0);
@@ -116,7 +109,7 @@ START_TEST(never_early_and_exact_to_the_nanosecond)
 }
 END_TEST
 
-/* By default a hub's clock must be the CLOCK_MONOTONIC of the system. */
+/* The default is the system's CLOCK_MONOTONIC. */
 START_TEST(never_early_by_another_clock)
 {
 	struct rig rig = rig_open(4);
@@ -132,7 +125,7 @@ START_TEST(never_early_by_another_clock)
 }
 END_TEST
 
-/* Arms timers of every kind, and takes `count` events of the timers. */
+/* Of every kind, `count` events. */
 static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 {
 	struct dice dice = dice_new(1);
@@ -209,10 +202,7 @@ static void ignore_signal(int signal)
 	(void)signal;
 }
 
-/*
- * Signals end the waits of the hub's threads early. After each wake-up the hub must read the clock
- * again.
- */
+/* After each wake-up the clock must be read again. */
 START_TEST(never_early_under_signals)
 {
 	struct sigaction action = { .sa_handler = ignore_signal };
@@ -228,7 +218,7 @@ START_TEST(never_early_under_signals)
 }
 END_TEST
 
-/* SIGCONT interrupts a wait even if the thread masks all signals. */
+/* SIGCONT interrupts a wait whatever is masked. */
 START_TEST(never_early_through_stop_and_continue)
 {
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 5: one consumer receives events in the order of their deadlines. For two timers this holds if
- * both were armed before the earlier deadline.
+ * Law 5: one consumer gets events in the order of their deadlines, if both timers were armed before
+ * the earlier one.
  */
 #include "rig.h"
 
@@ -14,10 +14,7 @@ static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
 	expect_cmp(expires_ns, >=, last_ns);
 }
 
-/*
- * The deadlines of the timers are nanoseconds apart or far apart. One advance expires all timers,
- * and the consumer drains in parts.
- */
+/* Nanoseconds apart or far; one advance, drained in parts. */
 START_TEST(in_order_manual)
 {
 	struct dice dice = dice_new(0);
@@ -51,7 +48,7 @@ START_TEST(in_order_manual)
 END_TEST
 
 /* Several threads arm timers while the owner expires earlier timers. */
-/* for each timer, the time at which the call that armed it had returned */
+/* when the call that armed it had returned */
 static uint64_t armed_by_ns[TIMERS_MAX];
 static struct timerhub_event came[TIMERS_MAX];
 
@@ -76,10 +73,6 @@ static void *arm_some(void *arg)
 	return NULL;
 }
 
-/*
- * Fails if two events came in the wrong order although both timers were armed before the earlier
- * deadline.
- */
 static void expect_came_in_order(unsigned count)
 {
 	for (unsigned later = 1; later < count; later++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 12: the owner thread has a name, blocks all signals, and does not change the signal handlers
- * of the process. The tests also cover the options of the config that concern the owner thread.
+ * Law 12: the owner has a name, blocks all signals and changes no handler; and the options that
+ * concern it.
  */
 #include "rig.h"
 
@@ -138,10 +138,7 @@ static void note_alarm(int signal)
 		strange_thread = 1;
 }
 
-/*
- * Signals that are sent to the process must reach the program's own thread, even if the owner
- * thread often runs.
- */
+/* They reach the program's own thread, however often the owner runs. */
 START_TEST(owner_takes_no_signal_from_the_program)
 {
 	struct sigaction action = { .sa_handler = note_alarm };
@@ -162,10 +159,7 @@ START_TEST(owner_takes_no_signal_from_the_program)
 }
 END_TEST
 
-/*
- * A pinned owner must run on the CPU that its config names, for each CPU of the process. An
- * unpinned owner may run on all CPUs of the process.
- */
+/* Pinned to each CPU of the process in turn, or free on all. */
 START_TEST(owner_runs_where_it_was_told)
 {
 	cpu_set_t allowed;
@@ -258,7 +252,7 @@ static unsigned some_cpu(void)
 	return cpu;
 }
 
-/* From now on, the calling thread and those that it starts. */
+/* For this thread and those that it starts. */
 static void refuse_scheduling(void)
 {
 	static const int calls[] = { SCMP_SYS(sched_getaffinity),  SCMP_SYS(sched_setaffinity),
@@ -279,7 +273,7 @@ static void refuse_scheduling(void)
 	seccomp_release(filter);
 }
 
-/* A worker that is pinned to one CPU opens the hub. */
+/* Pinned to one CPU. */
 static void *open_from_a_worker(void *arg)
 {
 	cpu_set_t one;
@@ -315,7 +309,7 @@ static void expect_owner(int policy, int priority, int nice)
 	expect_eq(opener.owner.nice, nice);
 }
 
-/* The superuser of a container may not. If it may not, this thread stays as nice as possible. */
+/* A container's superuser may not; then this thread stays as nice as possible. */
 static bool may_become_less_nice(void)
 {
 	int nice = getpriority(PRIO_PROCESS, 0);
@@ -324,7 +318,7 @@ static bool may_become_less_nice(void)
 	return setpriority(PRIO_PROCESS, 0, nice) == 0;
 }
 
-/* A pinned worker opens the hub, real-time or nice. The owner has what the main thread has. */
+/* Opened by a pinned worker, real-time or nice: the owner has what the main thread has. */
 START_TEST(owner_is_like_the_main_thread)
 {
 	bool may_be_less_nice = may_become_less_nice();
@@ -344,7 +338,7 @@ START_TEST(owner_is_like_the_main_thread)
 }
 END_TEST
 
-/* A child that the main thread starts is real-time, unless the thread resets it. */
+/* Its children are real-time unless it resets them. */
 START_TEST(owner_of_a_real_time_main_thread)
 {
 	if (be_scheduled(SCHED_RR, 3, -5)) {
@@ -388,7 +382,7 @@ static void *check_without_a_main_thread(void *arg)
 	_exit(EXIT_SUCCESS);
 }
 
-/* The main thread has ended by pthread_exit(). The kernel still knows what it had. */
+/* By pthread_exit(): the kernel still knows what it had. */
 START_TEST(owner_after_the_end_of_the_main_thread)
 {
 	static struct scheduling mine;
@@ -406,7 +400,7 @@ START_TEST(owner_after_the_end_of_the_main_thread)
 }
 END_TEST
 
-/* The kernel refuses all of it, or, as on a machine of 8,192 CPUs, sets of fewer CPUs. */
+/* All of it, or, as with 8,192 CPUs, sets of fewer. */
 START_TEST(owner_works_where_scheduling_is_refused)
 {
 	struct scheduling mine = scheduling_of(getpid());

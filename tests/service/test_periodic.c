@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 7: the number of a periodic timer's events is bounded. A periodic timer has at most one
- * undelivered event, and this event counts the periods that pass before its delivery. The periods
- * of a timer keep the phase of its first deadline. If no consumer drains, the periods cost the
- * owner no work.
+ * Law 7: a periodic timer has at most one undelivered event, which counts the periods until its
+ * delivery, in the phase of the first deadline; undrained periods cost the owner nothing.
  */
 #include "rig.h"
 
@@ -12,10 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/*
- * Account of a periodic timer. Its events have reported the periods 0 to `told` - 1, each exactly
- * once.
- */
+/* Periods 0 to `told` - 1 were reported, each once. */
 struct account {
 	uint64_t first_ns;
 	uint64_t interval_ns;
@@ -29,7 +24,6 @@ static void account_add(struct account *account, const struct timerhub_event *ev
 	account->told += event->count;
 }
 
-/* Returns the number of periods of the account that are due at `now_ns`. */
 static uint64_t account_due(const struct account *account, uint64_t now_ns)
 {
 	return now_ns < account->first_ns ? 0
@@ -58,9 +52,7 @@ START_TEST(periods_are_phase_locked_for_every_interval)
 			struct timerhub_event event;
 
 			while (timerhub_drain(rig.queue, &event, 1) == 1) {
-				/*
-				 * One event reports all periods that are due at the same advance.
-				 */
+				/* all that are due at one advance */
 				expect_cmp(event.count, <=, 1 + 63 / account.interval_ns);
 				account_add(&account, &event);
 				events++;
@@ -75,10 +67,7 @@ START_TEST(periods_are_phase_locked_for_every_interval)
 }
 END_TEST
 
-/*
- * No period may drift, even after a re-arm. The interval is a third of a second, which is no binary
- * fraction.
- */
+/* No drift, even after a re-arm: a third of a second is no binary fraction. */
 START_TEST(periods_are_exact_to_the_hundred_thousandth)
 {
 	const uint64_t interval_ns = 333333334, periods = scaled(100000);
@@ -105,10 +94,7 @@ START_TEST(periods_are_exact_to_the_hundred_thousandth)
 }
 END_TEST
 
-/*
- * Takes events until the events have reported `periods` periods. No event may report a period
- * before the period is due.
- */
+/* None before it is due. */
 static void collect(struct rig *rig, struct account *account, uint64_t periods)
 {
 	while (account->told < periods) {
@@ -122,10 +108,7 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 /* The largest deadline that the hub accepts. */
 #define LAST_NS ((UINT64_C(1) << 63) - 128)
 
-/*
- * No event comes for a period after the largest deadline. The timer stays live after its last
- * period.
- */
+/* Beyond the largest deadline none comes, and the timer stays live. */
 START_TEST(periods_end_with_the_last_deadline)
 {
 	struct rig rig = rig_manual(1);
@@ -197,10 +180,7 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 }
 END_TEST
 
-/*
- * Three consumers share one timer with a short interval. Each period must be reported to one
- * consumer, exactly once.
- */
+/* Three consumers and a short interval: each period once. */
 #define PERIODS_MAX (1 << 22)
 
 static atomic_uchar period_told[PERIODS_MAX];
@@ -255,10 +235,7 @@ END_TEST
 
 #define UNDRAINED 100000
 
-/*
- * A queue without a consumer has a hundred thousand periodic timers. The events of another queue
- * must stay punctual.
- */
+/* A hundred thousand undrained timers in one queue; another's events stay punctual. */
 START_TEST(periods_that_nobody_drains_cost_nothing)
 {
 	struct rig rig = rig_open(UNDRAINED + 10);
@@ -290,9 +267,7 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 }
 END_TEST
 
-/*
- * Each of the undrained timers must have exactly one event, with the exact number of its periods.
- */
+/* One event each, with the exact count. */
 START_TEST(periods_that_nobody_drained_are_told_once_each)
 {
 	struct rig rig = rig_manual(UNDRAINED);
@@ -316,10 +291,7 @@ START_TEST(periods_that_nobody_drained_are_told_once_each)
 }
 END_TEST
 
-/*
- * A caller always advances to the time that the hub announces. When no timer is armed, the hub must
- * announce no further time.
- */
+/* Advanced only to announced times; without a timer there is none. */
 START_TEST(periods_until_the_end_of_time)
 {
 	struct rig rig = rig_manual(4);
@@ -330,7 +302,7 @@ START_TEST(periods_until_the_end_of_time)
 		expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
 	expect_eq(event.expires_ns, 0);
-	/* the count of the event is the number of periods from time 0 to the largest deadline */
+	/* from time 0 to the largest deadline */
 	expect(event.count == UINT64_MAX);
 	expect_empty(rig.queue);
 	arm(rig.queue, SPEC(.flags = TIMERHUB_ABSOLUTE, .expires_ns = 7, .data = 7));

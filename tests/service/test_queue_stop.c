@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * After timerhub_queue_stop(), every wait on the stopped queue returns at once. The queue still
- * delivers expired events, and all other calls work as before the stop.
- */
+/* Every wait on a stopped queue returns at once; events still come, and all other calls work. */
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -64,7 +61,7 @@ START_TEST(stop_leaves_every_other_call_as_it_was)
 	arm_at(rig.queue, 320, 3);
 	advance(rig.hub, 320);
 	expect_eq(timerhub_dispatch(rig.queue, 1), 1);
-	/* a wait on another queue blocks until its timeout, as before the stop */
+	/* blocks until its timeout */
 	expect_eq(timerhub_wait(other, &event, 1, MS), 0);
 	rig_close(&rig);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 8: a hub works only when one of its timers is due. The owner wakes only when a timer is due,
- * even if many timers are cancelled or moved to later deadlines. An arm or re-arm makes a system
- * call only if its deadline becomes the earliest of the hub. In virtual time, the tests count the
- * advances that the hub asks for. On a hub with an owner thread, they read the hub's counters, and
- * the kernel's count of the owner's context switches.
+ * Law 8: the owner wakes only when a timer is due, however many are cancelled or moved later, and
+ * only an earliest deadline makes a system call. Counted in virtual time by the advances asked for,
+ * else by the hub's counters and the kernel's context switches.
  */
 #include "forbid_system_calls.h"
 #include "rig.h"
@@ -16,10 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/*
- * Advances the hub to `next_ns`. While advance() returns a next time, advances the hub to this
- * time. Returns the number of advances.
- */
+/* To every announced time. Returns how many. */
 static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
 {
 	unsigned calls = 0;
@@ -65,10 +60,7 @@ START_TEST(quiet_one_wake_per_distinct_instant)
 }
 END_TEST
 
-/*
- * The timers have a slack of a millisecond. The owner wakes at few instants, which the overlapping
- * windows of many timers share.
- */
+/* With 1 ms of slack, the owner wakes where many windows overlap. */
 START_TEST(quiet_slack_merges_wakes)
 {
 	struct dice dice = dice_new(0);
@@ -83,10 +75,7 @@ START_TEST(quiet_slack_merges_wakes)
 }
 END_TEST
 
-/*
- * A hundred thousand heartbeats re-arm one timer with a timeout of 1 ms. The owner reschedules the
- * timer at most once a millisecond.
- */
+/* Rescheduled at most once a millisecond. */
 START_TEST(quiet_heartbeats_wake_once_per_period)
 {
 	struct rig rig = rig_manual(1);
@@ -112,8 +101,8 @@ START_TEST(quiet_heartbeats_wake_once_per_period)
 END_TEST
 
 /*
- * Each of many connections has an idle timeout of 3 s. It receives data at random intervals of 0.5
- * to 1.5 s. The test's loop turns once in each millisecond of virtual time.
+ * Connections with an idle timeout of 3 s, data every 0.5 to 1.5 s, a turn for each millisecond of
+ * virtual time.
  */
 #define BEAT_TURNS 2048 /* larger than the number of turns between two receptions of data */
 #define BEAT_IDLE_NS (3 * SEC)
@@ -153,7 +142,7 @@ static void beat_start(struct beat *beat, unsigned count)
 	beat->next_ns = advance(beat->rig.hub, 0);
 }
 
-/* Lets virtual time pass until `end_ms`. The hub is advanced only at the times that it asks for. */
+/* Advances only when asked. */
 static void beat_until(struct beat *beat, uint64_t end_ms)
 {
 	for (; beat->now_ms < end_ms; beat->now_ms++) {
@@ -173,10 +162,7 @@ static void beat_until(struct beat *beat, uint64_t end_ms)
 	}
 }
 
-/*
- * All connections stop receiving data. Each timer must expire at its deadline, at an advance that
- * the hub has announced.
- */
+/* No more data: each expires at its deadline, at an announced advance. */
 static void beat_fall_silent(struct beat *beat)
 {
 	struct timerhub_event events[64];
@@ -208,10 +194,7 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	expect_empty(beat.rig.queue);
 	beat.calls = 0;
 	beat_fall_silent(&beat);
-	/*
-	 * Each connection received its last data in one of the last 1,500 turns. The hub may ask
-	 * for one advance for each of these turns, and for two more advances.
-	 */
+	/* one for each of the 1,500 turns with a last datum, and two more */
 	expect_cmp(beat.calls, <=, 1500 + 2);
 	rig_close(&beat.rig);
 	free(beat.timers);
@@ -294,10 +277,7 @@ static uint64_t watch_wakeups(const struct watch *watch)
 	return stats_of(watch->rig->hub).owner_wakeups - watch->stats.owner_wakeups;
 }
 
-/*
- * Checks that the owner slept all the time. The hub counted no wake-up, and the kernel counted no
- * context switch.
- */
+/* By the hub's wake-ups and the kernel's context switches. */
 static void expect_nothing_stirred(const struct watch *watch)
 {
 	expect_eq(watch_wakeups(watch), 0);
@@ -324,7 +304,7 @@ END_TEST
 
 START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 {
-	/* In a small hub, 1,000 entries in the inbox would make a caller wake the owner. */
+	/* in a small one, 1,000 entries in the inbox would wake the owner */
 	struct rig rig = rig_open(0);
 	timerhub_timer first = arm_after(rig.queue, HOUR, 0);
 	timerhub_timer timers[1000];
@@ -347,10 +327,7 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 }
 END_TEST
 
-/*
- * Counts how often the owner wakes while `timers` timers expire at one instant. Returns false if
- * the timers were armed too late.
- */
+/* False: armed too late. */
 static bool watch_one_instant(unsigned timers, uint64_t margin_ns, uint64_t *ret_wakeups)
 {
 	struct rig rig = rig_open(4000);
@@ -387,9 +364,8 @@ START_TEST(quiet_one_wake_for_a_lone_timer)
 END_TEST
 
 /*
- * The owner learns how late the kernel wakes it, and subtracts this lateness from the time of its
- * wake-up. If the kernel wakes the owner before the deadline, the owner must not sleep again for
- * the remaining time.
+ * The owner subtracts the kernel's usual lateness; if it is woken before the deadline, it must not
+ * sleep again.
  */
 #define LEAD_TIMERS 1500
 
@@ -404,10 +380,7 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	}
 	stats_settled(rig.hub);
 	after = stats_of(rig.hub);
-	/*
-	 * The owner wakes once for each expiry, and once for each timerhub_arm() that found the
-	 * owner asleep.
-	 */
+	/* for each expiry, and for each arm that found it asleep */
 	expect_cmp(after.owner_wakeups - before.owner_wakeups, <=,
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
 	rig_close(&rig);
@@ -459,10 +432,7 @@ START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
 }
 END_TEST
 
-/*
- * Timers are due 5 us apart, and a consumer on another CPU waits for them. The owner must not wake
- * the consumer for each timer.
- */
+/* 5 us apart, for a consumer on another CPU, who must not be woken for each. */
 #define STREAM 40000
 
 static bool watch_a_stream(uint64_t margin_ns)
@@ -498,7 +468,7 @@ END_TEST
 START_TEST(quiet_heartbeats_on_a_real_hub)
 {
 	struct rig rig = rig_open(4);
-	/* the timeout is so long that the timer does not expire while the machine stalls */
+	/* so long that it does not expire while the machine stalls */
 	uint64_t timeout_ns = ARRIVES;
 	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
 	struct watch watch = watch_start(&rig);
@@ -544,10 +514,7 @@ START_TEST(quiet_submission_makes_no_system_call)
 }
 END_TEST
 
-/*
- * This test checks the seccomp filter of the other tests. The arm of the earliest timer makes a
- * system call, so the filter must kill the process.
- */
+/* The other tests' filter works: an earliest arm must be killed. */
 START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 {
 	pid_t child = fork();

@@ -25,7 +25,6 @@ START_TEST(rearm_withdraws_on_a_real_hub)
 }
 END_TEST
 
-/* The owner sleeps until a far deadline. A re-arm to an earlier deadline must wake the owner. */
 START_TEST(rearm_earlier_reaches_a_sleeping_owner)
 {
 	struct rig rig = rig_open(64);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The environment variable TIMERHUB_SLEEPER chooses the owner's sleeper only if the hub's config
- * says AUTO. The flag TIMERHUB_HUGE_PAGES is only advice to the kernel.
- */
+/* TIMERHUB_SLEEPER counts only where the config says AUTO; TIMERHUB_HUGE_PAGES is advice. */
 #include "rig.h"
 
 #include <stdio.h>
@@ -11,10 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * Opens a hub whose config has the sleeper `asked` and the flags `flags`, and closes the hub.
- * Returns the sleeper that the hub used, or the errno of timerhub_open().
- */
+/* Returns the sleeper, or the errno of the open. */
 static int sleeper_of(uint32_t asked, uint32_t flags)
 {
 	struct timerhub_config config = {
@@ -65,7 +59,7 @@ START_TEST(environment_of_other_values_is_ignored)
 }
 END_TEST
 
-/* Returns the number of mappings for which the process has asked for huge pages. */
+/* Mappings with huge pages asked for. */
 static unsigned advised_count(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -124,10 +118,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("sleeper_choice", argc, argv);
-	/*
-	 * The first call decides whether io_uring is refused in this program. AUTO then chooses the
-	 * same sleeper in all tests.
-	 */
+	/* decides for the whole program, so that AUTO is the same in all tests */
 	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests the counters of timerhub_stats() that unit/hub_model does not. If a counter is exact in
- * virtual time, the test uses virtual time.
- */
+/* Counters that unit/hub_model does not cover, in virtual time where they are exact. */
 #include "rig.h"
 
 #include <string.h>
@@ -46,7 +43,7 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 }
 END_TEST
 
-/* The ways to take an event. Each returns the number of events. */
+/* Each returns the number of events. */
 static int take_by_drain(struct timerhub_queue *queue)
 {
 	struct timerhub_event events[8];
@@ -69,7 +66,7 @@ static int take_by_dispatch(struct timerhub_queue *queue)
 static int (*const takes[])(struct timerhub_queue *) = { take_by_drain, take_by_wait,
 	                                                 take_by_dispatch };
 
-/* The owner signals both events in time, and the consumer takes them late. */
+/* Signalled in time, taken late. */
 START_TEST(stats_of_delivery_lateness_are_of_the_taking)
 {
 	for (unsigned bit = 10; bit < 60; bit++) {
@@ -99,7 +96,7 @@ static void advance_by_10000(const struct timerhub_event *event)
 	advance(hub, timerhub_now(hub) + 10000);
 }
 
-/* A call reads the clock once: the time in its callbacks is not seen. */
+/* A call reads the clock once. */
 START_TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call)
 {
 	struct rig rig = rig_manual(4);
@@ -114,7 +111,7 @@ START_TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call)
 }
 END_TEST
 
-/* Each event has a lateness of its own, even if one signal announces several events. */
+/* Also of those that one signal announces. */
 START_TEST(stats_of_lateness_are_of_each_event)
 {
 	struct rig rig = rig_manual(64);
@@ -150,10 +147,7 @@ START_TEST(stats_of_a_real_hub_add_up)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
-	/*
-	 * After stats_settled() has returned, the owner sleeps, so a thread that arms the earliest
-	 * timer must wake it.
-	 */
+	/* the owner sleeps, so an earliest arm must wake it */
 	struct timerhub_stats stats = stats_settled(rig.hub);
 
 	for (unsigned i = 0; i < 1000; i++)

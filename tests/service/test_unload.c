@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plugin that links the libraries is unloaded while their threads run. The code must stay mapped.
- * The arguments are the shared libraries, the core first.
+ * A plugin that links the libraries is unloaded while their threads run: the code stays mapped.
+ * Arguments: the shared libraries, the core first.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <timerhub.h>
 
-/* Load a symbol as a function. ISO C has no conversion from an object pointer. */
+/* ISO C converts no object pointer to a function's. */
 static int load(void *library, const char *name, void *ret_function)
 {
 	void *address = dlsym(library, name);
@@ -29,7 +29,7 @@ static int stays_mapped(const char *path)
 	return dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
-/* The owner's thread and a waiting call run on after dlclose(). */
+/* Owner and a waiting call run on after dlclose(). */
 static int timer_comes(const char *path)
 {
 	int (*open_hub)(struct timerhub * *hub, const struct timerhub_config *config);

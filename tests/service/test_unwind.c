@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A callback does not return, because its thread ends inside the callback, by pthread_exit() or by
- * cancellation. The callback's event counts as delivered, and the library keeps nothing of the
- * ended thread. If another thread waits for the end of the callback, its wait ends.
- * test_exceptions.cc tests exceptions.
+ * A thread ends inside a callback, by pthread_exit() or cancellation: the event counts as
+ * delivered, nothing of the thread is kept, and who waits for the callback goes on.
+ * test_exceptions.cc has exceptions.
  */
 #include "rig.h"
 
@@ -13,9 +12,7 @@
 
 enum way { BY_EXIT, BY_CANCEL, WAYS };
 
-/*
- * A thread that calls timerhub_dispatch() once. The callback ends the thread and does not return.
- */
+/* Its callback ends it. */
 struct leaver {
 	struct rig *rig;
 	enum way way;
@@ -102,7 +99,6 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 }
 END_TEST
 
-/* The callback that ends its thread took the last event, so the fd must not stay readable. */
 START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 {
 	struct rig rig = rig_manual(2);
@@ -163,10 +159,7 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 }
 END_TEST
 
-/*
- * More threads end inside callbacks than the library has callback cells. A new thread may have the
- * address of an ended thread.
- */
+/* More than there are callback cells; a new thread may have an old one's address. */
 START_TEST(unwind_again_and_again_leaves_nothing)
 {
 	struct rig rig = rig_manual(1);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests law 9 for a program with an io_uring (a ring). With timerhub_uring.h, the ring polls the
- * eventfd of a queue. If the poll ends, or if the ring or the queue is closed, no event is lost.
- * The tests on manual hubs count completions of the poll. On hubs with an owner thread, a lost
- * completion would hang the test. Every test runs on a plain ring and on a ring with
- * IORING_SETUP_DEFER_TASKRUN (a deferred ring).
+ * Law 9 for a program's io_uring, plain and deferred (IORING_SETUP_DEFER_TASKRUN), that polls a
+ * queue's eventfd by timerhub_uring.h: nothing is lost when the poll ends, or ring or queue is
+ * closed. Manual hubs count completions; with an owner a lost one hangs.
  */
 #include "rig.h"
 
@@ -45,15 +43,12 @@ static void ring_poll(struct io_uring *ring, struct timerhub_queue *queue)
 	expect_eq(io_uring_submit(ring), 1);
 }
 
-/* Takes a completion of the ring. Returns false if the ring has no completion. */
+/* False: none. */
 static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 {
 	struct io_uring_cqe *cqe;
 
-	/*
-	 * io_uring_get_events() flushes overflowed completions, and completions deferred to this
-	 * thread.
-	 */
+	/* flushes overflowed and deferred ones */
 	expect_eq(io_uring_get_events(ring), 0);
 	if (io_uring_peek_cqe(ring, &cqe) < 0)
 		return false;
@@ -62,7 +57,7 @@ static bool ring_next(struct io_uring *ring, struct io_uring_cqe *ret_cqe)
 	return true;
 }
 
-/* Takes all completions of a poll that has not ended. Returns the number of completions. */
+/* Of a poll that has not ended. */
 static unsigned ring_take(struct io_uring *ring)
 {
 	struct io_uring_cqe cqe;
@@ -76,9 +71,7 @@ static unsigned ring_take(struct io_uring *ring)
 	return count;
 }
 
-/*
- * Takes the last completion of an ended poll, after which the ring must have no other completion.
- */
+/* Of an ended poll; no other may follow. */
 static void ring_ends(struct io_uring *ring, int result)
 {
 	struct io_uring_cqe cqe;
@@ -144,10 +137,7 @@ START_TEST(poll_completes_each_time_that_events_come)
 }
 END_TEST
 
-/*
- * The poll of the ring is edge-triggered. If a drain leaves events in the queue, the poll must see
- * a new edge.
- */
+/* The poll knows edges: a drain that leaves events must give one. */
 START_TEST(poll_completes_again_when_some_are_left)
 {
 	struct io_uring ring;
@@ -186,10 +176,7 @@ START_TEST(poll_completes_at_once_if_events_wait)
 }
 END_TEST
 
-/*
- * Two rings poll the same queue, and one of the polls is cancelled. The cancelled poll must report
- * its end, and the other ring's poll must continue.
- */
+/* Two rings poll one queue; the cancelled poll reports its end, the other goes on. */
 START_TEST(cancelled_poll_ends_and_the_fd_goes_on)
 {
 	struct io_uring ring, other;
@@ -227,7 +214,7 @@ static void ring_fill(struct io_uring *ring)
 	expect_eq(io_uring_cq_ready(ring), RING_COMPLETIONS);
 }
 
-/* If the ring has no room for a completion, the kernel ends the poll. No event may be lost. */
+/* The kernel ends the poll. */
 START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 {
 	struct io_uring ring;
@@ -256,10 +243,7 @@ START_TEST(full_ring_ends_the_poll_and_loses_nothing)
 }
 END_TEST
 
-/*
- * A ring is closed while its poll is active. A new ring gets the closed ring's descriptor number.
- * The new ring must get no completion of the closed ring's poll.
- */
+/* A new ring with the closed one's number gets nothing of its poll. */
 START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 {
 	struct io_uring ring, stranger;
@@ -289,10 +273,7 @@ START_TEST(closed_ring_loses_nothing_and_hits_no_stranger)
 }
 END_TEST
 
-/*
- * A queue is closed during a poll of its eventfd. A new queue gets the same descriptor number. The
- * poll still watches the eventfd of the closed queue, and must not see the new queue's events.
- */
+/* The poll watches the closed queue's eventfd, not the new one with its number. */
 START_TEST(closed_queue_leaves_a_silent_poll)
 {
 	struct io_uring ring;
@@ -317,7 +298,7 @@ static void set_again(struct timerhub_loop *loop, struct timerhub_timeout *timeo
 	expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
 }
 
-/* A multishot poll of the descriptor of a loop without a hub knows edges only. */
+/* A multishot poll knows edges only. */
 START_TEST(poll_completes_after_each_turn_that_leaves_due_work)
 {
 	struct timerhub_timeout timeout = { .owner = 0 };
@@ -426,7 +407,6 @@ static void take_singly(struct timerhub_queue *queue, unsigned max)
 	atomic_fetch_add(&taken, (unsigned)count);
 }
 
-/* Waits for completions of the poll and takes all of them. Returns the number of completions. */
 static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	struct __kernel_timespec timeout = { .tv_sec = (int64_t)(timeout_ns / SEC),
@@ -454,7 +434,7 @@ static unsigned ring_sleep(struct io_uring *ring, struct timerhub_queue *queue, 
 	return count;
 }
 
-/* Another consumer of the queue. It takes one event at a time, and leaves the rest. */
+/* One event at a time, and leaves the rest. */
 static void *drain_singly(void *arg)
 {
 	struct rig *rig = arg;
@@ -465,10 +445,7 @@ static void *drain_singly(void *arg)
 	return NULL;
 }
 
-/*
- * Runs an event loop on the ring. The argument `others` is the number of other threads that take
- * events from the queue. At each completion of the poll, the event loop takes at most `max` events.
- */
+/* Takes at most `max` at each completion, beside `others` threads. */
 static void run_loop(int kind, unsigned max, unsigned others)
 {
 	struct rig rig = rig_open(0);
@@ -513,10 +490,7 @@ START_TEST(loop_and_other_consumers_see_each_expiry_once)
 }
 END_TEST
 
-/*
- * Returns the number of kinds of rings that the kernel offers. Linux before 6.1 has plain rings
- * only, and no deferred rings.
- */
+/* Before Linux 6.1 plain rings only. */
 static int kinds_known(void)
 {
 	struct io_uring ring;

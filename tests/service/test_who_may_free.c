@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each test is a program that a user could write after reading the header. Each program frees its
- * timers' memory as soon as the header's table "who may free when" permits. If the table is wrong,
- * AddressSanitizer reports a use after free. test_exceptions.cc tests callbacks that throw, and
- * test_sleeper_choice.c tests the environment.
+ * Programs that a user could write after reading "who may free when", each freeing as soon as it
+ * says: AddressSanitizer finds where it is wrong. test_exceptions.cc has callbacks that throw.
  */
 #include "rig.h"
 
@@ -11,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A session is the object to which its timer's data points. Without a sanitizer, the mark of a
- * session shows whether its memory was freed.
- */
+/* What a timer's data points to; the mark shows a freed one without a sanitizer. */
 #define MARK UINT64_C(0x5e551011)
 
 struct session {
@@ -121,8 +116,7 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	for (unsigned i = 0; i < 100 && atomic_load(&session->inside) < 2; i++)
 		(void)sched_yield();
 	/*
-	 * If the result is -ENOENT, the other thread's callback has cancelled the timer. The other
-	 * thread frees the session after this callback has returned.
+	 * -ENOENT: the other thread's callback has cancelled, and frees after this one has returned
 	 */
 	if (timerhub_cancel_sync(timerhub_queue_hub(event->queue), event->timer) != 0) {
 		expect_eq(session->mark, MARK);
@@ -249,7 +243,7 @@ START_TEST(frees_at_the_end_of_the_batch)
 		}
 		expect_eq(atomic_load(&sessions), 0);
 	}
-	/* in_batch counts the sessions that had an event in the batch */
+	/* sessions with an event in the batch */
 	expect_cmp(in_batch, >, 0);
 	rig_close(&rig);
 }
@@ -283,9 +277,7 @@ START_TEST(stops_joins_and_closes)
 		timerhub_queue_stop(rig.queue);
 		for (unsigned i = 0; i < COUNT_OF(threads); i++)
 			thread_join(threads[i]);
-		/*
-		 * If a timer expires after the last worker has left, no thread takes its event.
-		 */
+		/* nobody takes what expires after the last worker has left */
 		expect_eq(stats_of(rig.hub).delivered, atomic_load(&taken));
 		timerhub_queue_close(rig.queue);
 		expect_eq(stats_of(rig.hub).live, 0);
