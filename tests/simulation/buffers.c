@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the store buffers of buffers.h. Each thread has a queue of up to BUFFER_MAX stores. */
 #include "buffers.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 
 #define BUFFER_MAX 16
 
-/* A store that is not in memory yet. Only the thread that made the store can read its value. */
+/* Not in memory yet: only its thread reads it. */
 struct buffered {
 	volatile void *word;
 	unsigned bytes;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the coroutines of coroutine.h. A switch pushes the callee-saved registers on the old
- * stack, and pops them from the new stack. The compiler saves all other registers around the call
- * of the switch.
+ * A switch pushes the callee-saved registers and pops the other stack's; the compiler saves the
+ * rest around the call.
  */
 #include "coroutine.h"
 
@@ -16,10 +15,8 @@
 #include <sanitizer/common_interface_defs.h>
 
 /*
- * Newer compilers detect uses of a stack frame after return. To detect these uses, AddressSanitizer
- * allocates a second stack for each coroutine. A coroutine that never ends keeps its second stack.
- * After some thousands of seeds, the kernel would refuse a fork(). The option below therefore
- * switches the check off.
+ * For uses of a frame after its return, AddressSanitizer gives each coroutine a second stack, kept
+ * if it never ends: after some thousands of seeds the kernel refuses a fork(). So this is off.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -28,10 +25,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/*
- * Save the registers on the current stack, store the stack pointer in *ret_old, and continue on the
- * stack at `new_pointer`.
- */
+/* Saves the registers, stores the stack pointer, continues at `new_pointer`. */
 void coroutine_switch_stacks(void **ret_old, void *new_pointer);
 
 #if defined(__x86_64__)
@@ -56,10 +50,7 @@ __asm__(".text\n"
         "	ret\n"
         ".size coroutine_switch_stacks, . - coroutine_switch_stacks\n");
 
-/*
- * A saved frame has six registers and the address at which the coroutine continues. The last word
- * aligns the stack as after a call.
- */
+/* six registers, where to continue, and a word that aligns the stack as after a call */
 #define FRAME_WORDS 8
 #define FRAME_ENTRY 6
 #elif defined(__aarch64__)
@@ -107,10 +98,7 @@ void coroutine_init(struct coroutine *coroutine, void *stack, size_t stack_bytes
 	uint64_t *frame = (uint64_t *)(void *)((char *)stack + stack_bytes) - FRAME_WORDS;
 
 #ifdef WITH_ASAN
-	/*
-	 * An earlier coroutine on this stack may have ended inside functions, whose frames are
-	 * still poisoned.
-	 */
+	/* an earlier coroutine may have ended inside functions, with poisoned frames */
 	ASAN_UNPOISON_MEMORY_REGION(stack, stack_bytes);
 #endif
 	memset(frame, 0, FRAME_WORDS * sizeof(*frame));
@@ -125,10 +113,7 @@ void coroutine_init_thread(struct coroutine *coroutine)
 	pthread_attr_t attributes;
 
 	*coroutine = (struct coroutine){ .stack = NULL };
-	/*
-	 * Store the bounds of the thread's own stack. For each switch to a stack, AddressSanitizer
-	 * needs the stack's bounds.
-	 */
+	/* the bounds of the thread's own stack, which AddressSanitizer needs at each switch */
 	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
 		(void)pthread_attr_getstack(&attributes, &coroutine->stack,
 		                            &coroutine->stack_bytes);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Coroutines are several stacks on one thread. A switch between two coroutines makes no system
- * call, while swapcontext() makes one. Coroutines exist for x86-64 and aarch64. Each switch between
- * coroutines is announced to AddressSanitizer.
+ * Several stacks on one thread, switched without the system call of swapcontext(); x86-64 and
+ * aarch64. Each switch is told to AddressSanitizer.
  */
 #ifndef SIMULATION_COROUTINE_H
 #define SIMULATION_COROUTINE_H
@@ -10,33 +9,24 @@
 #include <stddef.h>
 
 struct coroutine {
-	/* stack pointer at which the coroutine continues; invalid while it runs */
+	/* where it continues; invalid while it runs */
 	void *stack_pointer;
 	void *stack; /* lowest address of the coroutine's stack */
 	size_t stack_bytes;
 	void *fake_stack; /* AddressSanitizer's handle for the coroutine */
 };
 
-/* Prepare a coroutine that runs `entry` on this stack. The function `entry` must never return. */
+/* `entry` must never return. */
 void coroutine_init(struct coroutine *coroutine, void *stack, size_t stack_bytes,
                     void (*entry)(void));
 
-/*
- * Prepare the coroutine that stands for the running thread. Call this function only once, because
- * it reads /proc, which is slow.
- */
+/* For the running thread, once: it reads /proc, which is slow. */
 void coroutine_init_thread(struct coroutine *coroutine);
 
-/*
- * Switch from the running coroutine `from` to the coroutine `to`. Returns when another coroutine
- * switches back to `from`.
- */
+/* Returns when another one switches back. */
 void coroutine_switch(struct coroutine *from, struct coroutine *to);
 
-/*
- * The function `entry` of each coroutine calls this function first. `self` is the running
- * coroutine.
- */
+/* The first call of each `entry`. */
 void coroutine_entered(struct coroutine *self);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Defines WITH_ASAN as 1 if the compiler builds with AddressSanitizer. gcc and clang define
- * different macros for a build with AddressSanitizer.
- */
+/* WITH_ASAN is 1 under AddressSanitizer, which gcc and clang say differently. */
 #ifndef TIMERHUB_SIMULATION_DETECT_ASAN_H
 #define TIMERHUB_SIMULATION_DETECT_ASAN_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the simulated system calls of kernel.h. All memory that the library allocates comes
- * from one pool. plain_accesses.c checks all accesses to this pool. Released memory is zeroed, and
- * poisoned for AddressSanitizer.
+ * All memory of the library comes from one pool, whose accesses plain_accesses.c checks. What is
+ * released is zeroed, and poisoned for AddressSanitizer.
  */
 #include "kernel.h"
 
@@ -35,23 +34,17 @@
 
 #define BELL_FIRST_FD 1000
 #define BELLS_MAX 32
-/*
- * A hub keeps the memory of up to 64 closed queues (lib/hub/open_queue.c). Few other regions are
- * needed, so a leak of memory soon exhausts the regions.
- */
+/* A hub keeps the memory of up to 64 closed queues; a leak soon exhausts the rest. */
 #define REGIONS_MAX 128
 
 struct kernel kernel;
 static struct bell bells[BELLS_MAX];
-/* vector clock of the lock that the kernel holds while it changes mappings */
+/* carried by the kernel's lock of the mappings */
 static struct memory_view mappings_view;
-/* for each actor: vector clock of the actor that woke it last from a futex */
+/* by actor: the view of who woke it last from a futex */
 static struct memory_view woken_views[ACTORS_MAX];
 
-/*
- * All regions of memory that were ever allocated. The size of each region is a power of two, so
- * that a freed region often fits a later allocation.
- */
+/* Sizes are powers of two, so that a freed region often fits again. */
 static struct region {
 	char *base;
 	size_t bytes;       /* size of the region, a power of two */
@@ -115,10 +108,7 @@ int __wrap_sched_getcpu(void)
 
 long __wrap_sysconf(int name)
 {
-	/*
-	 * A sanitizer's library also calls sysconf(), with other arguments, and must get the real
-	 * values.
-	 */
+	/* a sanitizer asks other things */
 	return name == _SC_NPROCESSORS_CONF ? (long)kernel.cpus : __real_sysconf(name);
 }
 
@@ -268,7 +258,7 @@ void poller_arm(struct poller *poller)
 	poller->armed = true;
 }
 
-/* Returns whether a wait ends now, and then takes what it reports. */
+/* Whether the wait ends now; takes what it reports. */
 static bool poller_take(struct poller *poller)
 {
 	bool readable = poller_readable(poller);
@@ -301,10 +291,7 @@ bool poller_wait(struct poller *poller, uint64_t until_ns)
 	return taken;
 }
 
-/*
- * Returns the time at which a sleep until `until_ns` ends. Most sleeps end at least kernel.late_ns
- * after `until_ns`, and one sleep in eight ends earlier.
- */
+/* Mostly at least kernel.late_ns late, one in eight less. */
 static uint64_t kernel_late_ns(uint64_t until_ns)
 {
 	uint64_t late_ns = kernel.late_ns;
@@ -347,14 +334,11 @@ static uint64_t timeout_of(const struct timespec *timeout)
 	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
 		report_failure("a timeout that the kernel would refuse");
 	ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	/* A timeout beyond the largest time ends at the largest time, as in the kernel. */
+	/* capped, as in the kernel */
 	return ns > UINT64_MAX - 1 - scheduler.now_ns ? UINT64_MAX - 1 - scheduler.now_ns : ns;
 }
 
-/*
- * Store POLLIN in `revents` of each readable descriptor. Returns the number of readable
- * descriptors.
- */
+/* Sets POLLIN; returns how many are readable. */
 static int poll_look(struct pollfd *fds, nfds_t count)
 {
 	int ready = 0;
@@ -370,10 +354,7 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/*
- * Simulates ppoll(2) for the owner. The first descriptor is the owner's eventfd. The second
- * descriptor is the timerfd, or negative if there is no timerfd.
- */
+/* For the owner: its eventfd, and its timerfd or a negative number. */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
@@ -478,7 +459,7 @@ int __wrap_posix_memalign(void **ret_memory, size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void __wrap_free(void *allocated);
 
-/* Returns a free region of this size. If no region of this size is free, makes a new region. */
+/* Of this size, or a new one. */
 static struct region *region_find(size_t bytes)
 {
 	struct region *region = regions;
@@ -494,10 +475,7 @@ static struct region *region_find(size_t bytes)
 	return region;
 }
 
-/*
- * Returns the memory of a region of at least `bytes` bytes. Under AddressSanitizer only the first
- * `usable` bytes may be accessed.
- */
+/* At least `bytes`, of which AddressSanitizer allows `usable`. */
 static void *region_take(size_t bytes, size_t usable)
 {
 	size_t rounded = (size_t)1 << (64 - __builtin_clzll(bytes - 1));
@@ -547,7 +525,7 @@ void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd
 	return region_take(bytes, (bytes + PLAIN_PAGE_BYTES - 1) & ~(PLAIN_PAGE_BYTES - 1));
 }
 
-/* The C library gives mmap() this name if _FILE_OFFSET_BITS is 64. */
+/* mmap() with _FILE_OFFSET_BITS of 64 */
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	return __wrap_mmap(address, bytes, protection, flags, fd, offset);

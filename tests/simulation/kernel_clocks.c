@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's clocks and timerfds. CLOCK_MONOTONIC is virtual time. The hub's clock is
- * virtual time plus kernel.ahead_ns, which kernel_set_clock() changes. If the wall clock is set, a
- * timerfd with TFD_TIMER_CANCEL_ON_SET is signalled.
+ * CLOCK_MONOTONIC is virtual time; the hub's clock is kernel.ahead_ns more, which
+ * kernel_set_clock() changes, and then signals a timerfd with TFD_TIMER_CANCEL_ON_SET.
  */
 #include <sys/timerfd.h>
 
@@ -21,7 +20,7 @@ static struct timerfd {
 	bool open, armed;
 	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
 	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
-	/* true if the timerfd is signalled when the wall clock is set (TFD_TIMER_CANCEL_ON_SET) */
+	/* TFD_TIMER_CANCEL_ON_SET */
 	bool cancels;
 	clockid_t clock;
 	uint64_t at_ns;
@@ -38,7 +37,7 @@ uint64_t kernel_clock_ns(void)
 	return scheduler.now_ns + kernel.ahead_ns;
 }
 
-/* The owner reads the clock. Fail if the owner has spun for longer than kernel.spin_max_ns. */
+/* Fails if it has spun for longer than kernel.spin_max_ns. */
 static void owner_reads(uint64_t now_ns)
 {
 	if (kernel.owner->relaxes == kernel.owner_relaxes)
@@ -61,7 +60,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now_ns = clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 	if (scheduler.current == kernel.owner) {
 		owner_reads(kernel_clock_ns());
-		/* the owner must see all calls that returned before it read the clock */
+		/* it must see all calls that returned before */
 		memory_call();
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
@@ -153,8 +152,8 @@ static void timerfd_clock_set(int fd)
 }
 
 /*
- * After the clock is set, the new clock decides when the timerfd ends the owner's sleep. The owner
- * wakes at once only if the timerfd is due by the new clock or reports the change.
+ * The new clock decides when the owner's sleep ends: at once only if the timerfd is due by it, or
+ * tells.
  */
 void kernel_set_clock(uint64_t now_ns)
 {

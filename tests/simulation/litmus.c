@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Litmus tests of the simulated memory. Each test is a small program of two to four threads, tried
- * with every combination of memory orders. A search of every reads-from relation and every
- * modification order finds the outcomes that the axioms allow. The search does not use
- * memory_models.c. After the search the program runs many times in the simulated memory. A run with
- * a forbidden outcome is a failure. If memory_models.c models an allowed outcome, at least one run
- * must have the outcome.
- *
- * For C11 the search uses the axioms of RC11 (O. Lahav et al., "Repairing sequential consistency in
- * C/C++11", PLDI 2017), with the release sequences of C++20. For x86 the search uses the axioms of
- * x86-TSO (P. Sewell et al., 2010).
+ * Litmus tests of the simulated memory: programs of two to four threads, with every combination of
+ * memory orders. A search of all reads-from relations and modification orders, without
+ * memory_models.c, finds what the axioms allow; then the program runs many times: a forbidden
+ * outcome fails, and a modelled one must be seen. C11: RC11 (O. Lahav et al., "Repairing sequential
+ * consistency in C/C++11", PLDI 2017) with C++20's release sequences. x86: x86-TSO (P. Sewell et
+ * al., 2010).
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -46,9 +42,8 @@ struct event {
 struct program {
 	const char *name;
 	/*
-	 * The program as text, with '|' between threads. Wx1 writes 1 to x. Rx reads x. Ux adds 1
-	 * to x. Cx12 changes x from 1 to 2. If x is 0 and y is 1, P0123 changes x to 2 and y to 3
-	 * in one step.
+	 * Threads by '|'. Wx1 writes 1 to x, Rx reads x, Ux adds 1, Cx12 changes 1 to 2, P0123
+	 * changes x, y from 0, 1 to 2, 3 in one step.
 	 */
 	const char *text;
 };
@@ -94,10 +89,7 @@ static struct test {
 	bool again; /* true if the places are accessed and freed before the program begins */
 } test;
 
-/*
- * A set of outcomes. An outcome has the value that each event has read and the final value of each
- * place, in four bits each.
- */
+/* Of four bits for each event's value and each place's last. */
 struct outcomes {
 	uint64_t outcomes[OUTCOMES_MAX];
 	unsigned count;
@@ -180,11 +172,11 @@ static bool acyclic(const struct relation *relation)
 /* ---- one candidate execution ---- */
 
 static struct execution {
-	/* for each event that reads: the write that it reads from */
+	/* for each read: its write */
 	unsigned from[EVENTS_MAX];
 	unsigned read[EVENTS_MAX], wrote[EVENTS_MAX]; /* values that each event reads and writes */
 	bool reads[EVENTS_MAX], writes[EVENTS_MAX];
-	/* list of the writes to each place in modification order, from the initial value on */
+	/* the writes to each place in modification order, the initial value first */
 	unsigned mo[PLACES][EVENTS_MAX], mo_count[PLACES];
 	struct relation sb, rf, co, fr; /* relations between events; co: modification order */
 } run;
@@ -206,7 +198,7 @@ static bool event_acquires(unsigned i)
 {
 	int order = test.events[i].order;
 
-	/* A failed compare-and-swap of a pair returns no values, so it acquires nothing. */
+	/* a failed pair returns no values, so it acquires nothing */
 	return run.reads[i] && (test.events[i].kind != PAIR || run.writes[i]) &&
 	       (order == memory_order_acquire || order == memory_order_acq_rel ||
 	        order == memory_order_seq_cst);
@@ -217,9 +209,7 @@ static bool same_place(unsigned i, unsigned j)
 	return test.events[i].place == test.events[j].place;
 }
 
-/*
- * Treat the two halves of a pair as one step. Each edge of one half becomes an edge of both halves.
- */
+/* A pair is one step: each edge of a half is one of both. */
 static void join_halves(struct relation *relation)
 {
 	for (unsigned i = PLACES; i < test.count; i++) {
@@ -234,10 +224,7 @@ static void join_halves(struct relation *relation)
 	}
 }
 
-/*
- * Add the synchronizes-with edges to `hb`. A release synchronizes with an acquire that reads from
- * the release's release sequence.
- */
+/* From a release to an acquire that reads from its release sequence. */
 static void add_synchronizes(struct relation *hb)
 {
 	for (unsigned head = PLACES; head < test.count; head++) {
@@ -283,11 +270,7 @@ static bool coherent(const struct relation *hb)
 	return true;
 }
 
-/*
- * Returns whether RC11's path sb|≠loc; hb; sb|≠loc leads from event i to event j. The three edges
- * are sb from i to k, hb from k to l, and sb from l to j. The events i and k access different
- * places. The events l and j access different places.
- */
+/* RC11's sb|≠loc; hb; sb|≠loc from i by k and l to j, with i, k and l, j on different places. */
 static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 {
 	for (unsigned k = 0; k < test.count; k++)
@@ -298,10 +281,7 @@ static bool sb_hb_sb(const struct relation *hb, unsigned i, unsigned j)
 	return false;
 }
 
-/*
- * Returns whether RC11's partial order of the seq_cst accesses, psc, has no cycle. The programs
- * have no fences, so psc has no edges for fences.
- */
+/* psc has no cycle; without fences it needs no edges for them. */
 static bool sc_consistent(const struct relation *hb)
 {
 	struct relation psc = { { 0 } };
@@ -316,10 +296,7 @@ static bool sc_consistent(const struct relation *hb)
 	return acyclic(&psc);
 }
 
-/*
- * Returns whether memory_models.c can make this execution. In memory_models.c the modification
- * order of a word is the order in which its stores are made.
- */
+/* There the modification order is the order in which the stores are made. */
 static bool modelled(void)
 {
 	struct relation order = run.sb;
@@ -330,10 +307,7 @@ static bool modelled(void)
 	return acyclic(&order);
 }
 
-/*
- * Returns whether the modification orders of x and y contain the changes of pairs in the same
- * order.
- */
+/* The pairs come in one order in both words. */
 static bool pairs_agree(void)
 {
 	struct relation order = run.co;
@@ -342,10 +316,7 @@ static bool pairs_agree(void)
 	return acyclic(&order);
 }
 
-/*
- * Returns whether x86 allows this execution. On x86 accesses happen in program order, except that a
- * plain store may reach memory after a later load.
- */
+/* In program order, but a plain store may come after a later load. */
 static bool tso_consistent(void)
 {
 	struct relation order = { { 0 } }, each_place = { { 0 } };
@@ -356,7 +327,7 @@ static bool tso_consistent(void)
 			                 test.events[i].thread != 0 && !event_is_sc(i);
 			bool locked = test.events[j].kind == SWAP || test.events[j].kind == PAIR;
 
-			/* a compare-and-swap that fails is a locked instruction too */
+			/* a failed compare-and-swap is a locked instruction too */
 			if (related(&run.sb, i, j) && (!overtaken || locked))
 				relate(&order, i, j);
 			if (related(&run.sb, i, j) && same_place(i, j))
@@ -426,7 +397,7 @@ static void judge(struct outcomes *allowed, struct outcomes *seeable)
 		outcomes_add(seeable, run_outcome());
 }
 
-/* Try every modification order of `place` and of later places. */
+/* And of later places. */
 static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes *seeable)
 {
 	unsigned *mo = run.mo[place % PLACES], *count = &run.mo_count[place % PLACES];
@@ -460,10 +431,7 @@ static void try_orders(unsigned place, struct outcomes *allowed, struct outcomes
 		*count = 0;
 }
 
-/*
- * Compute the values that event i reads and writes. Event i reads the value of the write
- * `run.from[i]`. Returns false if the event would, directly or indirectly, read its own write.
- */
+/* From the write `run.from[i]`. False if it would read its own write, directly or not. */
 static bool evaluate(unsigned i, unsigned depth)
 {
 	const struct event *event = &test.events[i];
@@ -492,7 +460,7 @@ static bool evaluate(unsigned i, unsigned depth)
 	return true;
 }
 
-/* For event i and each event after it, try every write from which the event may read. */
+/* And for each later event. */
 static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *seeable)
 {
 	if (i < test.count && test.events[i].kind == WRITE) {
@@ -513,10 +481,7 @@ static void try_reads(unsigned i, struct outcomes *allowed, struct outcomes *see
 			return;
 	for (unsigned k = PLACES; k < test.count; k++) {
 		if (run.reads[k] && !run.writes[run.from[k]])
-			/*
-			 * a compare-and-swap that failed has written nothing, so no event can read
-			 * from it
-			 */
+			/* it has written nothing */
 			return;
 		if (run.reads[k])
 			relate(&run.rf, run.from[k], k);
@@ -541,7 +506,6 @@ static void work_out(struct outcomes *allowed, struct outcomes *seeable)
 
 static _Alignas(16) uint64_t places[PLACES + 1];
 
-/* Make the compare-and-swap of both words of a pair. */
 static unsigned pair_do(const struct event *event)
 {
 	const struct event *other = &test.events[event->other];
@@ -577,11 +541,7 @@ static unsigned event_do(const struct event *event)
 	}
 }
 
-/*
- * Let a thread outside the program make seq_cst loads of its own word. seq_cst_order.c keeps only
- * the last SC_EVENTS accesses, and forgets accesses of the program. The loads affect the order of
- * seq_cst accesses only.
- */
+/* An outside thread makes seq_cst loads, so that seq_cst_order.c forgets the program's accesses. */
 static void make_forget(struct dice *dice)
 {
 	static uint32_t own;
@@ -591,10 +551,7 @@ static void make_forget(struct dice *dice)
 		(void)simulation_load(&own, sizeof(own), memory_order_seq_cst);
 }
 
-/*
- * Use and free the places before the program begins. This use of the places must not change the
- * program's outcomes.
- */
+/* Earlier uses of the places must not matter. */
 static void use_before(struct dice *dice)
 {
 	for (uint64_t left = 2 * PLACES + dice_below(dice, 8); left > 0; left--)
@@ -608,10 +565,7 @@ static void use_before(struct dice *dice)
 static uint64_t run_once(struct dice *dice)
 {
 	unsigned next[THREADS_MAX + 1], left = test.count - PLACES, reads[EVENTS_MAX];
-	/*
-	 * The run calls make_forget() when `left` is equal to `forgets`. In three runs of four,
-	 * `forgets` is 0 or larger than the number of events. These runs do not call make_forget().
-	 */
+	/* when make_forget() is called; in three runs of four, never */
 	unsigned forgets = (unsigned)dice_below(dice, 4 * left);
 	uint64_t outcome = 0;
 
@@ -702,9 +656,7 @@ static void parse(const char *text)
 	test.threads = thread;
 }
 
-/*
- * Give the events the next combination of memory orders. Returns false after the last combination.
- */
+/* False after the last combination. */
 static bool next_orders(void)
 {
 	static const int orders[] = { memory_order_relaxed, memory_order_acquire,
@@ -724,7 +676,7 @@ static bool next_orders(void)
 		                   (event->kind == PAIR && n == 4)));
 		event->order = orders[n % 5];
 		if (event->kind == PAIR)
-			/* both halves of the pair have the same memory order */
+			/* both halves of a pair have one */
 			test.events[++i].order = event->order;
 		if (n < 5)
 			return true;
@@ -745,7 +697,7 @@ static void print_orders(uint64_t outcome)
 	printf(": %" PRIx64 "\n", outcome);
 }
 
-/* Try one program with all combinations of memory orders. Returns the number of failures. */
+/* Returns the number of failures. */
 static unsigned try_program(const struct program *program, unsigned runs, struct dice *dice)
 {
 	static struct outcomes allowed, seeable, seen;
@@ -757,10 +709,7 @@ static unsigned try_program(const struct program *program, unsigned runs, struct
 		work_out(&allowed, &seeable);
 		seen.count = 0;
 		test.again = dice_one_in(dice, 2);
-		/*
-		 * Run the program until each outcome in `seeable` has been seen, up to a limit. The
-		 * limit is not a time, so a seed always gives the same result.
-		 */
+		/* until all of `seeable` was seen, up to a number, so that a seed repeats */
 		for (uint64_t i = 0;
 		     i < runs || (!all_seen(&seen, &seeable) && i < UINT64_C(100) * runs); i++)
 			outcomes_add(&seen, run_once(dice));

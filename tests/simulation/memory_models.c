@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the simulated memory of memory_models.h and README.md. The running actor calls these
- * functions. No function of this file lets another actor run.
- *
- * In mode c11 the modification order of a word is the order of execution. Each thread has a view,
- * which is a vector clock. A thread's own entry in this vector is the thread's epoch, and each
- * release of the thread increments the epoch. Each store records, for each thread, the epoch in
- * which the thread made or first read the store. If a thread's view contains one of these epochs,
- * the thread may read no older store of the word. The rule of these epochs covers happens-before
- * and all four forms of coherence.
+ * Called by the running actor; nobody else runs meanwhile. In mode c11 a word's modification order
+ * is the order of execution. A thread's view is a vector clock; its own entry, the epoch, grows at
+ * each release. A store notes for each thread the epoch in which it made or first read it: a thread
+ * whose view has one of these may read no older store. That is happens-before and the four kinds of
+ * coherence.
  */
 #include "memory_models.h"
 
@@ -36,13 +32,10 @@ struct store {
 	uint64_t value;
 	bool weak;   /* true if the store was made by a weakened access or after such an access */
 	bool change; /* true if the store was made by a read-modify-write */
-	/*
-	 * True if the store is in a release sequence. A thread that acquires the store adds the
-	 * view `released` to its own view.
-	 */
+	/* in a release sequence: who acquires it adds `released` to its view */
 	bool carries;
 	int32_t seen
-		/* for each thread: its epoch when it made or first read this store */
+		/* by thread: its epoch when it made or first read this store */
 		[MEMORY_THREADS];
 	struct memory_view released;
 } __attribute__((aligned(64)));
@@ -63,13 +56,13 @@ bool simulation_direct;
 struct memory_view memory_views[MEMORY_THREADS];
 static bool stale; /* the access in progress returns an older store than the newest */
 static struct location locations[LOCATIONS_MAX];
-/* for each location: the address of its word */
+/* by location */
 static const volatile void *words[LOCATIONS_MAX];
 static uint32_t locations_count;
 static struct {
 	uint32_t run, index;
 	const volatile void *word;
-	/* hash table from the address of a word to its location, in this run */
+	/* from a word's address to its location */
 } table[1 << TABLE_BITS];
 static uint32_t run;
 
@@ -82,7 +75,7 @@ static void view_join(struct memory_view *view, const struct memory_view *other)
 			view->epochs[i] = other->epochs[i];
 }
 
-/* Returns whether the view contains at least one of these epochs. */
+/* At least one of them. */
 static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 {
 	int32_t covered = epochs[scheduler_self()] <= view->epochs[scheduler_self()];
@@ -93,8 +86,8 @@ static bool view_covers(const struct memory_view *view, const int32_t *epochs)
 }
 
 /*
- * Prepare the current actor to synchronize through `view`. Write the buffered stores of one thread,
- * whose number is `drained`, to memory. Returns false in mode sc, which has no views.
+ * Before the actor synchronizes through `view`: drains a thread's buffer. False in mode sc, without
+ * views.
  */
 static bool view_enter(unsigned drained, const struct memory_view *view)
 {
@@ -167,8 +160,8 @@ static _Noreturn void fail_freed(const volatile void *word)
 }
 
 /*
- * A plain write has changed the word's memory to `value`. Forget all earlier stores of the word.
- * The plain write was made before other threads had the address, so all threads know the value.
+ * A plain write, made before others had the address: all know the value, and older stores are
+ * forgotten.
  */
 static void location_reset(struct location *location, uint64_t value)
 {
@@ -195,10 +188,7 @@ static struct location *location_make(const volatile void *word)
 	return location;
 }
 
-/*
- * Returns the word's location, and records the access. Words that are neighbours in memory are
- * neighbours in the hash table too.
- */
+/* And records the access. Neighbours in memory are neighbours in the table. */
 static struct location *location_of(const volatile void *word, unsigned bytes)
 {
 	uint32_t line = (uint32_t)((uintptr_t)word / 64) * 0x9e3779b1u >> (36 - TABLE_BITS);
@@ -240,7 +230,7 @@ static void store_see(struct store *store)
 		store->seen[scheduler_self()] = epoch;
 }
 
-/* Returns the number of a store that a load by the current thread may return, chosen at random. */
+/* A store that a load may return now, at random. */
 static uint32_t location_choose(struct location *location, int order)
 {
 	const struct memory_view *known = memory_known();
@@ -267,11 +257,9 @@ static uint32_t location_choose(struct location *location, int order)
 }
 
 /*
- * Fail if C11 allows the new store to come before the last store in the modification order. A store
- * that comes before the last store would be lost. The simulated memory does not model lost stores.
- * The new store is permitted if it is seq_cst, or if races.c lists its file. No store comes between
- * a read-modify-write and the store that it has read. If the new store comes after the store that
- * was read, the new store therefore also comes after the read-modify-write.
+ * Fails if C11 lets the new store come before the last one, where it would be lost, which is not
+ * modelled; unless it is seq_cst or races.c lists its file. After a read-modify-write nothing comes
+ * between it and what it read, so a store after the latter is after the former.
  */
 static void location_check_order(const struct location *location, int order)
 {
@@ -295,9 +283,8 @@ static bool order_releases(int order)
 }
 
 /*
- * Add a store of `value` to the location. A read-modify-write continues the release sequences of
- * the store before it. After the last store of a step, the caller ends the epoch by
- * location_added().
+ * A read-modify-write continues the release sequences before it. After a step's last store the
+ * caller calls location_added().
  */
 static void location_add(struct location *location, uint64_t value, int order, bool change)
 {
@@ -326,7 +313,6 @@ static void location_added(int order)
 		memory_views[scheduler_self()].epochs[scheduler_self()]++;
 }
 
-/* Read store `number` of the location, as a load does. */
 static uint64_t location_read(struct location *location, uint32_t number, int order)
 {
 	struct store *store = &location->stores[number % HISTORY];
@@ -341,9 +327,7 @@ static uint64_t location_read(struct location *location, uint32_t number, int or
 	return store->value;
 }
 
-/*
- * Read the newest store of the location, as a read-modify-write does before it makes its own store.
- */
+/* The newest, as a read-modify-write does. */
 static uint64_t location_take(struct location *location, int order)
 {
 	return location_read(location, location->count - 1,
@@ -353,9 +337,8 @@ static uint64_t location_take(struct location *location, int order)
 /* ---- the accesses ---- */
 
 /*
- * Returns whether the access uses the machine's memory or the store buffers instead of the
- * location's stores. In mode tso location_of() is called only to check that the memory is not
- * freed.
+ * Whether it uses the machine's memory or the buffers. In mode tso location_of() only checks that
+ * the memory is not freed.
  */
 static bool memory_direct(const volatile void *word, unsigned bytes)
 {
@@ -428,7 +411,7 @@ void memory_tell(uint32_t *word, uint32_t value)
 	buffer_drain(scheduler_self());
 }
 
-/* Make a read-modify-write, which always reads the newest store. */
+/* Always reads the newest store. */
 uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_change change,
                        uint64_t operand, int order)
 {
@@ -456,7 +439,7 @@ uint64_t memory_change(volatile void *word, unsigned bytes, enum simulation_chan
 	return before;
 }
 
-/* Make a compare-and-swap. If the compare-and-swap fails, it may have read an older store. */
+/* If it fails, it may have read an older store. */
 static bool location_cas(struct location *location, uint64_t *expected, uint64_t value, int order,
                          int order_failed)
 {
@@ -504,10 +487,7 @@ bool memory_cas(volatile void *word, unsigned bytes, void *expected, uint64_t va
 	return done;
 }
 
-/*
- * Returns whether a compare-and-swap of a pair finds the expected values `before`. If the values
- * differ, the compare-and-swap may have seen an older store of either word.
- */
+/* Whether a pair has the values `before`; if not, either word may have been an older store. */
 static bool locations_match(struct location *low, struct location *high, unsigned __int128 before)
 {
 	uint32_t number_low = location_choose(low, memory_order_relaxed);
@@ -523,7 +503,7 @@ static bool locations_match(struct location *low, struct location *high, unsigne
 	return false;
 }
 
-/* Change both words of a pair in one step. A release stores the thread's view with both words. */
+/* In one step; a release stores the view with both. */
 static bool locations_cas(struct location *low, struct location *high, unsigned __int128 before,
                           unsigned __int128 after, int order)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations that the workers of a run do. Each operation makes one call of the library, and
- * informs the oracle before and after the call. The seed and the operation's number decide which
- * worker makes which call. An operation chooses among the timers and queues that exist when it
- * runs. A run without some of its operations is therefore still valid.
+ * What the workers do: each operation is one call, told to the oracle before and after. Seed and
+ * number decide which worker makes which call; it chooses among what exists then, so a run without
+ * some operations is valid.
  */
 #include "simulated_run.h"
 
@@ -24,32 +23,27 @@
 #include "report.h"
 
 #define MANY_MAX 6
-/*
- * On average, one operation of FORK_ONE_IN operations calls fork(). A fork costs as much as a
- * thousand operations, so forks are rare.
- */
+/* A fork costs as much as a thousand operations. */
 #define FORK_ONE_IN 16384
-/* One signal of SPLIT_ONE_IN that interrupts a drain or a wait forks. */
+/* One signal in so many that interrupts a drain or a wait forks. */
 #define SPLIT_ONE_IN 256
 /*
- * Largest number of queues that one run closes. The library keeps the memory of the last 64 queues
- * that were closed or failed to open. A late call may use a closed queue until the run ends. The
- * run must therefore make fewer than 64 closes and refused opens.
+ * The library keeps the memory of the last 64 queues that closed or failed to open, and a late call
+ * may use one until the run ends: so fewer than 64 of both.
  */
 #define CLOSES_MAX 24
-/* data of each timer that was armed on a closing queue, and that the oracle does not know */
+/* of timers armed on a closing queue, unknown to the oracle */
 #define LATE_DATA UINT64_MAX
-/* If the clock is later than this time, no operation sets the clock forward. */
+/* beyond it no operation sets the clock forward */
 #define CLOCK_SET_MAX_NS (UINT64_C(1) << 61)
-/* The random numbers of operation n are seeded with the run's seed and OPERATION_SALT + n. */
+/* Operation n is seeded with the run's seed and OPERATION_SALT + n. */
 #define OPERATION_SALT UINT64_C(0x100)
 
 /* ---- choices ---- */
 
 /*
- * Returns a multiple of 2^6, 2^16, 2^28, 2^40 or 2^52 shortly after `now_ns`. The time may also be
- * a nanosecond before or after the multiple. The powers from 2^16 on are the widths of the wheel's
- * buckets.
+ * A multiple of 2^6, or of a bucket's width (2^16, 2^28, 2^40, 2^52), soon after `now_ns`, or a
+ * nanosecond beside it.
  */
 static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 {
@@ -60,7 +54,7 @@ static uint64_t instant_at_edge(struct dice *dice, uint64_t now_ns)
 	return (edge << shift) + dice_below(dice, 3) - 1;
 }
 
-/* Returns a random deadline, at most DEADLINE_MAX_NS, or NEVER. */
+/* At most DEADLINE_MAX_NS, or NEVER. */
 static uint64_t random_instant(struct dice *dice)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -73,10 +67,7 @@ static uint64_t random_instant(struct dice *dice)
 		return ns + (UINT64_C(1) << ((world.unattended ? 20 : 8) + dice_below(dice, 24)));
 	if ((world.plan->focus >= FOCUS_TINY || world.plan->focus == FOCUS_WAITS) &&
 	    !dice_one_in(dice, 8))
-		/*
-		 * This deadline is long past, so the timer expires at once. Slots are then soon
-		 * reused, and an outbox is soon full.
-		 */
+		/* long past, so slots are soon reused and an outbox is soon full */
 		return 64;
 	switch (dice_below(dice, 12) + 2 * world.deadline_style) {
 	case 0:
@@ -124,18 +115,12 @@ static uint64_t random_instant(struct dice *dice)
 	return ns > DEADLINE_MAX_NS ? DEADLINE_MAX_NS : ns;
 }
 
-/*
- * Returns a random timer, mostly a live timer and sometimes a timer that has ended. Returns NULL if
- * no timer was ever armed.
- */
+/* Mostly live, sometimes ended; NULL: none was ever armed. */
 static struct life *random_life(struct dice *dice)
 {
 	if (oracle.lives_count == 0)
 		return NULL;
-	/*
-	 * With FOCUS_STOP, choose mostly the newest timer. With FOCUS_STOP a run re-arms one timer
-	 * again and again, while the expiries of other timers stay in the outbox.
-	 */
+	/* mostly the newest, re-armed again and again while other expiries stay in the outbox */
 	if (world.plan->focus == FOCUS_STOP && !dice_one_in(dice, 8))
 		return &oracle.lives[oracle.lives_count - 1];
 	if (oracle.active_count > 0 && !dice_one_in(dice, 8))
@@ -144,10 +129,7 @@ static struct life *random_life(struct dice *dice)
 	                     dice_below(dice, oracle.lives_count < 64 ? oracle.lives_count : 64)];
 }
 
-/*
- * Returns the index of a random queue, which stays open until queue_leave(). If the queue is
- * closing, or only another worker may consume from it, returns -1.
- */
+/* Stays open until queue_leave(); -1 if it is closing or another worker's alone. */
 static int queue_enter(struct dice *dice, const struct worker *consumer)
 {
 	int index = (int)dice_below(dice, world.queues_count);
@@ -193,7 +175,7 @@ static struct timerhub_spec random_spec(struct dice *dice, unsigned queue)
 	return spec;
 }
 
-/* Returns the timer's deadline by the spec, if the library reads the clock now. */
+/* If the library reads the clock now. */
 static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 {
 	if ((spec->flags & TIMERHUB_ABSOLUTE) != 0 || spec->expires_ns == NEVER)
@@ -202,9 +184,8 @@ static uint64_t spec_deadline_ns(const struct timerhub_spec *spec)
 }
 
 /*
- * Returns true if an arm may return `result`. -EAGAIN is always right. -ERANGE is right if
- * `deadline_ns` + `later_ns` exceeds DEADLINE_MAX_NS. During the call the clock advanced by
- * `later_ns`, and a relative deadline advanced with the clock.
+ * -EAGAIN always; -ERANGE if the deadline, which moved with the clock by up to `later_ns`, exceeds
+ * DEADLINE_MAX_NS.
  */
 static bool refusal_is_right(int result, uint64_t deadline_ns, uint64_t later_ns)
 {
@@ -257,9 +238,8 @@ static void operation_arm(struct worker *worker)
 }
 
 /*
- * Arm a timer on a queue that is being closed. The contract forbids an arm on a closing queue,
- * because the closer does not wait for the arm. The library may refuse the timer, drop it, or
- * deliver it to a later queue. It must not touch freed memory.
+ * On a closing queue, which is forbidden: the timer may be refused, dropped, or delivered to a
+ * later queue, but freed memory must not be touched.
  */
 static void operation_arm_late(unsigned index)
 {
@@ -329,10 +309,7 @@ static void operation_arm_many(struct worker *worker)
 
 /* ---- re-arm, cancel, remaining ---- */
 
-/*
- * Returns a live timer that a call in progress works on, or `otherwise`. In a signal handler,
- * prefers the timer of the interrupted call.
- */
+/* A live timer that a call works on, in a handler the interrupted call's; or `otherwise`. */
 static struct life *life_in_call(struct worker *worker, struct life *otherwise)
 {
 	unsigned count = oracle.active_count;
@@ -359,12 +336,12 @@ static void operation_rearm(struct worker *worker)
 	struct own_steps steps;
 	int result;
 
-	/* A callback often re-arms its own timer, which may expire again before it returns. */
+	/* its own, which may expire again before the callback returns */
 	if (worker->inside && !worker->actor->in_signal && !dice_one_in(dice, 4))
 		life = worker->inside;
 	if (!life || !oracle_knows(life))
 		return;
-	/* In one call of eight, re-arm the timer to the deadline that it already has. */
+	/* one in eight: to the deadline that it has */
 	if (world.plan->focus == FOCUS_FULL && !raced && life->writes_count > 0 &&
 	    life->writes[0].first_ns > begin_ns)
 		expires_ns = begin_ns + (life->writes[0].first_ns - begin_ns) / 2;
@@ -390,15 +367,12 @@ static void operation_rearm(struct worker *worker)
 	    (result == -EAGAIN || !refusal_is_right(result, first_ns, later_ns)))
 		report_failure("rearm returned %d", result);
 	oracle_rearm_end(life, begin, result, later_ns);
-	/* let time pass, in which the owner puts a handle back into the outbox */
+	/* so that the owner puts a handle back into the outbox */
 	if (world.plan->focus == FOCUS_STOP)
 		scheduler_block(NULL, scheduler.now_ns + dice_magnitude(&memory.dice, 13));
 }
 
-/*
- * Stores up to MANY_MAX different timers. No worker is inside a call on one of these timers.
- * Returns the number of timers.
- */
+/* Up to MANY_MAX different ones that no worker's call is on. */
 static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
                                      timerhub_timer *timers)
 {
@@ -419,10 +393,7 @@ static unsigned random_lives_at_rest(struct worker *worker, struct life **lives,
 	return count;
 }
 
-/*
- * Re-arm several timers by timerhub_rearm_many(). The result is the number of live timers, which
- * the oracle must also know. No other worker may therefore be inside a call on one of these timers.
- */
+/* The oracle must know how many are live, so no other call may be on them. */
 static void operation_rearm_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -453,9 +424,8 @@ static void operation_rearm_many(struct worker *worker)
 }
 
 /*
- * A timerhub_cancel_sync() that began at `begin` has returned. Fail if another worker runs a
- * callback of the timer. If the timer was armed before `begin`, no callback of it may run later
- * either.
+ * A timerhub_cancel_sync() from `begin` on has returned: no other worker runs the timer's callback,
+ * nor will, if it was armed before.
  */
 static void check_silent(const struct worker *worker, struct life *life, uint64_t begin)
 {
@@ -468,10 +438,7 @@ static void check_silent(const struct worker *worker, struct life *life, uint64_
 		oracle_silenced(life);
 }
 
-/*
- * Returns a timer whose callback a worker runs now. If no worker runs a callback, returns
- * `otherwise`.
- */
+/* Or `otherwise`. */
 static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 {
 	unsigned first = (unsigned)dice_below(dice, world.workers_count);
@@ -485,15 +452,12 @@ static struct life *life_in_callback(struct dice *dice, struct life *otherwise)
 	return otherwise;
 }
 
-/* Returns whether the call has cancelled a timer. */
 static bool operation_cancel(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
 	struct life *life = random_life(dice);
 	timerhub_timer handle = 0;
-	/*
-	 * Do not wait inside a callback, because the awaited callback might wait for this callback.
-	 */
+	/* not inside a callback, which the awaited one might await */
 	bool wait = (dice_one_in(dice, 3) || world.waits) && !worker->inside &&
 	            !worker->actor->in_signal;
 	struct own_steps steps;
@@ -529,10 +493,7 @@ static bool operation_cancel(struct worker *worker)
 	return result == 0;
 }
 
-/*
- * Cancel several timers by timerhub_cancel_many(). No other worker may be inside a call on one of
- * these timers.
- */
+/* No other call may be on them. */
 static void operation_cancel_many(struct worker *worker)
 {
 	struct life *lives[MANY_MAX];
@@ -574,9 +535,8 @@ static void operation_remaining(struct worker *worker)
 }
 
 /*
- * Let a worker advance a manual hub. A second actor, the mover, also advances the hub. The mover
- * sleeps until the time that its last call of timerhub_advance() returned. The worker's call may
- * return an earlier time, so the worker wakes the mover.
+ * Beside the mover, which sleeps until the time that its own call returned: this call may return an
+ * earlier one, so it wakes the mover.
  */
 static void operation_advance(void)
 {
@@ -595,10 +555,7 @@ static void operation_advance(void)
 	oracle.advancing--;
 }
 
-/*
- * Call timerhub_stats() while other workers arm and cancel. `stats.live` must not exceed the number
- * of timers that were live before the call or armed during the call.
- */
+/* `stats.live` is at most what was live before or was armed meanwhile. */
 static void operation_count(void)
 {
 	struct timerhub_stats stats;
@@ -656,7 +613,7 @@ static void child_wait(pid_t pid)
 		               report_text && *report_text ? report_text : "it died");
 }
 
-/* A signal handler forks inside a drain or wait. In the child, the call goes on alone. */
+/* A handler forks inside a drain or wait, and the child goes on alone. */
 static void operation_split(void)
 {
 	pid_t pid;
@@ -670,7 +627,7 @@ static void operation_split(void)
 		child_wait(pid);
 }
 
-/* After a wait's last look at the page a fork is one after the wait: the child has its events. */
+/* After a wait's last look a fork is one after the wait: the child has its events. */
 static void point_reached(enum test_point point)
 {
 	struct worker *worker = scheduler.current->argument;
@@ -679,20 +636,20 @@ static void point_reached(enum test_point point)
 		worker->consumes = false;
 }
 
-/* A drain or wait has returned. In a child that was forked inside it, this is the end. */
+/* In a child that was forked inside it, this is the end. */
 static void consumed(struct worker *worker, int result)
 {
 	worker->consumes = false;
 	if (!kernel.forked)
 		return;
-	/* A wait on a closing queue may not ask the hub, which may be gone. */
+	/* a wait on a closing queue may not ask the hub, which may be gone */
 	if (result != -ESHUTDOWN || worker->blocked_on < 0 ||
 	    !world.queues[worker->blocked_on].closing)
 		check_dead(result);
 	_exit(EXIT_SUCCESS);
 }
 
-/* Cancel a timer that another thread re-arms or arms, and arm a new one, which gets the slot. */
+/* Cancels what another thread re-arms or arms, and arms a new one, which gets the slot. */
 static void operation_race(struct worker *worker)
 {
 	if (operation_cancel(worker) && !oracle_full())
@@ -704,7 +661,7 @@ void operation_nested(void *argument)
 	struct worker *worker = argument;
 	struct dice before = worker->dice;
 
-	/* Without the wiped page, a child may touch a descriptor before it looks at its number. */
+	/* without the wiped page a child may touch a descriptor before it looks */
 	if (worker->consumes && kernel.wipes_on_fork && dice_one_in(&memory.dice, SPLIT_ONE_IN)) {
 		operation_split();
 		return;
@@ -749,11 +706,7 @@ static void tell_event(const struct timerhub_event *event)
 	            event->expires_ns, event->count);
 }
 
-/*
- * Call timerhub_cancel_sync() on a timer inside a callback of this timer. If several threads run
- * callbacks of the timer, at most one of the threads gets 0. No other callback of the timer then
- * runs.
- */
+/* Of several threads in the timer's callbacks at most one gets 0, and then no other runs. */
 static void cancel_from_inside(struct worker *worker, struct life *life)
 {
 	uint64_t begin;
@@ -786,7 +739,7 @@ static void on_event(const struct timerhub_event *event)
 		operation_nested(worker);
 	loops_in_callback(worker);
 	scheduler_step();
-	/* Under weak memory, the callback lets other actors run up to three times. */
+	/* weak memory: others run meanwhile, up to three times */
 	for (unsigned i = (unsigned)dice_below(&memory.dice, 4); memory.mode != MEMORY_SC && i > 0;
 	     i--)
 		scheduler_yield();
@@ -811,9 +764,8 @@ static unsigned random_max(struct dice *dice)
 }
 
 /*
- * End a call that takes events from a queue. If the call found the queue empty, and no thread has
- * written to the descriptor since the call began, the descriptor must not be readable. A thread
- * that was stopped just after a write is no excuse.
+ * It found the queue empty, and nobody has written since it began: then the descriptor is not
+ * readable, even if a thread was stopped just after a write.
  */
 static void take_end(struct taking *taking, int index, bool empty)
 {
@@ -867,10 +819,7 @@ static void operation_drain(struct worker *worker)
 	queue_leave(index);
 }
 
-/*
- * Does one turn of an event loop: polls the queue's descriptor, sometimes reads it, and drains the
- * queue.
- */
+/* Polls, sometimes reads, and drains. */
 static void operation_poll(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
@@ -914,10 +863,7 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 		report_failure("wait returned %d", result);
 }
 
-/*
- * Returns whether a wait returned -ESHUTDOWN because the queue was stopped, and not because the
- * queue was closed. A wait on a stopped queue has found the queue empty.
- */
+/* -ESHUTDOWN for a stop, not a close. The wait has found the queue empty. */
 static bool stopped(int index, const struct taking *taking)
 {
 	const struct world_queue *queue = &world.queues[index];
@@ -946,10 +892,7 @@ static void operation_wait(struct worker *worker)
 	worker->blocked_on = index;
 	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
-	/*
-	 * Sometimes let time pass before the wait, so that the wait may begin after the queue was
-	 * closed.
-	 */
+	/* so that the wait may begin after the close */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
 		scheduler_block(NULL, scheduler.now_ns + 1 +
 		                              (world.late ? dice_magnitude(&memory.dice, 20) : 0));
@@ -1021,16 +964,13 @@ static void operation_sleep(struct worker *worker)
 		scheduler_block(NULL, until_ns);
 }
 
-/* Set the wall clock forward or back, or suspend the machine for a while. */
+/* Or suspends the machine. */
 static void operation_set_clock(struct worker *worker)
 {
 	struct dice *dice = &worker->dice;
 	uint64_t before_ns = kernel_clock_ns(), now_ns = before_ns, by_ns;
 
-	/*
-	 * While a call with a relative deadline is in progress, the clock is not set. The oracle
-	 * would not know which clock reading the call uses.
-	 */
+	/* not during a call with a relative deadline, whose reading the oracle would not know */
 	if (kernel.clock == CLOCK_MONOTONIC || world.relative > 0)
 		return;
 	by_ns = dice_magnitude(dice, dice_one_in(dice, 8) ? 60 : 36);
@@ -1080,7 +1020,7 @@ static void operation_reopen(struct worker *worker)
 
 /* ---- a forked child ---- */
 
-/* Test the library in a forked child. Other threads of the parent were inside calls at the fork. */
+/* Others were inside calls at the fork. */
 static _Noreturn void child_run(const struct life *life)
 {
 	struct timerhub_event event;
@@ -1165,17 +1105,14 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_sleep(worker);
 }
 
-/*
- * Choose the kinds of operations for FOCUS_STOP: mostly re-arms, and some arms, drains and stops,
- * with few cancels.
- */
+/* Mostly re-arms, some arms, drains and stops, few cancels. */
 static void operations_stop(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
 		world.kinds[i] = i < 8 ? 0 : i < 88 ? 30 : i < 89 ? 50 : i < 97 ? 79 : 97;
 }
 
-/* For FOCUS_FULL: arms, re-arms and races, with few drains. */
+/* Arms, re-arms and races, few drains. */
 static void operations_full(void)
 {
 	for (unsigned i = 0; i < OPERATION_KINDS; i++)
@@ -1183,8 +1120,8 @@ static void operations_full(void)
 }
 
 /*
- * Under weak memory a fault needs a few related operations in sequence. Most runs therefore make
- * four kinds of operations more frequent.
+ * Under weak memory a fault needs a few related operations in a row, so most runs make four kinds
+ * more frequent.
  */
 void operations_begin(struct dice *dice)
 {
@@ -1239,7 +1176,7 @@ void operation_run(struct worker *worker, unsigned number)
 	struct dice dice = dice_seeded(world.plan->seed, OPERATION_SALT + number);
 	unsigned kind;
 
-	/* operation_worker() has used the first roll to choose the worker */
+	/* used by operation_worker() */
 	(void)dice_roll(&dice);
 	kind = world.kinds[dice_below(&dice, OPERATION_KINDS)];
 	worker->dice = dice;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks each call's result and each event against the laws, as oracle.h describes. The current
- * actor calls the oracle's functions between two steps of the library. Call A is before call B if
- * A's end stamp is lower than B's begin stamp. If the calls A and B overlap, the oracle accepts
- * either order.
+ * The current actor calls it between two steps of the library. Call A is before B if A's end stamp
+ * is below B's begin; where they overlap, either order is accepted.
  */
 #include "oracle.h"
 
@@ -18,7 +16,7 @@ struct oracle oracle;
 
 #define fail(...) report_failure(__VA_ARGS__)
 
-/* Returns the timer's index in oracle.lives, by which messages name the timer. */
+/* By which messages name it. */
 static unsigned life_number(const struct life *life)
 {
 	return (unsigned)(life - oracle.lives);
@@ -85,9 +83,7 @@ bool oracle_mover_sleeps(void)
 	       (oracle.mover_sleeps || kernel.owner_sleeps);
 }
 
-/*
- * Returns a number that changes whenever the owner has run or a worker has advanced the manual hub.
- */
+/* Changes whenever the owner has run, or the manual hub was advanced. */
 static uint64_t oracle_mover_runs(void)
 {
 	return oracle.mover ? oracle.mover->runs + oracle.advances : 0;
@@ -129,15 +125,12 @@ static struct write *life_write(struct life *life, uint64_t first_ns, uint64_t b
 	struct write *write;
 
 	if (life->writes_count == WRITES_MAX) {
-		/* A consumer may still hold an event with the deadline of the removed write. */
+		/* a consumer may still hold the removed write's event */
 		life->ahead_lost |= life->interval_ns > 0 || life->kept;
 		memmove(life->writes, life->writes + 1, (WRITES_MAX - 1) * sizeof(*write));
 		life->writes_count--;
 	}
-	/*
-	 * The owner may have read the clock before the clock was set back. The owner may then
-	 * expire timers that are due by this old reading.
-	 */
+	/* the owner may act by a reading from before the clock was set back */
 	if (kernel.owner_latest_ns > oracle_now_ns()) {
 		if (first_ns <= kernel.owner_latest_ns)
 			life->was_due = oracle_stamp();
@@ -170,10 +163,7 @@ static void life_remove_write(struct life *life, struct write *write)
 	memmove(write, write + 1, (size_t)((char *)end - (char *)write));
 }
 
-/*
- * Record that a call on the timer has returned. Returns false if another call on the timer
- * overlapped this call.
- */
+/* False if another call on the timer overlapped it. */
 static bool life_call_end(struct life *life)
 {
 	bool alone = !life->crowded;
@@ -189,7 +179,7 @@ static bool life_call_end(struct life *life)
 	return alone;
 }
 
-/* Returns the time by which the timer must have expired, or NEVER if unknown. */
+/* By when it must have expired; NEVER: unknown. */
 static uint64_t life_due_ns(const struct life *life)
 {
 	uint64_t due_ns = 0;
@@ -215,10 +205,9 @@ static uint64_t life_due_ns(const struct life *life)
 }
 
 /*
- * A completed re-arm waits for no stopped thread: if threads are stopped inside calls on the timer,
- * and a re-arm that began later has returned, its deadline is in force. Changes that the stopped
- * threads have made came before, and other changes do not count yet. Returns the time by which the
- * timer must have expired, or NEVER if there is no such re-arm.
+ * A completed re-arm waits for no stopped thread: if it began after those inside calls on the
+ * timer, its deadline is in force; what they have done came before, the rest does not count yet.
+ * NEVER: there is no such re-arm.
  */
 static uint64_t life_due_beside_stopped_ns(const struct life *life)
 {
@@ -250,7 +239,7 @@ static uint64_t life_due_beside_stopped_ns(const struct life *life)
 	return promised ? due_ns : NEVER;
 }
 
-/* Returns whether a deadline of the timer has been reached. A stopped call's deadline is none. */
+/* A stopped call's deadline is none. */
 static bool life_maybe_expired(const struct life *life)
 {
 	if (life->was_due != 0)
@@ -352,18 +341,13 @@ bool oracle_knows(const struct life *life)
 	       (memory.mode == MEMORY_SC || life->told || life->armer == scheduler.current);
 }
 
-/*
- * A call on the timer returned -ENOENT. Record that the timer must have ended, or that a consumer
- * must be about to return the timer's event.
- */
+/* A call returned -ENOENT: it has ended, or a consumer is about to return its event. */
 static void life_missed(struct life *life, uint64_t begin, bool alone)
 {
 	if (life->kept && alone && life_active(life) && life->armed < begin &&
 	    !oracle.queues[life->queue].closing)
 		fail("timer %u is kept, and was reported as ended", life_number(life));
-	/*
-	 * While the arming call is in progress, the timer may not exist yet, and -ENOENT is right.
-	 */
+	/* while its arm is in progress, it may not exist yet */
 	if (life_active(life) && life->armed < begin && life->missed == STAMP_NONE)
 		life->missed = oracle_stamp();
 }
@@ -376,9 +360,8 @@ struct write *oracle_rearm_begin(struct life *life, uint64_t first_ns)
 }
 
 /*
- * A re-arm that began at `begin` has returned. The new deadline replaces each deadline whose call
- * returned before `begin`. Replaced deadlines must no longer be delivered. If `withdrawn` is false,
- * a consumer may still hold an event with a replaced deadline.
+ * A re-arm from `begin` on has returned: it replaces each deadline whose call returned before.
+ * Unless `withdrawn`, a consumer may still hold an event of one.
  */
 static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 {
@@ -396,8 +379,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 			i++;
 		} else {
 			/*
-			 * A consumer may hold a period that was counted from the replaced deadline.
-			 * The consumer's call may return after the calls that took later periods.
+			 * a consumer may hold a period of it, and return after those with later
+			 * ones
 			 */
 			write->closed = oracle_stamp();
 			write->last_ns = NEVER;
@@ -407,9 +390,8 @@ static void life_close_writes(struct life *life, uint64_t begin, bool withdrawn)
 }
 
 /*
- * The delivered deadline did not come from the call that the oracle had assumed. Search for an arm
- * or re-arm that may have given the deadline, and that did not return before `begin`. Returns false
- * if there is no such arm or re-arm.
+ * The delivered deadline is another call's than assumed. False: no arm or re-arm that had not
+ * returned before `begin` can have given it.
  */
 static bool life_match_anew(struct life *life, uint64_t begin)
 {
@@ -426,10 +408,7 @@ static bool life_match_anew(struct life *life, uint64_t begin)
 	return false;
 }
 
-/*
- * Returns whether a deadline of the timer is in force. The deadline of the call that began at
- * `begin` is ignored. If `sure` is true, a deadline counts only if it is certainly in force.
- */
+/* Without the call from `begin`; with `sure` only if certainly. */
 static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 {
 	for (unsigned i = 0; i < life->writes_count; i++) {
@@ -443,10 +422,8 @@ static bool life_rules(const struct life *life, uint64_t begin, bool sure)
 }
 
 /*
- * Check the result of a re-arm of a kept timer. No other call on the timer overlapped the re-arm.
- * The result must be 0 if the re-arm moved an undelivered deadline, and 1 if the timer was idle.
- * While a consumer's call is in progress, the oracle does not know the events that the consumer
- * holds.
+ * For a kept timer's re-arm that nothing overlapped: 0 if it moved an undelivered deadline, 1 if it
+ * was idle. What a consumer's call holds is unknown.
  */
 static void life_idle_told(const struct life *life, uint64_t begin, int result)
 {
@@ -459,10 +436,7 @@ static void life_idle_told(const struct life *life, uint64_t begin, int result)
 		     life_number(life));
 }
 
-/*
- * Remove the timer's writes that are marked as closed. The caller makes sure that no consumer holds
- * an event from a closed write.
- */
+/* No consumer may hold an event of one. */
 static void life_forget_closed(struct life *life)
 {
 	for (unsigned i = 0; i < life->writes_count;)
@@ -472,10 +446,7 @@ static void life_forget_closed(struct life *life)
 			i++;
 }
 
-/*
- * Returns the number of writes that may be in force. The write that began at `begin` is not
- * counted.
- */
+/* Perhaps in force, without the one from `begin`. */
 static unsigned life_writes_open(const struct life *life, uint64_t begin)
 {
 	unsigned open = 0;
@@ -489,7 +460,7 @@ static void life_rearmed_kept(struct life *life, uint64_t begin, int result, boo
 {
 	struct write *write = life_find_write(life, begin);
 	bool taken = oracle.queues[life->queue].takings != NULL;
-	/* If several writes are open, a consumer may still hold the expiry of one of them. */
+	/* of several open ones, a consumer may still hold one's expiry */
 	bool withdrawn = result == 0 && alone && (!taken || life_writes_open(life, begin) <= 1);
 
 	if (alone && write)
@@ -517,23 +488,19 @@ static void life_rearmed(struct life *life, uint64_t begin, int result, bool alo
 	    !life_match_anew(life, begin))
 		fail("timer %u was re-armed, and its old deadline was delivered",
 		     life_number(life));
-	/* Periods that came out of order may be counted from this or from a replaced deadline. */
+	/* out of order, they may be counted from either deadline */
 	life->ahead_lost |= life->ahead_count > 0;
 	life->ahead_count = 0;
 	/*
-	 * A consumer may have found that the timer expired too early, because the clock was set
-	 * back. A consumer that is about to inform the owner of the early expiry does not know
-	 * about the re-arm.
+	 * a consumer that found it early, after a clock set back, and is about to tell the owner,
+	 * does not know of the re-arm
 	 */
 	if (life->was_due < begin && !oracle.queues[life->queue].takings)
 		life->was_due = 0;
 	if (life->kept) {
 		life_rearmed_kept(life, begin, result, alone);
 	} else {
-		/*
-		 * If a consumer or another re-arm is in progress, it may still count a period from
-		 * before this re-arm.
-		 */
+		/* else a period from before may still be counted */
 		if (alone && life->taken < begin && !oracle.queues[life->queue].takings)
 			life->ahead_lost = false;
 		life_close_writes(life, begin, life->interval_ns == 0);
@@ -578,7 +545,7 @@ bool oracle_idles(const struct life *life)
 	return life->kept && !life_rules(life, 0, false);
 }
 
-/* Free the timer's data, unless another caller has already freed the data. */
+/* Unless it is freed already. */
 static void life_free_data(struct life *life)
 {
 	if (!life->freed)
@@ -604,11 +571,11 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	if (result != 0)
 		fail("cancel returned %d", result);
 	memory_publish(&oracle.places_view);
-	/* A cancelled one-shot is never delivered, so its data may be freed. */
+	/* a cancelled one-shot is never delivered */
 	if (life->interval_ns == 0 && !life->kept)
 		life_free_data(life);
 	if (life->state == LIFE_DROPPED && life->end_end > begin) {
-		/* the cancel came just before the queue was closed */
+		/* just before the close */
 		life->state = LIFE_CANCELLED;
 		oracle.dropped--;
 		oracle.cancelled++;
@@ -621,7 +588,7 @@ void oracle_cancel_end(struct life *life, uint64_t begin, int result)
 	oracle.cancelled++;
 }
 
-/* Free the timer's data, unless a consumer may hold one of the timer's events. */
+/* Unless a consumer may hold an event. */
 void oracle_silenced(struct life *life)
 {
 	const struct taking *taking = oracle.queues[life->queue].takings;
@@ -704,7 +671,7 @@ bool oracle_taking(unsigned queue)
 	return false;
 }
 
-/* Returns the largest value of the clock since the consumer's call `taking` began. */
+/* Since it began. */
 static uint64_t taking_latest_ns(const struct taking *taking)
 {
 	uint64_t now_ns = oracle_now_ns();
@@ -712,7 +679,6 @@ static uint64_t taking_latest_ns(const struct taking *taking)
 	return taking->latest_ns > now_ns ? taking->latest_ns : now_ns;
 }
 
-/* Returns whether an event with the deadline `expires_ns` may come from this write. */
 static bool write_matches(const struct life *life, const struct write *write,
                           const struct taking *taking, uint64_t expires_ns)
 {
@@ -720,11 +686,7 @@ static bool write_matches(const struct life *life, const struct write *write,
 
 	if (write->closed != STAMP_NONE && taking->begin > write->closed)
 		return false;
-	/*
-	 * If the arm or re-arm is in progress, the library may have added the requested delay to
-	 * any clock reading up to now. In the simulation a periodic timer always has absolute
-	 * deadlines.
-	 */
+	/* in progress: any reading up to now; a simulated periodic timer is always absolute */
 	if (write->end == STAMP_NONE && life->interval_ns == 0)
 		last_ns = NEVER;
 	return expires_ns >= write->first_ns && expires_ns <= last_ns;
@@ -734,10 +696,7 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 {
 	struct write *found = NULL;
 
-	/*
-	 * If a deadline in force matches, choose it. Otherwise prefer the deadline of a call in
-	 * progress to a replaced deadline. A call in progress may still be refused.
-	 */
+	/* first one in force, then a call in progress, which may be refused, then a replaced one */
 	for (unsigned i = 0; i < life->writes_count; i++) {
 		struct write *write = &life->writes[i];
 
@@ -751,10 +710,7 @@ static struct write *life_match(struct life *life, const struct taking *taking, 
 	return found;
 }
 
-/*
- * Set the write's deadline to the next deadline of the periodic timer, after `count` delivered
- * periods.
- */
+/* After `count` delivered periods. */
 static void write_advance(const struct life *life, struct write *write, uint64_t count)
 {
 	uint64_t next_ns;
@@ -778,10 +734,7 @@ static void life_catch_up(struct life *life, struct write *write)
 	}
 }
 
-/*
- * Returns true if a second write may also explain the deadline `expires_ns`. Either write may then
- * have been delivered.
- */
+/* Then either may have been delivered. */
 static bool life_rearmed_alike(const struct life *life, const struct write *write,
                                const struct taking *taking, uint64_t expires_ns)
 {
@@ -792,10 +745,7 @@ static bool life_rearmed_alike(const struct life *life, const struct write *writ
 	return false;
 }
 
-/*
- * Returns the number of the timer's periods that are due by `now_ns`, but at least 1. The first
- * period is due at `first_ns`.
- */
+/* At least 1; the first is at `first_ns`. */
 static uint64_t life_periods_by(const struct life *life, uint64_t first_ns, uint64_t now_ns)
 {
 	return now_ns < first_ns ? 1 : (now_ns - first_ns) / life->interval_ns + 1;
@@ -812,10 +762,7 @@ static void life_check_count(const struct life *life, const struct taking *takin
 		     life_number(life), event->count, at_least, at_most);
 }
 
-/*
- * Returns whether a period before the delivered period may be missing. An earlier consumer may hold
- * the missing period, or may have found the timer cancelled and returned no period.
- */
+/* An earlier consumer may hold it, or have found the timer cancelled. */
 static bool life_may_lack_periods(const struct life *life, const struct taking *taking)
 {
 	if (life_active(life) && life->calls == 0)
@@ -828,11 +775,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 {
 	struct write *write = life->ahead_lost ? NULL : life_match(life, taking, event->expires_ns);
 	bool rules = write && write->closed == STAMP_NONE;
-	/*
-	 * The delivered period may also be counted from the deadline of an earlier arm or re-arm.
-	 * This happens only if a second consumer still holds the period just before the delivered
-	 * period.
-	 */
+	/* or counted from an earlier deadline, if a second consumer holds the period just before */
 	bool alike = rules && (life_rearmed_alike(life, write, taking, event->expires_ns) ||
 	                       (write->end > taking->begin && taking->crowded));
 
@@ -845,19 +788,13 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 		life->matched_ns = event->expires_ns;
 		life_catch_up(life, write);
 	} else if (write) {
-		/*
-		 * The delivered period may belong to an earlier write, or it may be a later period
-		 * of `write`.
-		 */
+		/* an earlier write's, or a later period of this one */
 		life->ahead_lost = true;
 	} else if (!life_may_lack_periods(life, taking) && !life->ahead_lost) {
 		fail("timer %u came at %" PRIu64 ", not at a period of its own", life_number(life),
 		     event->expires_ns);
 	} else if (life->ahead_count < AHEAD_MAX) {
-		/*
-		 * A second consumer has taken the timer's previous period, but has not returned it
-		 * yet.
-		 */
+		/* a second consumer has the previous one, not returned yet */
 		life->ahead[life->ahead_count++] =
 			(struct ahead){ .expires_ns = event->expires_ns, .count = event->count };
 	} else {
@@ -867,10 +804,7 @@ static void life_delivered_periods(struct life *life, const struct taking *takin
 	life->taken = oracle_stamp();
 }
 
-/*
- * An arm or re-arm gave the delivered deadline. Fail if the consumer's view does not contain the
- * begin of this arm or re-arm.
- */
+/* Fails if the consumer's view lacks the begin of the arm or re-arm that gave the deadline. */
 static void life_delivered_after(const struct life *life, const struct write *write,
                                  const struct taking *taking, uint64_t expires_ns)
 {
@@ -902,9 +836,8 @@ static void life_delivered_once(struct life *life, const struct taking *taking,
 }
 
 /*
- * The expiry of `write` was delivered, so the kept timer is idle. The delivery also ends each
- * deadline whose arm or re-arm returned before the delivering call began. If a re-arm overlaps the
- * delivering call, the timer may still expire at the deadline of the re-arm.
+ * A delivery makes a kept timer idle, and ends each deadline whose call returned before it began;
+ * one that overlaps may still expire.
  */
 static void life_consume(struct life *life, struct write *write, const struct taking *taking)
 {
@@ -917,10 +850,7 @@ static void life_consume(struct life *life, struct write *write, const struct ta
 			if (other->begin == begin || other->closed != STAMP_NONE) {
 				i++;
 			} else if (other->end < taking->begin && taking->crowded) {
-				/*
-				 * A second consumer may hold an event with the deadline of the
-				 * write `other`.
-				 */
+				/* a second consumer may hold its event */
 				other->closed = oracle_stamp();
 				i++;
 			} else if (other->end < taking->begin) {
@@ -952,16 +882,10 @@ static void life_delivered_kept(struct life *life, const struct taking *taking,
 		life_consume(life, write, taking);
 }
 
-/*
- * Fail if an event with a later deadline came before this event. Two events must come in order only
- * if both timers were armed before the earlier one of the two deadlines.
- */
+/* In order if both timers were armed before the earlier deadline. */
 static void oracle_order(struct oracle_queue *oq, const struct life *life, uint64_t expires_ns)
 {
-	/*
-	 * If the event is not due by the present clock, the clock was set back. The event may then
-	 * come out of order.
-	 */
+	/* not due now: the clock was set back, and order is free */
 	bool firm = life->calls == 0 && !life->loose && life->slack_ns == 0 &&
 	            expires_ns <= oracle_now_ns();
 	unsigned at = oq->order_count++ % ORDER_EVENTS;
@@ -979,7 +903,7 @@ static void oracle_order(struct oracle_queue *oq, const struct life *life, uint6
 	oq->order[at].settled_ns = life->settled_ns;
 }
 
-/* Fail if the dispatch has already called this timer's callback. */
+/* Fails if this dispatch has called it already. */
 static void oracle_called(struct taking *taking, const struct life *life)
 {
 	unsigned number = life_number(life);
@@ -1036,10 +960,7 @@ void oracle_taken(struct taking *taking, const struct timerhub_event *event)
 		life_delivered_once(life, taking, event);
 }
 
-/*
- * A consumer found the queue empty, and the owner slept during the consumer's whole call. If the
- * event of a due timer must be in the queue, the event is lost, and the run fails.
- */
+/* Empty, with the owner asleep all the time: a due timer's event that must be there is lost. */
 static void oracle_found_empty(const struct taking *taking)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1067,10 +988,7 @@ void oracle_shut_down(const struct taking *taking)
 	}
 }
 
-/*
- * Fail if consumers have returned a period of a timer, but not the period before this period. The
- * caller makes sure that no consumer's call on the queue is in progress.
- */
+/* Fails for a period without the one before it; no consumer's call may be in progress. */
 static void oracle_no_gaps(unsigned queue)
 {
 	for (unsigned i = 0; i < oracle.active_count; i++) {
@@ -1127,18 +1045,14 @@ void oracle_shown(struct walk *walk, const struct timerhub_event *timer, uint64_
 
 void oracle_walk_end(const struct walk *walk)
 {
-	/*
-	 * In mode c11, the walk may miss a timer if its thread has not synchronized with the armer.
-	 */
+	/* c11: may miss a timer whose armer it has not synchronized with */
 	if (memory.mode == MEMORY_C11)
 		return;
 	for (unsigned i = 0; i < oracle.active_count; i++) {
 		const struct life *life = oracle.active[i];
 		const struct oracle_queue *oq = &oracle.queues[life->queue];
 
-		/*
-		 * If a consumer or canceller is inside a call, that call may have ended the timer.
-		 */
+		/* a call in progress may have ended it */
 		if (life->armed < walk->begin && !walk->shown[life_number(life)] &&
 		    life->calls == 0 && !oq->takings && !oq->closing)
 			fail("timer %u lives, and is not shown", life_number(life));
@@ -1161,10 +1075,7 @@ void oracle_drop_end(unsigned queue, uint64_t begin)
 
 		if (life->queue != queue)
 			continue;
-		/*
-		 * A call on this timer may have returned -ENOENT while the close dropped the
-		 * queue's timers.
-		 */
+		/* a call may have had -ENOENT while the close dropped its timers */
 		life->missed = STAMP_NONE;
 		life_end(life, LIFE_DROPPED, begin);
 		memory_publish(&life->view);
@@ -1197,20 +1108,18 @@ unsigned oracle_quiet(void)
 		if (due_ns > now_ns && due_ns < kernel.owner_until_ns && !life_maybe_expired(life))
 			fail("timer %u is due at %" PRIu64 ", but the owner sleeps until %" PRIu64,
 			     life_number(life), due_ns, kernel.owner_until_ns);
-		/*
-		 * Time may have passed between the owner's last reading of the clock and its sleep.
-		 */
+		/* time may have passed between its last reading and its sleep */
 		if (due_ns > now_ns || due_ns >= kernel.owner_until_ns)
 			continue;
 		/*
-		 * If a consumer read the clock while the clock was set back, the consumer may still
-		 * change the timer to ARMED and inform the owner.
+		 * a consumer with a reading from before the set back may still make it ARMED, and
+		 * tell the owner
 		 */
 		if (life->was_due != 0 && oracle_taking(life->queue))
 			continue;
 		if (!life->must)
 			life->must_since = oracle_stamp();
-		/* A stopped thread may yet move the timer. */
+		/* a stopped thread may yet move it */
 		life->must = life->calls == 0;
 		oracle.queues[life->queue].due = life_number(life);
 		queues |= 1u << life->queue;
@@ -1233,9 +1142,8 @@ uint64_t oracle_next_ns(void)
 }
 
 /*
- * If the clock is set back, a timer that was due may be early by the new clock. The timer must be
- * delivered when the new clock reaches the timer's deadline. The timer's event may have a place in
- * the queue from before the change.
+ * Set back, a due timer may be early, and comes when the new clock reaches it, perhaps at its old
+ * place in the queue.
  */
 void oracle_clock_set(uint64_t before_ns)
 {

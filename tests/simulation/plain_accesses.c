@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements plain_accesses.h, which checks plain accesses for races. Accesses are recorded for
- * granules of four bytes, because the compiler may merge neighbouring accesses. A mask says which
- * of the four bytes an access touched. A granule keeps its last write and each thread's last read.
- * Every older access happened before the kept accesses, or was already reported as a race.
- *
- * Only memory that the library allocates is checked. The library gives no thread the address of
- * another thread's stack. The library's static variables are atomic. All other static memory
- * belongs to the simulation.
+ * By granules of four bytes with a mask, since the compiler merges neighbours. Kept are the last
+ * write and each thread's last read: older ones happened before, or were reported. Only allocated
+ * memory is checked: nobody gets another thread's stack, the library's static variables are atomic,
+ * and the rest is the simulation's.
  */
 #include "plain_accesses.h"
 
@@ -27,20 +23,16 @@
 #define LINE_GRANULES (PAGE_GRANULES / 64)
 #define PC_TEXT_BYTES 128
 
-/*
- * Number of bits of a field that names the instruction of an access. The field is the address after
- * the instruction, minus __executable_start.
- */
+/* An access is named by the address behind its instruction, minus __executable_start. */
 #define PC_BITS 28
 
 struct granule {
-	/* The last write of the granule. If write_epoch is 0, the granule has not been written. */
+	/* 0: never written */
 	int32_t write_epoch;
 	uint32_t write_mask : 4, write_pc : PC_BITS;
 	uint16_t writer;
-	/* a bit for each thread that has read since the last write of all four bytes */
+	/* threads that have read since the last write of all four */
 	uint16_t readers;
-	/* The last read of the granule by each thread. */
 	struct {
 		int32_t epoch;
 		uint32_t mask : 4, pc : PC_BITS;
@@ -50,7 +42,7 @@ struct granule {
 _Alignas(PLAIN_PAGE_BYTES) char plain_memory[PLAIN_BYTES];
 static size_t watched_bytes; /* PLAIN_BYTES, or 0 while accesses are not checked */
 
-/* The last access to each granule, encoded by last_of(); 0 if the granule has not been accessed. */
+/* as last_of() encodes it; 0: none */
 static uint64_t lasts[GRANULES];
 static struct granule granules[GRANULES];
 static struct page {
@@ -95,10 +87,7 @@ bool plain_is_freed(const volatile void *address)
 	return at < PLAIN_BYTES && !pages[at / PLAIN_PAGE_BYTES].held;
 }
 
-/*
- * Returns the file and line of the instruction before `pc`. If addr2line(1) cannot be run, returns
- * the address as addr2line expects it.
- */
+/* File and line of the instruction before `pc`; without addr2line(1), the address. */
 static const char *pc_text(uint32_t pc, char text[PC_TEXT_BYTES])
 {
 	char command[64];
@@ -149,10 +138,7 @@ static uint64_t last_of(unsigned self, int32_t epoch, unsigned mask, bool write)
 	return (uint64_t)(uint32_t)epoch << 32 | self << 16 | mask << 8 | (write ? 2 : 1);
 }
 
-/*
- * Prepare a granule for its first access since the run began, or since the granule's memory was
- * allocated.
- */
+/* In this run, or since it was allocated. */
 static void granule_begin(size_t index, uint32_t pc)
 {
 	struct page *page = &pages[index / PAGE_GRANULES];
@@ -184,10 +170,7 @@ static void granule_write(struct granule *granule, unsigned mask, uint32_t pc)
 	granule->write_mask = mask & 15;
 	granule->write_pc = pc & ((1u << PC_BITS) - 1);
 	granule->writer = (uint16_t)scheduler_self();
-	/*
-	 * The earlier reads happen before this write. An access that is ordered after the write is
-	 * ordered after the reads too, so the reads can be forgotten.
-	 */
+	/* what is after this write is after those reads too */
 	if (mask == 15)
 		granule->readers = 0;
 }
@@ -198,10 +181,7 @@ static inline void granule_access(size_t index, unsigned mask, bool write, const
 	uint64_t last = last_of(self, memory_known()->epochs[self], mask, write);
 	uint32_t pc = (uint32_t)((const char *)address - __executable_start);
 
-	/*
-	 * Skip a repetition. The last access to the granule had the same thread, epoch, mask and
-	 * kind.
-	 */
+	/* same thread, epoch, mask and kind */
 	if (lasts[index] == last)
 		return;
 	if (lasts[index] == 0)
@@ -234,7 +214,7 @@ void plain_allocated(const void *base, size_t bytes)
 	pages_hold(base, bytes, true);
 }
 
-/* Record the freeing of this memory as a write to each granule that was accessed before. */
+/* A write to each granule accessed before. */
 void plain_freed(const void *base, size_t bytes)
 {
 	const void *pc = __builtin_return_address(0);
@@ -254,10 +234,9 @@ void plain_freed(const void *base, size_t bytes)
 
 /* ---- the functions that instrumented code calls ---- */
 
-/* Code compiled for AddressSanitizer does not call the functions of ThreadSanitizer. */
+/* not called under AddressSanitizer */
 #ifndef __SANITIZE_ADDRESS__
 
-/* Checks a plain access of any size, at any address, for races with earlier accesses. */
 static void plain_access(const void *address, size_t bytes, bool write, const void *pc)
 {
 	size_t at = plain_offset(address);
@@ -280,10 +259,7 @@ static __attribute__((noinline)) void granules_access(size_t index, size_t count
 		granule_access(index + i, mask, write, pc);
 }
 
-/*
- * Checks an access whose size is a power of two, at a multiple of its size. Most accesses are to
- * memory that is not checked, so the function first tests whether the address is in plain_memory.
- */
+/* A power of two, aligned. Most are outside plain_memory, so that comes first. */
 static inline void plain_access_aligned(const void *address, size_t bytes, bool write,
                                         const void *pc)
 {

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the checks of races.h: each thread's last access is kept, and compared with the view
- * of the current actor.
- */
 #include "races.h"
 
 #include <string.h>
@@ -33,8 +29,8 @@ void accesses_note(struct accesses *accesses, struct source_location place)
 }
 
 /*
- * In the files listed here two atomic stores may come in either order. The loss of the first store
- * is harmless. The comments in the listed files give the reason.
+ * Here two atomic stores may come in either order: the loss of one is harmless, as the comments
+ * there say.
  */
 bool races_allowed(struct source_location place)
 {

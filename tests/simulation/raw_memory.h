@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of this file load values from the machine's memory and store values to it. Each
- * value is a word of four or eight bytes, or a pair of 8-byte words. The words may have any type.
+ * Loads and stores in the machine's memory, of words of four or eight bytes and pairs, whatever
+ * their type.
  */
 #ifndef SIMULATION_RAW_MEMORY_H
 #define SIMULATION_RAW_MEMORY_H
@@ -25,7 +25,6 @@ static inline void word_store(volatile void *word, unsigned bytes, uint64_t valu
 		*(volatile word_u32 *)word = (uint32_t)value;
 }
 
-/* Returns the address of the second word of a pair. */
 static inline volatile void *pair_high(volatile void *words)
 {
 	return (volatile char *)words + sizeof(uint64_t);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redirects the atomic accesses of lib/ to memory_models.c, together with the source line that
- * makes the access. The compiler includes this header first in each file of lib/ that it compiles
- * for the simulation. The header is the only way in which the simulation changes lib/. Before each
- * atomic access, the header lets other actors run. The header also replaces the functions that
- * identify the thread and the processor. lib/base/atomic.h is compiled unchanged.
+ * Redirects the atomic accesses of lib/, with their lines, to memory_models.c, after letting others
+ * run, and names thread and processor. Included first in each file of lib/: the only change that
+ * the simulation makes to it.
  */
 #ifndef SIMULATION_REDIRECT_ATOMICS_H
 #define SIMULATION_REDIRECT_ATOMICS_H
 
-/*
- * Define _GNU_SOURCE before the first system header. The files of lib/ that need _GNU_SOURCE define
- * it only after this header.
- */
+/* before the first system header; lib/ defines it only after this one */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,22 +18,16 @@
 #include "raw_memory.h"
 #include "source_location.h"
 
-/* The source line of the atomic access that the current actor makes next. */
+/* of the current actor's next access */
 extern struct source_location simulation_line;
 
-/*
- * Number of steps that the current actor may take before another actor runs. scheduler.c defines
- * this variable.
- */
+/* until another actor runs */
 extern int simulation_steps_left;
 void simulation_switch(void);
 
 enum simulation_change { SIMULATION_EXCHANGE, SIMULATION_ADD, SIMULATION_OR };
 
-/*
- * True if atomic accesses use the machine's memory directly, as in mode sc without a weakened
- * access.
- */
+/* straight to the machine's memory: mode sc, nothing weakened */
 extern bool simulation_direct;
 
 uint64_t memory_load(const volatile void *word, unsigned bytes, int order);
@@ -68,8 +57,7 @@ static inline uint64_t simulation_changed(uint64_t before, enum simulation_chang
 }
 
 /*
- * With SIMULATION_WATCHED, the compiled code reports each plain access of lib/ to plain_accesses.c.
- * The simulation's own accesses must stay unreported, so its functions are not inline.
+ * lib/'s plain accesses are reported; the simulation's must not be, so its functions are not inline
  */
 #ifdef SIMULATION_WATCHED
 #define simulation_at simulation_at_called
@@ -147,10 +135,7 @@ static inline bool simulation_cas_pair(volatile void *words, unsigned __int128 b
 
 #endif
 
-/*
- * simulation_as() converts 64 bits to a value of the word's type. simulation_bits() converts a
- * value to 64 bits.
- */
+/* 64 bits to the word's type, and back */
 #define simulation_as(word, bits)                                                                  \
 	_Generic(*(word), void * : (void *)(uintptr_t)(bits), uint32_t : (uint32_t)(bits), default \
 	         : (bits))
@@ -193,9 +178,8 @@ void *simulation_thread(void);
 #include "../../lib/base/atomic.h"
 
 /*
- * Each macro below replaces a function of lib/base/atomic.h. The macro stores the source line in
- * simulation_line, and then calls the function. tools/run-orders checks that every function has its
- * macro.
+ * One for each function of lib/base/atomic.h, which tools/run-orders checks: stores the line, calls
+ * it.
  */
 #define HERE simulation_at(__FILE__, __LINE__)
 #define u64_load_relaxed(word) (HERE, u64_load_relaxed(word))

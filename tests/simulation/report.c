@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the output of a run, described in report.h. */
 #include "report.h"
 
 #include <inttypes.h>

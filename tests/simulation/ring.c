@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated kernel's io_uring has one ring, two polls, and the wait for completions. The inline
- * functions of liburing use the queues that this file sets up. This file replaces the functions of
- * liburing that the library calls and that are not inline.
+ * One io_uring with two polls and the wait for completions: replaces what the library calls of
+ * liburing; the inline functions use the queues set up here.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -26,7 +25,7 @@ static struct {
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
 	int polled_fds[POLLS]; /* polled descriptor of each user data, or -1 */
-	/* vector clock that the ring's lock carries from a thread to the next */
+	/* carried by the ring's lock */
 	struct memory_view view;
 } ring;
 
@@ -44,7 +43,7 @@ void ring_begin(void)
 		ring.polled_fds[i] = -1;
 }
 
-/* Returns a random error with which a call of io_uring must fail, or 0. */
+/* Or 0. */
 static int ring_error(void)
 {
 	static const int errors[] = { EAGAIN, EBUSY, ENOMEM, EPERM, EINTR };
@@ -113,10 +112,7 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 	return error;
 }
 
-/*
- * Post a completion of a poll. If the completion queue is almost full, the poll ends with this
- * completion. Otherwise chance decides whether the poll ends.
- */
+/* The poll ends with it by chance, or if the queue is almost full. */
 static void ring_post(unsigned poll)
 {
 	struct io_uring_cqe *cqe = &ring.cqes[ring.cq_tail & (CQES - 1)];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the scheduler of scheduler.h: chooses the next actor, lets virtual time pass, and
- * blocks and wakes actors. Invariant: the current actor is runnable, or is about to switch to a
- * runnable actor. An actor that is not runnable has ended, or is blocked or stalled.
+ * Chooses the next actor, lets time pass, blocks and wakes. Invariant: the current actor is
+ * runnable, or about to switch to one that is; others have ended, or are blocked or stalled.
  */
 #include "scheduler.h"
 
@@ -15,9 +14,9 @@
 #include "report.h"
 
 #define STACK_BYTES ((size_t)128 << 10)
-/* A run with more switches than this is taken for an endless spin, and fails. */
+/* more is an endless spin */
 #define SWITCHES_MAX 2000000
-/* The clock stops drifting at this virtual time, so that a drift cannot overflow 64 bits. */
+/* no drift beyond, so that it can't overflow */
 #define DRIFT_END_NS (UINT64_C(9) << 60)
 
 struct scheduler scheduler;
@@ -70,7 +69,6 @@ static void actor_ready(struct actor *actor)
 	scheduler.runnable |= actor_bit(actor);
 }
 
-/* If virtual time has reached the wake_ns of an actor, make the actor runnable. */
 static void scheduler_wake_due(void)
 {
 	scheduler.next_ns = UINT64_MAX;
@@ -98,7 +96,7 @@ static void scheduler_drift(uint32_t roll)
 		scheduler_wake_due();
 }
 
-/* Called when no actor can run. Let virtual time pass until an actor can run. */
+/* Until an actor can run. */
 static void scheduler_pass_time(void)
 {
 	scheduler.quiet();
@@ -130,10 +128,7 @@ static struct actor *scheduler_pick(void)
 	return &scheduler.actors[__builtin_ctz(mask)];
 }
 
-/*
- * Choose how many steps the next actor runs without a switch. The maximum is three in one case of
- * four, and length_mask in the other cases.
- */
+/* Steps without a switch: up to three in one case of four, else up to length_mask. */
 static void scheduler_deal(uint32_t roll)
 {
 	if ((roll & 3) == 0)
@@ -142,7 +137,7 @@ static void scheduler_deal(uint32_t roll)
 		simulation_steps_left = (int)(roll >> 2 & scheduler.length_mask);
 }
 
-/* Switch to the next actor. Returns when the calling actor is chosen again. */
+/* Returns when the caller is chosen again. */
 static void scheduler_go_on(uint32_t roll)
 {
 	struct actor *self = scheduler.current;
@@ -225,10 +220,7 @@ void scheduler_yield(void)
 		scheduler_go_on((uint32_t)dice_roll(&scheduler.dice));
 }
 
-/*
- * The library calls this function in each turn of a spin. If no other actor can run, only time can
- * end the spin, so virtual time passes.
- */
+/* In each turn of a spin: if nobody else can run, time passes. */
 void simulation_relax(void)
 {
 	struct actor *self = scheduler.current;
@@ -240,10 +232,7 @@ void simulation_relax(void)
 		scheduler_yield();
 }
 
-/*
- * Returns an address that identifies the current actor, as the address of a thread-local variable
- * identifies a thread.
- */
+/* As a thread-local variable's address does. */
 void *simulation_thread(void)
 {
 	return scheduler.current;

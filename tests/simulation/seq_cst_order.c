@@ -26,25 +26,20 @@ static struct event {
 	int32_t epoch; /* epoch of the event's thread when it made the event */
 	int32_t left;  /* epoch of the thread's next access to another word; or LEFT_NEVER */
 } events[SC_EVENTS];
-/* befores[i]: the known events that precede event i in RC11's order psc, a bit for each */
+/* the known events before event i in psc */
 static uint32_t befores[SC_EVENTS];
-/* number of events so far; event n is events[n % SC_EVENTS] */
+/* event n is events[n % SC_EVENTS] */
 static unsigned events_made;
 
-/*
- * Events that preceded a forgotten event. The module assumes that these events precede every later
- * event.
- */
+/* Were before a forgotten event, so count as before all later ones. */
 static uint32_t always;
 
-/*
- * The word that each thread accessed last, and the thread's view when it began to access this word.
- */
+/* By thread: the word accessed last, and the view when that began. */
 static struct {
 	const void *word;
 	struct memory_view other;
 	unsigned horizon; /* value of events_made when the thread's call of the library began */
-	/* a bit for each event that the thread has made since the thread began to access `word` */
+	/* the thread's events since then */
 	uint32_t here;
 } threads[MEMORY_THREADS];
 
@@ -87,10 +82,7 @@ static unsigned first_kept(void)
 	return events_made > SC_EVENTS ? events_made - SC_EVENTS : 0;
 }
 
-/*
- * Returns whether this event directly precedes an access of `word` that the current actor makes
- * now.
- */
+/* Directly before an access of `word` by the current actor now. */
 static bool event_precedes(const struct event *event, const struct sc_word *word, bool store,
                            const struct memory_view *after)
 {
@@ -103,16 +95,14 @@ static bool event_precedes(const struct event *event, const struct sc_word *word
 	return event->left <= threads[scheduler_self()].other.epochs[event->thread];
 }
 
-/* Returns the bits, rotated so that the newest event's bit is the highest. */
+/* So that the newest is the highest. */
 static uint32_t turned(uint32_t bits, unsigned turn)
 {
 	return bits >> turn | bits << (-turn & (SC_EVENTS - 1));
 }
 
 /*
- * Returns the events that precede an access of `word` made now. If an event precedes the access, so
- * do the event's own predecessors, and the loop skips these predecessors. The loop begins with the
- * newest event, because the newest events usually have the most predecessors.
+ * An event's own predecessors come with it, so they are skipped; the newest usually has the most.
  */
 static uint32_t events_before(const struct sc_word *word, bool store,
                               const struct memory_view *after)
@@ -133,10 +123,7 @@ static uint32_t events_before(const struct sc_word *word, bool store,
 	return before;
 }
 
-/*
- * Returns the stores of the word that are newer than the store with the number `number`. A load
- * that returns this store misses the newer stores.
- */
+/* Newer than store `number`: what a load of that one misses. */
 static uint32_t events_missed(const struct sc_word *word, uint32_t number)
 {
 	uint32_t missed = 0;
@@ -152,8 +139,8 @@ bool sc_may_read(const struct sc_word *word, uint32_t number, const struct memor
 	uint32_t missed = events_missed(word, number);
 
 	/*
-	 * The load must not miss the store of the oldest event. The load's event replaces the
-	 * oldest event, and a replaced event counts as preceding all later events.
+	 * not the oldest's, which the load's event replaces and which then counts as before all
+	 * later ones
 	 */
 	if ((missed >> events_made % SC_EVENTS & 1) != 0)
 		return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes one run, as simulated_run.h describes. The first actor opens the hub, waits until the
- * workers have done their operations, and closes the hub. After the close the simulated kernel must
- * hold no object of the hub.
+ * The first actor opens the hub, waits for the workers, and closes it; then the kernel must hold
+ * nothing of it.
  */
 #include "simulated_run.h"
 
@@ -15,28 +14,19 @@
 #include "own_steps.h"
 #include "report.h"
 
-/*
- * Equal to EARLY_WAKE_MAX_NS in lib/owner/early_wake.h. The owner spins for at most this time, or
- * for at most spin_ns if spin_ns is longer.
- */
+/* EARLY_WAKE_MAX_NS of lib/owner/early_wake.h: how long the owner spins, if spin_ns is shorter. */
 #define EARLY_WAKE_NS 16000
-/*
- * Equal to OWNER_GATHER_NS in lib/owner/owner.c. A coalesced burst may make the owner late by at
- * most this time.
- */
+/* OWNER_GATHER_NS of lib/owner/owner.c: how late a coalescing owner may be. */
 #define GATHER_NS 250000
 /*
- * Equal to STOPPED_NAP_NS in lib/hub/drain_dispatch.c: how long a waiter sleeps while the owner
- * compacts a stopped queue's outbox.
+ * STOPPED_NAP_NS of lib/hub/drain_dispatch.c: a waiter's nap while the owner compacts a stopped
+ * queue.
  */
 #define STOPPED_NAP_NS 50000
 
 struct world world;
 
-/*
- * Returns a random time below 2^62. The time is just before a bucket of the wheel, just before a
- * power of two, or of random magnitude.
- */
+/* Below 2^62: just before a bucket or a power of two, or of random magnitude. */
 static uint64_t first_instant(struct dice *dice)
 {
 	unsigned shift = dice_below(dice, 3) == 0 ? 16 + 12 * (unsigned)dice_below(dice, 4) : 0;
@@ -51,10 +41,7 @@ static uint64_t first_instant(struct dice *dice)
 
 /* ---- open ---- */
 
-/*
- * Choose the hub's clock and the clock's distance from virtual time. The distance leaves room to
- * set the clock forward later.
- */
+/* With room to set it forward later. */
 static uint32_t world_choose_clock(struct dice *dice)
 {
 	unsigned choice = world.manual ? 2 : (unsigned)dice_below(dice, 6);
@@ -91,10 +78,7 @@ static void world_open_hub(struct dice *dice)
 	kernel.spin_max_ns = config.spin_ns > EARLY_WAKE_NS ? config.spin_ns : EARLY_WAKE_NS;
 	oracle_begin(config.timers_max);
 	oracle.gather_ns = !world.manual && config.spin_ns == 0 ? GATHER_NS : 0;
-	/*
-	 * Open the hub again and again until the open succeeds. In attempt k the simulated kernel
-	 * refuses the k-th request for memory, a descriptor or a thread.
-	 */
+	/* in attempt k the k-th request for memory, a descriptor or a thread is refused */
 	for (unsigned k = dice_one_in(dice, 4) ? 1 : 12; result < 0; k++) {
 		kernel.refuse_after = k <= 12 ? k : 0;
 		result = timerhub_open(&world.hub, &config);
@@ -125,10 +109,7 @@ void world_open_queue(unsigned index, struct dice *dice)
 		world.refusing += refuse;
 		result = timerhub_queue_open(world.hub, &opened, NULL);
 		world.refusing -= refuse;
-		/*
-		 * If two workers open queues at the same time, the kernel may refuse the wrong
-		 * queue.
-		 */
+		/* two at once, and the wrong one may be refused */
 		if (result < 0 &&
 		    ((!refuse && world.refusing == 0 && world.refused < begin) || opened))
 			report_failure("a queue was refused, %d, for no reason", result);
@@ -174,10 +155,7 @@ static void worker_run(void *argument)
 	scheduler_wake(&world.workers_over, 1);
 }
 
-/*
- * Advances a manual hub at the times that timerhub_advance() asks for, and whenever the hub's wake
- * descriptor is readable.
- */
+/* At the times that it asks for, and when its wake descriptor is readable. */
 static void mover_run(void *unused)
 {
 	uint64_t next_ns;
@@ -188,19 +166,19 @@ static void mover_run(void *unused)
 		int result;
 
 		next_ns = 0;
-		/* The program does other things for long, whatever the wake descriptor says. */
+		/* the program does other things for long */
 		if (world.unattended)
 			scheduler_block(NULL,
 			                now_ns + (1 << 20) + dice_magnitude(&memory.dice, 30));
 		now_ns = scheduler.now_ns;
 		report_tell("  advance");
 		result = timerhub_advance(world.hub, now_ns, &next_ns);
-		/* The worker that advances the hub rings the bell afterwards. It may be stalled. */
+		/* the worker that advances rings afterwards; it may be stalled */
 		if (result == -EBUSY) {
 			kernel_poll_level(timerhub_wake_fd(world.hub), UINT64_MAX);
 			continue;
 		}
-		/* -EINVAL is correct if a worker has already advanced the hub beyond now_ns. */
+		/* a worker has advanced beyond now_ns */
 		if (result == -EINVAL && oracle_now_ns() > now_ns)
 			continue;
 		if (result < 0)
@@ -241,10 +219,9 @@ static void world_spawn(struct dice *dice)
 /* ---- when no actor can run ---- */
 
 /*
- * Returns whether a consumer may hold events of this queue. A worker inside a callback counts as a
- * consumer. The callback may wait in timerhub_cancel_sync() for a stalled dispatcher. The worker
- * signals the queue's descriptor only at the end of its dispatch. A worker that sleeps until a
- * callback cell is free counts as a consumer.
+ * A consumer may hold events: also a worker inside a callback, which may wait in
+ * timerhub_cancel_sync() for a stalled dispatcher and signals only at its dispatch's end, and one
+ * that waits for a callback cell.
  */
 static bool world_taking(unsigned index)
 {
@@ -261,8 +238,7 @@ static bool world_taking(unsigned index)
 }
 
 /*
- * Fail if a worker waits although its queue has an event, its queue was stopped, or the worker was
- * interrupted. `due` has a bit for each queue that must have an event.
+ * Fails if it waits although its queue has an event (`due`) or was stopped, or it was interrupted.
  */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
@@ -275,16 +251,12 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 		               index, oracle.queues[index].due);
 	if (worker->must_leave && world.queues[index].interrupting == 0)
 		report_failure("worker %u waits on, and was interrupted", worker->index);
-	/*
-	 * While the owner compacts the outbox of a stopped queue, a waiter sleeps for
-	 * STOPPED_NAP_NS. The waiter may still sleep when the owner has finished.
-	 */
+	/* a waiter naps while the owner compacts, and perhaps still when that is done */
 	if (worker->blocked_on >= 0 && world.queues[index].stopped && oracle_mover_sleeps() &&
 	    worker->actor->wake_ns > scheduler.now_ns + STOPPED_NAP_NS)
 		report_failure("worker %u waits on, and the queue is stopped", worker->index);
 }
 
-/* Returns whether no worker is inside a call that changes the hub's state. */
 static bool world_has_no_callers(void)
 {
 	if (oracle.calls > 0 || world.late || loops_are_calling())
@@ -295,10 +267,7 @@ static bool world_has_no_callers(void)
 	return true;
 }
 
-/*
- * While the owner sleeps, check the invariants of lib/README.md by hub_check(). Only every second
- * sleep is checked, to save time.
- */
+/* hub_check() at every second sleep, to save time. */
 static void world_check(void)
 {
 	const char *broken;
@@ -362,10 +331,7 @@ void world_conserve(void)
 
 /* ---- the run ---- */
 
-/*
- * Wait until all workers have ended. If no actor can run, no event, stop or close will end the
- * waits. Interrupt the waits.
- */
+/* If nothing will end their waits, interrupts them. */
 static void world_wait_for_workers(void)
 {
 	while (world.workers_over < world.workers_count) {
@@ -437,7 +403,7 @@ void world_run(const struct plan *plan)
 		scheduler.length_mask = 3;
 		scheduler.signal_mask = 3;
 	}
-	/* In mode sc the count makes a run slower, so only one run in four counts. */
+	/* slow in mode sc, so in one run of four */
 	own_steps_start(plan->memory != MEMORY_SC || plan->focus == FOCUS_FULL ||
 	                plan->seed % 4 == 0);
 	memory_begin(plan->memory, dice_seeded(plan->seed, 4));
@@ -457,7 +423,7 @@ void world_run(const struct plan *plan)
 	world_spawn(&dice);
 	world_wait_for_workers();
 	scheduler_calm();
-	/* no other actor can run, so the scheduler calls world_quiet() once more */
+	/* nobody else can run, so world_quiet() comes once more */
 	scheduler_block(NULL, scheduler.now_ns + 1);
 	world_close(&dice);
 }

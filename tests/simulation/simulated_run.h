@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes one run of the simulation. A run has a hub, the hub's queues, and the workers that call the
- * hub. If the hub is manual, one actor advances the hub. simulated_run.c makes the choices that
- * hold for the whole run. operations.c makes the workers' operations.
+ * One run: a hub, its queues, the workers that call it, and an actor that advances it if it is
+ * manual. simulated_run.c chooses for the whole run, operations.c for each operation.
  */
 #ifndef SIMULATION_SIMULATED_RUN_H
 #define SIMULATION_SIMULATED_RUN_H
@@ -15,10 +14,7 @@
 #define NOBODY UINT8_MAX
 #define OPERATION_KINDS 100
 
-/*
- * The option --focus selects the subject of all runs. With FOCUS_NONE each seed chooses its own
- * mixture of operations.
- */
+/* --focus; with FOCUS_NONE each seed chooses its own mixture. */
 enum focus {
 	FOCUS_NONE,
 	FOCUS_LOOP,  /* event loops */
@@ -28,11 +24,11 @@ enum focus {
 	FOCUS_PUSH,  /* near deadlines and many cancels, so the inbox gets many pushes */
 	FOCUS_TINY,  /* a hub of one or two slots, and timers with equal deadlines */
 	FOCUS_STOP,  /* a stopped queue whose outbox is full of stale handles */
-	/* raced slots, beside stopped threads or while the inbox is not drained for long */
+	/* raced slots, beside stopped threads or an inbox that is not drained */
 	FOCUS_FULL,
 };
 
-/* The settings of a run, which the command line gives. */
+/* From the command line. */
 struct plan {
 	uint64_t seed;
 	unsigned operations;
@@ -42,24 +38,21 @@ struct plan {
 };
 
 struct world_queue {
-	/* the library's queue; NULL while this index has no open queue */
+	/* NULL: not open */
 	struct timerhub_queue *queue;
 	int fd; /* the queue's eventfd */
-	/* calls in progress that must return before the queue is closed */
+	/* calls that must return before it is closed */
 	unsigned users;
 	bool closing;
 	bool of_loop; /* the queue of an event loop, which alone takes events and closes it */
-	/* true if workers dispatch the queue's events, so each timer must have a callback */
+	/* workers dispatch, so each timer needs a callback */
 	bool dispatched;
-	/* number of the only worker that takes events; -1: all workers do */
+	/* the only worker that takes; -1: all do */
 	int consumer;
 	uint64_t closed;       /* stamp at which the last close of the queue returned */
 	uint64_t interrupted;  /* stamp at which the last interrupt of the queue returned */
 	unsigned interrupting; /* number of interrupts in progress */
-	/*
-	 * Views that carry synchronization from the opener to callers, and from callers to the
-	 * closer.
-	 */
+	/* from the opener to callers, and from callers to the closer */
 	struct memory_view opened, left;
 	bool stopping;       /* true if a stop of the queue has begun since the queue was opened */
 	bool stopped;        /* true if a stop of the queue has returned */
@@ -71,20 +64,17 @@ struct worker {
 	unsigned index;
 	struct dice dice;   /* random numbers of the operation in progress */
 	unsigned operation; /* number of the operation in progress */
-	/*
-	 * For each queue: the worker's last edge-triggered poll returned after this number of
-	 * writes to the queue's eventfd.
-	 */
+	/* by queue: writes to its eventfd when the worker's last edge poll returned */
 	uint64_t edges[QUEUES_MAX];
 	struct taking *taking; /* the worker's dispatch in progress, or NULL */
 	bool consumes;         /* the worker is inside timerhub_drain() or timerhub_wait() */
-	/* index of the queue that the worker waits for or polls, or -1 */
+	/* the queue that it waits for or polls, or -1 */
 	int blocked_on, polls_edge;
 	struct walk walk;        /* the worker's call of timerhub_each() in progress */
 	struct life *works_on;   /* the timer of the worker's last arm or re-arm */
 	struct life *inside;     /* the timer whose callback the worker runs, or NULL */
 	struct world_loop *loop; /* the loop that the worker uses, or NULL */
-	/* true if an interrupt came while the worker waited, so the wait must end */
+	/* interrupted while it waited */
 	bool must_leave;
 };
 
@@ -98,49 +88,42 @@ struct world {
 	unsigned workers_count, workers_over;
 	unsigned closes;      /* number of queues closed so far */
 	unsigned loop_one_in; /* one operation of so many uses a loop; 0: none */
-	/* number of times that no actor could run and the owner slept */
+	/* how often nobody could run and the owner slept */
 	unsigned sleeps;
 	unsigned deadline_style; /* the kind of deadlines that this seed prefers, 0 to 3 */
 	uint64_t instants[4];    /* four deadlines that the run gives to many timers */
 	unsigned relative;       /* number of calls with relative deadlines in progress */
 	bool stuck;              /* true if no actor could run, and no actor waited for a time */
 	const struct plan *plan;
-	/* for each random number below OPERATION_KINDS: the kind of operation */
+	/* by random number */
 	uint8_t kinds[OPERATION_KINDS];
-	/* number of calls in progress that open a queue and may be refused */
+	/* opens of queues in progress that may be refused */
 	unsigned refusing;
-	/* stamp at the end of the last call that opened a queue and might be refused */
+	/* the end of the last such open */
 	uint64_t refused;
 	bool late;       /* workers arm timers on closing queues, which the contract forbids */
 	bool waits;      /* if a worker may wait, it cancels by timerhub_cancel_sync() */
 	bool dispatches; /* true if the events of every queue are dispatched to callbacks */
-	/* for each operation: the worker that does it; NOBODY: it is left out */
+	/* by operation; NOBODY: left out */
 	uint8_t doers[OPERATIONS_MAX];
 };
 
 extern struct world world;
 
-/*
- * Make the run of this plan. If a law is broken, the process ends and the function does not return.
- */
+/* A broken law ends the process. */
 void world_run(const struct plan *plan);
 
-/* Open the queue with this index, sometimes after the kernel has refused an open. */
+/* Sometimes after a refusal. */
 void world_open_queue(unsigned index, struct dice *dice);
 
-/*
- * If no call that changes the hub is in progress, compare timerhub_stats() with the oracle's
- * counts.
- */
+/* timerhub_stats() against the oracle, while no call that changes the hub is in progress. */
 void world_conserve(void);
 
-/* Returns the worker that does operation `number`, for a run with this seed. */
 unsigned operation_worker(uint64_t seed, unsigned number, unsigned workers);
-/* Choose the kinds of operations for this run, and which of them are more frequent. */
+/* And which are more frequent. */
 void operations_begin(struct dice *dice);
-/* Let this worker run the operation with this number. */
 void operation_run(struct worker *worker, unsigned number);
-/* Do a random operation inside a signal handler or a callback of this worker. */
+/* Inside a signal handler or a callback. */
 void operation_nested(void *worker);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program `simulation` runs seeds on all processors. If a seed fails, the program searches for
- * the fewest operations that still fail. The program prints the remaining operations, and the
- * command that repeats them. Each attempt runs in a process of its own, because a failure ends the
- * process.
+ * Runs seeds on all processors, each attempt in a process, since a failure ends it; searches for
+ * the fewest operations that still fail, and prints them with the command that repeats them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,11 +22,7 @@
 #include "weaken.h"
 
 #define JOBS_MAX 256
-/*
- * Limits of time, in seconds. If one attempt takes more than ATTEMPT_HANG_S seconds of processor
- * time, the kernel kills the process. The limit for 256 seeds is HANG_S seconds. After SHRINK_S
- * seconds the program stops its search for a smaller run that still fails.
- */
+/* Processor seconds of one attempt; of 256 seeds; of the search for a smaller run (elapsed). */
 #define ATTEMPT_HANG_S 10
 #define HANG_S 120
 #define SHRINK_S 60
@@ -37,7 +31,7 @@ struct options {
 	uint64_t first, last; /* the seeds to run */
 	unsigned operations, jobs;
 	double minutes; /* if > 0, ignore `last`, and run seeds for this number of minutes */
-	/* longest time in seconds that the search for a smaller failing run may take */
+	/* in seconds */
 	double shrink_s;
 	enum memory_mode memory;
 	enum focus focus;
@@ -46,11 +40,11 @@ struct options {
 	bool dropped[OPERATIONS_MAX];
 };
 
-/* Memory that the program's main process shares with the processes that run seeds. */
+/* With the processes that run seeds. */
 static struct shared {
 	_Atomic(uint64_t) next;     /* the seed that the next free process runs */
 	_Atomic(uint64_t) weakened; /* number of times that the weakened access was made */
-	/* sum of one hash for each run; the hash is of the run's last random state and last time */
+	/* of each run's last random state and time, summed */
 	_Atomic(uint64_t) digest;
 	struct {
 		uint64_t seed; /* the seed that this process is running */
@@ -73,10 +67,7 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/*
- * Kill the calling process after `limit_s` seconds of processor time. Elapsed time is not used,
- * because on a busy machine a process may run seldom.
- */
+/* Not elapsed time: on a busy machine a process runs seldom. */
 static void processor_limit(int limit_s)
 {
 	const struct itimerval timer = { .it_value = { .tv_sec = limit_s } };
@@ -135,10 +126,7 @@ static bool attempt(const struct plan *plan, bool telling)
 	return status == 0;
 }
 
-/*
- * Search for the operations that the failure does not need, and set their `dropped`. Try to drop
- * each half of the operations first, and then smaller and smaller parts.
- */
+/* Halves first, then smaller parts; sets `dropped`. */
 static void shrink(struct plan *plan, bool *dropped, double limit_s)
 {
 	bool tried[OPERATIONS_MAX];
@@ -225,10 +213,7 @@ static void tell_failure(const char *program, const struct options *options, uin
 
 /* ---- many seeds ---- */
 
-/*
- * Add the end of a run to the digest. Two versions of lib/ have the same digest if their threads
- * make the same steps in the same order.
- */
+/* Equal for two versions of lib/ whose threads make the same steps. */
 static void add_to_digest(uint64_t seed)
 {
 	struct dice end = dice_seeded(scheduler.dice.state ^ scheduler.now_ns, seed & 0xffff);
@@ -248,7 +233,7 @@ static void job_run(const struct options *options, unsigned job)
 		plan.seed = atomic_fetch_add(&shared->next, 1);
 		if (options->minutes > 0 ? seconds() > until : plan.seed > options->last) {
 			atomic_fetch_add(&shared->weakened, weaken_times());
-			/* not _exit(): under AddressSanitizer, exit() checks for leaks */
+			/* not _exit(): AddressSanitizer checks for leaks */
 			exit(EXIT_SUCCESS);
 		}
 		shared->jobs[job].seed = plan.seed;
@@ -267,10 +252,7 @@ static unsigned job_of(const pid_t *pids, unsigned jobs, pid_t pid)
 	return jobs;
 }
 
-/*
- * Run the seeds in `options->jobs` processes. Returns the number of the process that failed, or
- * `options->jobs`.
- */
+/* Returns the number of the process that failed, or `options->jobs`. */
 static unsigned run_jobs(const struct options *options)
 {
 	pid_t pids[JOBS_MAX];
@@ -290,7 +272,7 @@ static unsigned run_jobs(const struct options *options)
 		failed = job_of(pids, options->jobs, pid);
 		for (unsigned i = 0; i < options->jobs; i++)
 			if (i != failed)
-				/* the child process pids[i] still exists, or has just ended */
+				/* still exists, or has just ended */
 				(void)kill(pids[i], SIGKILL);
 	}
 	return failed;
@@ -307,7 +289,7 @@ static int run_seeds(const char *program, const struct options *options)
 	failed = run_jobs(options);
 	took = seconds() - begin;
 	count = atomic_load(&shared->next) - options->first;
-	/* The last seed that each process took from `next` was not run. */
+	/* each process's last seed was not run */
 	count -= count < options->jobs ? count : options->jobs;
 	printf("%" PRIu64
 	       " seeds of %u operations in %.1f s: %.0f seeds a second on %u processors; digest "

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements the weakening of one line's atomic accesses, described in weaken.h. */
 #include "weaken.h"
 
 #include <stdatomic.h>
@@ -17,9 +16,9 @@ static struct {
 	int line, order;
 	uint64_t times;
 	bool made; /* true if the access in progress is the weakened access */
-	/* true if weaken_stale_one_in() returns 2 for the loads that weaken.h lists */
+	/* weaken_stale_one_in() returns 2 for the loads that weaken.h lists */
 	bool eager;
-	/* for each thread: the number of next loads for which weaken_stale_one_in() returns 2 */
+	/* by thread: for how many loads it still does */
 	unsigned left[MEMORY_THREADS];
 } weaker;
 

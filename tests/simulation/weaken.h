@@ -1,35 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Gives the atomic accesses in one line of the library a weaker memory order than the source has,
- * for tools/run-orders.
- */
+/* A weaker memory order for one line of the library, for tools/run-orders. */
 #ifndef SIMULATION_WEAKEN_H
 #define SIMULATION_WEAKEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * WEAKEN_LOAD stands for a memory order. An access with WEAKEN_LOAD becomes a seq_cst load. The
- * access must be a read-modify-write that does not change the value.
- */
+/* A read-modify-write that changes nothing becomes a seq_cst load. */
 #define WEAKEN_LOAD 100
 
 /*
- * Parse `what`, which has the form FILE:LINE:ORDER, for example "file.c:12:relaxed". From now on
- * each atomic access in line LINE of FILE has the memory order ORDER. An access that is relaxed in
- * the source stays relaxed. ORDER is one of the words relaxed, acquire, release, acq_rel, seq_cst
- * and load. Returns false if `what` does not have the form FILE:LINE:ORDER.
+ * FILE:LINE:ORDER, as in "file.c:12:relaxed": each access of the line that is not relaxed gets it
+ * (relaxed, acquire, release, acq_rel, seq_cst, load). False: another form.
  */
 bool weaken_parse(const char *what);
 
-/* True if weaken_parse() has accepted the option --weaken. */
+/* --weaken was accepted */
 extern bool weaken_asked;
 
-/* Returns the order that the access at simulation_line gets in place of `order`. */
+/* For the access at simulation_line. */
 int weaken_order_here(int order);
 
-/* Returns the memory order that an access gets if the source says `order`. */
 static inline int weaken_order(int order)
 {
 	return weaken_asked ? weaken_order_here(order) : order;
@@ -45,16 +36,12 @@ static inline int weaken_order(int order)
  * - The next loads of a thread after the thread loaded a value stored by the weakened access.
  */
 uint32_t weaken_stale_one_in(bool weak);
-/* Returns whether the access in progress is the weakened access. */
 bool weaken_made(void);
-/*
- * Record that the current thread makes the weakened access, or loads a value that this access has
- * stored.
- */
+/* Makes it, or loads what it has stored. */
 void weaken_seen(void);
 void weaken_begin(void);
 
-/* Returns the number of times that this process has made the weakened access. */
+/* In this process. */
 uint64_t weaken_times(void);
 
 #endif
