@@ -25,10 +25,7 @@ static void record_call(const struct timerhub_event *event)
 
 /* ---- the model ---- */
 
-/*
- * Returns the instant for which the hub schedules a timer. The instant is the time in
- * [`deadline_ns`, `deadline_ns` + `slack_ns`] with the most trailing zero bits.
- */
+/* The time in [`deadline_ns`, `deadline_ns` + `slack_ns`] with the most trailing zero bits. */
 static uint64_t instant_of(uint64_t deadline_ns, uint64_t slack_ns)
 {
 	uint64_t last_ns;
@@ -86,10 +83,7 @@ static void model_end(struct model *model, struct model_timer *timer)
 	model->stale[model->stale_count++ % MODEL_STALE] = timer->handle;
 }
 
-/*
- * Records that a caller submits the timer to the owner. If the timer's instant is before `next_ns`,
- * the caller must wake the owner.
- */
+/* If its instant is before `next_ns`, the caller must wake the owner. */
 static void model_submitted(struct model *model, const struct model_timer *timer)
 {
 	if (timer_instant(timer) < model->next_ns)
@@ -176,7 +170,7 @@ void model_verify_each(struct model *model)
 
 /* ---- arm ---- */
 
-/* Computes the deadline that the hub must use. Returns false if the hub must return -ERANGE. */
+/* False: the hub must say -ERANGE. */
 static bool deadline_of(const struct model *model, uint64_t expires_ns, uint32_t flags,
                         uint64_t *ret_ns)
 {
@@ -450,7 +444,7 @@ static bool model_has_pending_periodic(const struct model *model)
 
 void model_follow(struct model *model, unsigned steps)
 {
-	/* the caller may have moved or cancelled the timer that the hub expects next */
+	/* the caller may have moved or cancelled the expected one */
 	bool excused = true;
 
 	for (; steps > 0; steps--) {
@@ -494,10 +488,7 @@ static bool event_earlier(const struct model_timer *a, const struct model_timer 
 	return timer_instant(a) < timer_instant(b);
 }
 
-/*
- * Checks a delivered event. The event's timer must be pending, and no other pending timer of the
- * queue may precede this timer.
- */
+/* Its timer must be pending, and no other of the queue may precede it. */
 static void model_deliver(struct model *model, const struct timerhub_event *event, unsigned queue)
 {
 	struct model_timer *timer = model_find(model, event->timer);
@@ -525,10 +516,7 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 		timer->deadline_ns += count * timer->interval_ns;
 		if (timer->deadline_ns > MODEL_LAST_NS)
 			timer->deadline_ns = MODEL_NEVER;
-		/*
-		 * If the periodic timer was PENDING, it is already scheduled. If the timer was
-		 * OVERDUE, the delivery must submit it to the owner.
-		 */
+		/* PENDING: scheduled already; OVERDUE: the delivery submits it */
 		if (timer_instant(timer) < model->next_ns)
 			model->may_wake = true;
 	}
@@ -549,10 +537,7 @@ static bool all_have_fn(const struct model *model, unsigned queue)
 static int take(struct model *model, unsigned queue, enum model_taking taking,
                 struct timerhub_event *events, unsigned max)
 {
-	/*
-	 * timerhub_dispatch() reports timers only through their callbacks, so each pending timer
-	 * must have a callback.
-	 */
+	/* a dispatch shows timers only by their callbacks */
 	if (taking == MODEL_DISPATCH && all_have_fn(model, queue)) {
 		called.count = 0;
 		expect_eq(timerhub_dispatch(model->queues[queue], max), called.count);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a model of a whole manual hub. The model is an array of timers that is searched from end
- * to end. Each function makes a call on the hub, and compares its effect with the array.
- * test_hub_model.c chooses the calls at random.
+ * A model of a whole manual hub: an array of timers, searched from end to end. Each function makes
+ * a call and compares its effect; test_hub_model.c chooses at random.
  */
 #ifndef TESTS_HUB_MODEL_H
 #define TESTS_HUB_MODEL_H
@@ -31,7 +30,7 @@ struct model_timer {
 	uint64_t expired_by;
 	bool has_fn;
 	bool kept;
-	/* the timer was re-armed before delivery, so its event may keep its older position */
+	/* re-armed before delivery, so its event may keep the older place */
 	bool loose;
 };
 
@@ -44,7 +43,7 @@ struct model {
 	struct model_timer timers[MODEL_TIMERS_MAX];
 	unsigned capacity;
 	uint64_t advances;
-	/* time to which the last advance moved, and the next time that it announced */
+	/* of the last advance, and what it announced */
 	uint64_t now_ns, next_ns;
 	/* whether the hub's wake fd must be readable, and whether it may be */
 	bool must_wake, may_wake;
@@ -57,17 +56,11 @@ struct model {
 /* The call by which a caller takes events from a queue. */
 enum model_taking { MODEL_DRAIN, MODEL_WAIT, MODEL_DISPATCH };
 
-/*
- * Opens a hub and the model. `capacity` is from 1 to MODEL_TIMERS_MAX. `flags` are added to
- * TIMERHUB_MANUAL.
- */
+/* `capacity` is from 1 to MODEL_TIMERS_MAX; `flags` beside TIMERHUB_MANUAL. */
 void model_open(struct model *model, unsigned capacity, uint32_t flags);
 void model_close(struct model *model);
 
-/*
- * Returns a spec for the next timer, with size, data and fn filled in. The caller fills in the
- * times.
- */
+/* With size, data and fn; the caller fills in the times. */
 struct timerhub_spec model_spec(struct model *model);
 void model_arm(struct model *model, unsigned queue, const struct timerhub_spec *spec);
 void model_after(struct model *model, unsigned queue, uint64_t delay_ns);
@@ -84,32 +77,22 @@ void model_rearm_many(struct model *model, const timerhub_timer *handles, unsign
 void model_cancel(struct model *model, timerhub_timer handle);
 void model_cancel_many(struct model *model, const timerhub_timer *handles, unsigned count);
 
-/* Stops a queue. Until the queue is opened again, no wait on the queue blocks. */
+/* No wait on it blocks until it is opened again. */
 void model_stop_queue(struct model *model, unsigned queue);
 /* Closes the queue number `queue`, and opens a new queue under this number. */
 void model_reopen_queue(struct model *model, unsigned queue);
 
-/*
- * Advances the hub. The hub must refuse a time in the past. If `to_ns` is beyond MODEL_NOW_MAX_NS,
- * model_advance() does nothing.
- */
+/* The past is refused; beyond MODEL_NOW_MAX_NS nothing happens. */
 void model_advance(struct model *model, uint64_t to_ns);
-/*
- * Law 8: advances the hub `steps` times. Each advance goes to the time that the hub has announced,
- * and must expire a timer or find a timer that has moved.
- */
+/* Law 8: `steps` advances, each to the announced time, where a timer must expire or have moved. */
 void model_follow(struct model *model, unsigned steps);
 
 /* Reads the queue's fd, as a caller may do at any time. */
 void model_read_fd(struct model *model, unsigned queue);
-/* Takes up to `max` events from the queue and checks them. `max` is at least 1. */
+/* And checks them; `max` is at least 1. */
 void model_take(struct model *model, unsigned queue, enum model_taking taking, unsigned max);
 
-/*
- * Compares the fds of the hub and its queues with the model. The test calls model_verify_fds()
- * after every other call of the model. model_verify_stats() compares the hub's counters, at any
- * time.
- */
+/* Of hub and queues, after every other call; the counters at any time. */
 void model_verify_fds(const struct model *model);
 void model_verify_stats(const struct model *model);
 /* Compares a walk over all timers of the hub with the array. */

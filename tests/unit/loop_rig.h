@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop in virtual time, for each way in which a loop gets its time. The test moves the time. */
+/* A loop in virtual time, which the test moves, for each way to get its time. */
 #ifndef TESTS_LOOP_RIG_H
 #define TESTS_LOOP_RIG_H
 
@@ -14,7 +14,7 @@ enum loop_rig_kind {
 	LOOP_RIG_KINDS
 };
 
-/* Moves the time of the loop to `now_ns`. The time must not go back. */
+/* Not back. */
 static inline void loop_rig_move(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	if (loop->wake.hub)

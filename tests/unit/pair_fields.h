@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds and reads the fields of a pair (deadline and state of a slot). The functions of
- * pair_fields.h follow the drawing in pair.h, and use multiplication and division instead of the
+ * A pair's fields after the drawing in pair.h, by multiplication and division in place of the
  * library's functions.
  */
 #ifndef UNIT_PAIR_FIELDS_H

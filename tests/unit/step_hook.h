@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Defines a hook that is called between any two atomic steps. meson.build compiles a test's own
- * copy of a library file with the option `-include step_hook.h`.
+ * A hook between any two atomic steps of a test's own copy of a library file (-include, see
+ * meson.build).
  */
 #ifndef UNIT_STEP_HOOK_H
 #define UNIT_STEP_HOOK_H

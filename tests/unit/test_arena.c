@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the arena (the store of a hub's slots). The arena must hand out each free slot once, on any
- * CPU. No caller is refused while a slot is free. The arena must also count its free slots
- * correctly.
+ * The arena hands out each free slot once, on any CPU, refuses nobody while one is free, and counts
+ * right.
  */
 #include "harness.h"
 
@@ -30,7 +29,7 @@ long __wrap_sysconf(int name)
 	return name == _SC_NPROCESSORS_CONF ? 16 : __real_sysconf(name);
 }
 
-/* Takes all free slots, on all CPUs in turn. The arena must hand out each slot only once. */
+/* On all CPUs in turn, each once. */
 static uint32_t take_all(struct arena *arena, uint32_t *slots)
 {
 	bool *taken = calloc(arena->capacity, sizeof(*taken));
@@ -47,7 +46,7 @@ static uint32_t take_all(struct arena *arena, uint32_t *slots)
 	return count;
 }
 
-/* Walks the free stacks, and returns the number of slots that were ever handed out. */
+/* How many were ever handed out. */
 static uint32_t used_slots(const struct arena *arena)
 {
 	uint32_t count = 0;
@@ -72,9 +71,7 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 			expect_eq(take_all(&arena, slots), capacities[i]);
 			expect_eq(arena_take(&arena, round), SLOT_NONE);
 			expect_eq(arena_count(&arena).in_use, capacities[i]);
-			/*
-			 * In even rounds the slots go back as one list, in odd rounds singly.
-			 */
+			/* as one list, or singly */
 			if (round % 2 == 0)
 				arena_put_many(&arena, round, slots, capacities[i]);
 			else
@@ -89,9 +86,6 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 }
 END_TEST
 
-/*
- * The arena must hand out a slot that was put back before it hands out a slot that was never used.
- */
 START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
@@ -119,7 +113,7 @@ static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, ui
 		arena_put(arena, cpu, slots[i]);
 }
 
-/* What one CPU frees, beyond the few slots that it keeps, each CPU finds on its own stack again. */
+/* What one CPU frees beyond the few that it keeps, each CPU finds on its own stack. */
 START_TEST(slots_put_by_one_come_home)
 {
 	enum { SLOTS = 16384, KEPT = 256, BATCH = 64 };
@@ -146,8 +140,8 @@ START_TEST(slots_put_by_one_come_home)
 END_TEST
 
 /*
- * Threads that fill a hub, at one pace or not, seldom get slots of one cache line.
- * Returns how many slots lie in a line that another CPU has used.
+ * At one pace or not, they seldom get slots of one cache line. Returns how many lie in a line that
+ * another CPU has used.
  */
 static unsigned fill_by_threads(unsigned threads, unsigned pace)
 {
@@ -182,7 +176,7 @@ START_TEST(cpus_get_slots_of_different_lines)
 }
 END_TEST
 
-/* The slot that a CPU has put back last is in its cache, so it comes first. */
+/* It is in that CPU's cache. */
 START_TEST(slot_put_is_taken_again_on_that_cpu)
 {
 	uint32_t slots[100];
@@ -202,7 +196,7 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 }
 END_TEST
 
-/* A thread that moves to another CPU uses again what it has freed, rather than new memory. */
+/* Rather than new memory. */
 START_TEST(moved_thread_uses_free_slots_of_others)
 {
 	enum { LIVE = 20000 };
@@ -223,10 +217,7 @@ START_TEST(moved_thread_uses_free_slots_of_others)
 }
 END_TEST
 
-/*
- * Takes a list of slots into `held`. The arena must hand out the whole list, or no slot. Returns
- * the number of slots taken.
- */
+/* The whole list or nothing. Returns how many were taken. */
 static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
                           unsigned wanted)
 {
@@ -242,7 +233,7 @@ static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uin
 	return taken;
 }
 
-/* Takes slots and puts slots back on random CPUs, and compares the arena with a counter. */
+/* On random CPUs, against a counter. */
 static void check_counts(struct dice *dice, uint32_t capacity)
 {
 	uint32_t held[CROWD];
@@ -298,10 +289,7 @@ START_TEST(counts_are_exact)
 }
 END_TEST
 
-/*
- * While a thread puts a slot back, another thread may take the stack's top slot and overwrite its
- * link with data. For any data, the arena must not lose the slot that is put back.
- */
+/* Meanwhile another thread may take the top and overwrite its link with any data. */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
 	for (uint64_t depth = 0; depth <= UINT32_MAX; depth = depth * 2 + 1) {
@@ -333,7 +321,7 @@ static struct {
 	uint32_t slot;     /* slot in use, which the hook puts back */
 } mover;
 
-/* Acts as another thread, once: puts back mover.slot, and takes the only slot of another stack. */
+/* As another thread, once: puts mover.slot back, and takes the only one of another stack. */
 static void move_free_slot(enum test_point point)
 {
 	if (point != TEST_POINT_TAKE_FOUND_NONE)
@@ -344,8 +332,8 @@ static void move_free_slot(enum test_point point)
 }
 
 /*
- * arena_take() searches the stacks one after the other. The first is empty. Another thread then
- * puts a slot onto the first stack, and takes the only slot of a later one.
+ * The first stack of a search is empty; then a slot comes there, and the only one of a later stack
+ * goes.
  */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
@@ -382,10 +370,7 @@ START_TEST(two_hubs_never_have_the_same_generation)
 			uint64_t a = arenas[i].timers.first_generation,
 				 b = arenas[j].timers.first_generation;
 
-			/*
-			 * The first generations of two arenas differ by a billion or more, so the
-			 * handles of two hubs differ for a long time.
-			 */
+			/* a billion apart, so the handles of two hubs differ for long */
 			expect_lt(UINT64_C(1) << 30, a > b ? a - b : b - a);
 		}
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
@@ -395,10 +380,7 @@ END_TEST
 
 static atomic_bool counting;
 
-/*
- * Takes a slot, stores data that resembles the link of a deep stack, and puts the slot back. A
- * caller of timerhub_arm() may choose any data for a timer.
- */
+/* Its data resembles the link of a deep stack, as any caller's may. */
 static void *take_and_put(void *arg)
 {
 	struct arena *arena = arg;
@@ -413,10 +395,7 @@ static void *take_and_put(void *arg)
 	return NULL;
 }
 
-/*
- * While another thread takes slots and puts slots back, the arena must count the slots that stay in
- * use.
- */
+/* What stays in use is counted. */
 START_TEST(counts_hold_while_another_takes_and_puts)
 {
 	unsigned rounds = scaled(3000000);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tests the clocks of a hub. A manual clock must return the time to which it was set, and must
- * never go back. Any other hub must return the time of the kernel's clock.
- */
+/* A manual clock is what it was set to, and never goes back; any other is the kernel's. */
 #include "harness.h"
 
 #include <timerhub.h>

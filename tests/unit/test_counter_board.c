@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the board (the page with a hub's counters). The header of a board describes the hub. A
- * second mapping of an observable hub's memfd shows the same values. A forked child writes its
- * counts to a board of its own. If a process has closed a board, a new board may take its place.
- * The free stacks and the inbox lanes write their counts to the board.
+ * The board (the page with a hub's counters): its header, a second mapping of the memfd, a forked
+ * child's own, closes and reuse, the stacks' and lanes' counts.
  */
 #include "harness.h"
 
@@ -101,7 +99,7 @@ START_TEST(only_an_observable_board_has_a_file)
 }
 END_TEST
 
-/* After a fork, the child has its own copy of every board. The parent's boards stay unchanged. */
+/* The parent's stay unchanged. */
 START_TEST(forked_child_counts_for_itself)
 {
 	struct board *boards[3];
@@ -139,7 +137,7 @@ START_TEST(places_of_boards_come_back)
 	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
 	expect(!another);
 	expect_eq(fd, -2);
-	/* the number of observable boards is limited, the number of hidden boards is not */
+	/* hidden boards have no limit */
 	expect_eq(board_open(&another, &fd, &hidden), 0);
 	board_close(another, fd);
 	board_close(boards[100], fds[100]);
@@ -225,10 +223,7 @@ static void expect_on_board(const struct board_queue *counts, int fd, uint64_t w
 	          waiting);
 }
 
-/*
- * A queue is on the board while it is open. The next queue that gets the same index begins with
- * counters of zero.
- */
+/* The next with the same index begins at zero. */
 START_TEST(queues_come_and_go_on_the_board)
 {
 	struct timerhub_config config = { .size = sizeof(config),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the early-wake margin. The owner asks the kernel to wake it by this margin before a timer
- * is due. The tests compare the margin with a quantile of the latenesses of the last sleeps. About
- * one sleep in eight has a lateness below the margin. The margin adapts to a new machine within a
- * few hundred sleeps. The owner never spins for long, and seldom spins.
+ * The margin by which the owner asks to be woken early, against a quantile of the last latenesses:
+ * one sleep in eight is below it; it adapts within a few hundred sleeps; the owner spins seldom and
+ * never long.
  */
 #include "harness.h"
 
@@ -31,10 +30,7 @@ static uint64_t quantile_ns(const uint64_t *late_ns, unsigned percent)
 	return sorted[LATE_KEPT * percent / 100];
 }
 
-/*
- * Returns the lateness of one sleep on a simulated machine. The lateness is `base_ns` plus up to
- * `width_ns`.
- */
+/* `base_ns` plus up to `width_ns`, on a simulated machine. */
 static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t width_ns)
 {
 	/* One sleep in fifty is hardly late, because the processor had not halted. */
@@ -82,7 +78,7 @@ START_TEST(lead_follows_a_machine_that_changes)
 }
 END_TEST
 
-/* Returns the lateness of a sleep in one of three sequences that make the margin large. */
+/* Of three sequences that make the margin large. */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
 {
 	if (way == 0)

@@ -8,10 +8,7 @@
 
 #define SLOTS 300
 
-/*
- * The heap under test. `at_ns` has the instant of every slot in the heap, and ABSENT for all other
- * slots.
- */
+/* `at_ns` has the instant of every slot in it, ABSENT for the others. */
 struct bench {
 	struct heap heap;
 	struct timer_due entries[SLOTS];
@@ -74,7 +71,7 @@ static void bench_take(struct bench *bench)
 	bench->count--;
 }
 
-/* Returns a random instant. A small range gives many equal instants, and a large range few. */
+/* Of a small range, with many equal ones, or a large one. */
 static uint64_t bench_instant_ns(struct dice *dice)
 {
 	switch (dice_below(dice, 4)) {

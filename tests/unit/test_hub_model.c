@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes random calls on a manual hub. After each call, the hub must agree with the array of timers
- * in hub_model.h.
- */
+/* Random calls on a manual hub, which agrees with the array of hub_model.h after each. */
 #include "hub_model.h"
 
 struct player {
@@ -10,10 +7,7 @@ struct player {
 	struct dice dice;
 };
 
-/*
- * Returns mostly the handle of a live timer, and sometimes a stale handle, an unused handle or
- * zero.
- */
+/* Mostly live, sometimes stale, unused or zero. */
 static timerhub_timer random_handle(struct player *player)
 {
 	struct dice *dice = &player->dice;
@@ -189,10 +183,7 @@ static void run_round(uint64_t round)
 	struct player player = { .dice = dice_new(round) };
 	unsigned capacity = 1 + (unsigned)dice_magnitude(&player.dice, 6) % MODEL_TIMERS_MAX;
 
-	/*
-	 * A hub in shared memory must behave like a hub in private memory, so one round in eight
-	 * uses shared memory.
-	 */
+	/* one round in eight in shared memory */
 	model_open(&player.model, capacity, dice_one_in(&player.dice, 8) ? TIMERHUB_OBSERVABLE : 0);
 	if (dice_one_in(&player.dice, 2))
 		model_advance(&player.model, dice_boundary(&player.dice));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the inbox against a set of slots: a drain returns every slot that was pushed before it, and
- * no other. The simulation lets threads race.
+ * Against a set of slots: a drain returns what was pushed before, and nothing else. Races are the
+ * simulation's.
  */
 #include "harness.h"
 
@@ -16,13 +16,13 @@
 #define LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #define SLOTS_MAX ((1u << 26) - 2)
 
-/* The slots that the owner must find, and how often it has found a slot. */
+/* Which the owner must find, and how often it has. */
 static struct {
 	unsigned char *waits;
 	uint64_t taken;
 } model;
 
-/* Drains the inbox, in portions of `batch` slots. Each slot found must have waited. */
+/* In portions of `batch`; each must have waited. */
 static void drain(struct inbox *inbox, unsigned batch)
 {
 	uint32_t slots[64];
@@ -118,8 +118,8 @@ START_TEST(map_reaches_every_slot)
 END_TEST
 
 /*
- * If about 8,192 slots wait, in lanes or in the map, a push asks for the owner. Few pushes ask, for
- * a wake costs more than hundreds of pushes. A slot that waits in the map is not counted twice.
+ * A push asks once about 8,192 wait, in lanes or map, and few do, for a wake costs more than
+ * hundreds of pushes. A slot in the map counts once.
  */
 START_TEST(many_that_wait_ask_for_the_owner)
 {
@@ -159,7 +159,7 @@ START_TEST(many_that_wait_ask_for_the_owner)
 }
 END_TEST
 
-/* A lane works as before when the lap numbers of its cells, which have 37 bits, come round. */
+/* The cells' lap numbers have 37 bits. */
 START_TEST(laps_that_come_round_are_laps_like_others)
 {
 	uint64_t laps = UINT64_C(1) << (64 - LAP_SHIFT);
@@ -191,10 +191,7 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 }
 END_TEST
 
-/*
- * Law 6: a producer is delayed before it reads its first cell, while other producers push. After
- * the delay it reads few of the cells that were filled.
- */
+/* Law 6: delayed before its first cell while others push, it then reads few of the filled cells. */
 static struct {
 	struct inbox inbox;
 	unsigned pushes; /* number of pushes during the delay; 0 after the delay */
@@ -232,7 +229,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		test_point_hook = hold_up;
 		(void)inbox_push(&held.inbox, 0, 200);
 		test_point_hook = NULL;
-		/* Its own line, the line of the tail, and one cell or three words of the map. */
+		/* its own line, the tail's, and one cell or three words of the map */
 		expect_le(held.cells, 2 * LINE + INBOX_LEVELS);
 		model.waits[200] = 1;
 		drain(&held.inbox, 1);
@@ -243,7 +240,7 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 }
 END_TEST
 
-/* The owner ends its drain although other threads push on, into lanes and into the map. */
+/* Into lanes and map. */
 START_TEST(drain_ends_although_pushes_go_on)
 {
 	struct inbox inbox = { .lanes = NULL };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the laws of a loop's timeouts, in virtual time, with a loop that has no hub. Each test has
- * the name of the law that it proves. test_loop_model.c makes random calls of a loop. The linker
- * wraps the allocations of this program to count them (meson.build).
+ * The laws of a loop's timeouts in virtual time, without a hub, each test named for its law.
+ * test_loop_model.c makes random calls. The linker wraps this program's allocations to count them.
  */
 #include "loop_rig.h"
 
@@ -67,10 +66,7 @@ static int turn_at(uint64_t now_ns)
 	return timerhub_loop_turn(loop);
 }
 
-/*
- * Moves the clock to `until_ns` in steps of timerhub_loop_timeout(), and turns the loop after each
- * step. Returns the number of steps.
- */
+/* In steps of timerhub_loop_timeout(), with a turn after each. Returns how many. */
 static unsigned run_until(uint64_t until_ns)
 {
 	unsigned wakes = 0;
@@ -105,10 +101,7 @@ START_TEST(never_early_however_many_sets_a_turn_has)
 	(void)turn_at(START + 4 * SEC);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t due_ns = START + (i + 1) * step_ns + delay_ns;
-		/*
-		 * The delay of a timeout counts from the loop's next reading of the clock. The loop
-		 * reads the clock in the turn, and before each 65th timeout that is set.
-		 */
+		/* a delay counts from the next reading: in the turn, and before each 65th set */
 		unsigned reader = (i / 64 + 1) * 64;
 		uint64_t read_ns = START + (reader < count ? (reader + 1) * step_ns : 4 * SEC);
 		uint64_t deadline_ns = items[i].calls > 0
@@ -134,10 +127,7 @@ START_TEST(never_early_when_set_again_and_again_in_a_turn)
 	}
 	expect_eq(turn_at(START + 2 * SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), START + 3 * SEC);
-	/*
-	 * timerhub_timeout_set_at() replaces a delay by an exact deadline. The next turn must not
-	 * change this deadline.
-	 */
+	/* replaces the delay, and the next turn must not change it */
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 9 * SEC), 0);
 	expect_eq(turn_at(START + 4 * SEC), 0);
@@ -184,10 +174,7 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER), -ERANGE);
 	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, NEVER - 1), 0);
-	/*
-	 * The delay moves the timeout beyond the largest deadline. The timeout stays set and is not
-	 * called early.
-	 */
+	/* beyond the largest deadline: stays set, and is not called */
 	expect_eq(turn_at(START + SEC), 0);
 	expect_eq(timerhub_timeout_deadline(&items[0].timeout), NEVER - 1);
 	expect_eq(turn_at(NEVER - 2), 0);
@@ -205,7 +192,7 @@ END_TEST
 
 static const unsigned leap_counts[] = { 1, 64, 65, 200, 10000 };
 
-/* The first test that a user writes: set an hour, go an hour ahead, see the expiry. */
+/* What a user tries first: set an hour, go an hour ahead. */
 START_TEST(exact_if_the_program_gives_the_clock)
 {
 	enum loop_rig_kind kind = _i % 2 ? LOOP_RIG_MANUAL : LOOP_RIG_ON_MANUAL_HUB;
@@ -353,10 +340,7 @@ static void on_overflowing(struct timerhub_loop *of, struct timerhub_timeout *ti
 		expect_eq(timerhub_timeout_set(of, &items[i].timeout, 0), 0);
 }
 
-/*
- * The first callback sets 128 timeouts, so the loop reads its clock before the callback returns.
- * Two of the timeouts were due in this turn.
- */
+/* 128 sets make the loop read its clock inside the callback, and two were due in this turn. */
 START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
 {
 	struct item *items = items_new(1 + 2 * TIMERHUB_LOOP_FRESH_MAX);
@@ -374,9 +358,8 @@ START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
 END_TEST
 
 /*
- * In each run, one callback adds, sets, stops or removes a timeout, or closes the loop. Three
- * timeouts are due, and a fourth timeout is not. The callback of the first, second or third timeout
- * acts on one of the four timeouts.
+ * One of three due timeouts' callbacks adds, sets, stops or removes one of four, or closes the
+ * loop.
  */
 enum action {
 	ACT_SET,
@@ -451,7 +434,7 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
 	unsigned target = (unsigned)_i / ACTIONS / POSITIONS;
 	struct item *items = items_new(TARGETS);
-	/* true if the target comes after the actor in this turn, or is not due */
+	/* later in this turn, or not due */
 	bool is_behind = target > position;
 	unsigned first = action == ACT_CLOSE ? position + 1 : POSITIONS;
 	unsigned again = 0; /* number of callbacks that the next turn must call */
@@ -559,10 +542,7 @@ START_TEST(only_add_can_be_refused)
 }
 END_TEST
 
-/*
- * A program makes and frees a timeout for each request. The next request's timeout gets the freed
- * place in the loop's table. The place keeps its schedule entry.
- */
+/* One timeout for each request: the next gets the freed place, with its schedule entry. */
 START_TEST(place_keeps_its_filing)
 {
 	struct item *items = items_new(1);
@@ -581,10 +561,7 @@ START_TEST(place_keeps_its_filing)
 		expect_eq(items[0].timeout.filed_ns, filed_ns);
 		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
 	}
-	/*
-	 * If the new timeout in a freed place is due before the place's schedule entry, the entry
-	 * must move.
-	 */
+	/* due before the place's entry, which must move */
 	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
 	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
@@ -668,7 +645,7 @@ START_TEST(quiet_if_nothing_is_set)
 }
 END_TEST
 
-/* After a timeout was stopped or removed, the loop wakes at most once for it. */
+/* At most one wake for it. */
 START_TEST(quiet_after_a_stop)
 {
 	struct item *items = items_new(2);
@@ -685,7 +662,7 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
-/* An exact entry is corrected although its timeout is gone: a freed place keeps its grid. */
+/* A freed place keeps its grid, so even a gone timeout's exact entry is corrected. */
 START_TEST(quiet_after_a_remove_near_the_deadline)
 {
 	struct item *items = items_new(1);
@@ -809,10 +786,7 @@ START_TEST(layout_is_that_of_the_abi)
 }
 END_TEST
 
-/*
- * Tests that the exported functions have the same effect as the header's inline functions of the
- * same names.
- */
+/* With the effect of the header's inline ones. */
 START_TEST(functions_are_there_without_inlining)
 {
 	struct item *items = items_new(1);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares a loop, in virtual time, with an array of timeouts that the test sorts in each turn of
- * the loop. The program makes random calls of the loop between turns and inside callbacks. A turn
- * takes no time, or up to some seconds. The loop must call the callback of each due timeout exactly
- * once, in the right turn, in the order of the deadlines, and never early.
- *
- * If the program gives the clock, a deadline is exact at once. Else the model sets it when the loop
- * next reads the clock, to the clock value plus the delay: in a turn, in settle, in timeout if
- * something was set, and before the 65th set since the last reading.
+ * A loop in virtual time against an array, sorted in each turn, with random calls between turns and
+ * in callbacks; a turn takes no time or up to seconds. Each due timeout is called once, in the
+ * right turn, in order, never early. With the program's clock a deadline is exact at once; else it
+ * is set at the loop's next reading, plus the delay: in a turn, in settle, in timeout if something
+ * was set, before the 65th set since the last.
  */
 #include "loop_rig.h"
 
@@ -23,11 +20,11 @@
 struct entry {
 	struct timerhub_timeout timeout;
 	bool is_added;
-	/* true if timerhub_timeout_set() has set the timeout since the loop last read the clock */
+	/* set since the loop last read the clock */
 	bool is_fresh;
 	bool is_set_in_turn; /* true if a callback of the turn in progress has set the timeout */
 	uint64_t delay_ns;   /* delay of the timeout; valid while is_fresh */
-	/* deadline, NEVER if the timeout is not set, or NEVER - 1 before a reading of the clock */
+	/* NEVER: not set; NEVER - 1: before a reading */
 	uint64_t deadline_ns;
 	uint64_t called_ns; /* clock value at the call that set the timeout */
 	/* earliest permitted clock value: called_ns + delay_ns, or the deadline of set_at */
@@ -67,10 +64,7 @@ static void model_read_clock(void)
 		entry->deadline_ns = bench->now_ns + entry->delay_ns;
 		if (entry->deadline_ns < bench->now_ns || entry->deadline_ns == NEVER)
 			entry->deadline_ns = NEVER - 1;
-		/*
-		 * Law 1: the deadline is not before least_ns. The deadline exceeds least_ns by at
-		 * most the length of the turn.
-		 */
+		/* law 1: from least_ns, by at most the turn's length */
 		expect_le(entry->least_ns, entry->deadline_ns);
 		expect_le(entry->deadline_ns - entry->least_ns,
 		          bench->now_ns - bench->turn_began_ns);
@@ -94,7 +88,7 @@ static bool model_is_listed(const struct entry *entry)
 	return false;
 }
 
-/* An entry of `fresh` stays until the next reading of the clock, even if the timeout changes. */
+/* An entry of `fresh` stays until the next reading, whatever becomes of the timeout. */
 static void model_forget(struct entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - bench->entries);
@@ -164,7 +158,7 @@ static void model_begin_turn(void)
 		bench->due_ns[i] = bench->due[i]->deadline_ns;
 }
 
-/* Returns the deadline of the timeout that the loop must call next, or NEVER. */
+/* Of the next to be called, or NEVER. */
 static uint64_t model_next_ns(void)
 {
 	for (; bench->due_next < bench->due_count; bench->due_next++) {
@@ -359,7 +353,7 @@ static void bench_check_timeout(uint64_t timeout_ns)
 		expect_le(timeout_ns, first_ns - bench->turn_began_ns);
 }
 
-/* The program asks how long it may block, after it has set timeouts that no turn has seen. */
+/* After sets that no turn has seen. */
 static void bench_ask(void)
 {
 	uint64_t block_ns;
@@ -370,7 +364,7 @@ static void bench_ask(void)
 		model_read_clock();
 		bench->turn_began_ns = bench->now_ns;
 	} else {
-		/* the clock is read if there is something to schedule, or on a manual hub */
+		/* if there is something to schedule, or on a manual hub */
 		bool reads = bench->kind != LOOP_RIG_OWN_CLOCK || bench->fresh_count > 0 ||
 		             bench->loop->listed_count > 0;
 
@@ -433,7 +427,7 @@ static void bench_turn(void)
 	if (bench->called < CALLBACKS_MAX)
 		expect_eq(model_next_ns(), NEVER); /* the loop has called all due timeouts */
 	if (bench->called > 0) {
-		/* If a turn has called a callback, it reads the clock at its end. */
+		/* after a callback the clock is read at the turn's end */
 		uint64_t began_ns = bench->turn_began_ns;
 
 		bench->turn_began_ns = bench->turn_ns;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the notifier (the eventfd and the futex that signal a queue's consumers). The queue's fd
- * becomes readable when the owner publishes an event. Until a consumer clears the notifier, the
- * owner signals the notifier only once. The simulation tests the races.
+ * The eventfd and futex that signal a queue's consumers: the fd is readable once an event is
+ * published, and signalled once until a consumer clears it. Races are the simulation's.
  */
 #include "harness.h"
 #include "process_usage.h"
@@ -28,7 +27,6 @@ static void open_notifier(struct notifier *notifier)
 	expect_le(0, notifier->fd);
 }
 
-/* Law 8: until a consumer clears the notifier, only the first signal writes the eventfd. */
 START_TEST(signals_ring_once_until_cleared)
 {
 	struct notifier notifier;
@@ -50,8 +48,8 @@ START_TEST(signals_ring_once_until_cleared)
 END_TEST
 
 /*
- * Law 8: if the owner has not signalled, notifier_clear() makes no system call. The test writes a
- * value into the fd itself, and notifier_clear() must not read this value.
+ * Law 8: a clear without a signal makes no system call, so it does not read what the test has
+ * written.
  */
 START_TEST(clear_reads_only_what_was_rung)
 {
@@ -71,10 +69,7 @@ START_TEST(clear_reads_only_what_was_rung)
 }
 END_TEST
 
-/*
- * Law 9: a caller that reads the fd before draining loses no event. The first signal after
- * notifier_clear() makes the fd readable again.
- */
+/* Law 9: the first signal after the clear makes it readable again. */
 START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 {
 	struct notifier notifier;

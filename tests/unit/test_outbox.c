@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the outbox (the ring of handles from the owner to a queue's consumers). Consumers get each
- * handle once and in order. The order holds over laps of the ring, restarts at the beginning of the
- * array, and compactions.
+ * The ring of handles to a queue's consumers: each once, in order, over laps, restarts and
+ * compactions.
  */
 #include "harness.h"
 
@@ -34,10 +33,7 @@ START_TEST(nothing_comes_out_before_it_is_published)
 }
 END_TEST
 
-/*
- * If at most `n` timers are pending, the outbox has room for at least 2 x `n` handles. The outbox
- * reports when its room is used up.
- */
+/* Room for 2 x n handles while at most n timers are pending, and it says when that is used up. */
 START_TEST(room_is_told_exactly)
 {
 	static const uint32_t capacities[] = { 1, 2, 3, 7, 8, 100, 2047, 2048, 5000 };
@@ -71,10 +67,7 @@ START_TEST(room_is_told_exactly)
 }
 END_TEST
 
-/*
- * One thread puts, publishes and takes handles at random. The test compares the outbox with two
- * counters.
- */
+/* One thread puts, publishes and takes at random; two counters are the model. */
 static void check_steps(struct dice *dice, uint32_t capacity)
 {
 	uint64_t put = 0, published = 0, taken = 0;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the owner's pass (one round of the owner) on a manual hub. The tests check the planned time
- * of the next pass, after a few timers and after a burst. The tests also check which re-arms cause
- * no work for the owner. The owner of a manual hub does not coalesce bursts. Some tests switch
- * coalescing on, as in a hub with an owner thread.
+ * The owner's pass on a manual hub: when it plans the next, after a few timers and a burst, and
+ * which re-arms cost it nothing. Some tests switch coalescing on, as with an owner thread.
  */
 #include "harness.h"
 
@@ -21,7 +19,7 @@
 #define GATHER_NS (250 * US)
 #define CROWD 128
 #define TIMERS 1024
-/* OWNER_REST: number of slots that the owner reads before it reads the inbox again */
+/* OWNER_REST: slots read before the inbox is read again */
 #define REST 256
 
 struct rig {
@@ -83,7 +81,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 		rig_arm(rig, at_ns + i * US);
 }
 
-/* If timers expire one at a time, the owner plans a pass at each deadline. */
+/* One at a time: a pass at each deadline. */
 START_TEST(few_are_not_gathered)
 {
 	struct rig rig = rig_open(true);
@@ -102,9 +100,8 @@ START_TEST(few_are_not_gathered)
 END_TEST
 
 /*
- * Lets `count` timers expire in the millisecond after `begin_ns`, and advances to `look_ns`.
- * `count` timers are a burst if they are CROWD or more. The next timer is due 10 us after
- * `look_ns`. Returns whether the owner plans its next pass later than the deadline of this timer.
+ * `count` expire in the millisecond after `begin_ns` (CROWD are a burst), then an advance to
+ * `look_ns`; the next is due 10 us later. Returns whether the pass is planned after that.
  */
 static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t look_ns)
 {
@@ -139,14 +136,11 @@ START_TEST(crowd_is_gathered)
 
 	expect(gathered(true, CROWD, begin_ns, begin_ns + MS));
 	expect(gathered(true, CROWD + 100, begin_ns, begin_ns + 2 * MS - 1));
-	/* The burst has one timer too few, the burst is too long ago, or coalescing is off. */
+	/* one too few, too long ago, or off */
 	expect(!gathered(true, CROWD - 1, begin_ns, begin_ns + MS));
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + 2 * MS));
 	expect(!gathered(false, CROWD, begin_ns, begin_ns + MS));
-	/*
-	 * If the owner has counted expiries for less than a millisecond, it does not delay the
-	 * deadline.
-	 */
+	/* counted for less than a millisecond */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
 END_TEST
@@ -166,10 +160,7 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 }
 END_TEST
 
-/*
- * Law 8: a re-arm to a later deadline changes only the deadline. The re-arm does not put the
- * timer's slot into the inbox.
- */
+/* Law 8: the slot does not go into the inbox. */
 START_TEST(moved_later_changes_the_deadline_alone)
 {
 	static const uint64_t later_ns[] = { 4098, 4098, 4099, 3 * SEC, UINT64_MAX };
@@ -202,10 +193,7 @@ START_TEST(moved_later_changes_the_deadline_alone)
 }
 END_TEST
 
-/*
- * Law 8: if a timer was moved later or cancelled, the owner does not wake at the timer's old
- * instant.
- */
+/* Law 8: no wake at the old instant. */
 START_TEST(moved_later_is_found_before_its_old_instant_comes)
 {
 	struct rig rig = rig_open(false);
@@ -225,7 +213,7 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 }
 END_TEST
 
-/* State of two hooks, which act while the owner corrects the earliest schedule entries. */
+/* Of two hooks that act while the owner corrects the earliest entries. */
 static struct {
 	struct rig *rig;
 	timerhub_timer timer; /* timer that the hook moves before the owner corrects an entry */
@@ -256,8 +244,8 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
 }
 
 /*
- * The hook moves the timer each time that the owner reads the timer's pair. The owner must stop
- * correcting entries, and its promise must fit the last deadline that it has read.
+ * It moves each time that its pair is read: the owner must stop, with a promise that fits what it
+ * read last.
  */
 START_TEST(rest_ends_while_timers_keep_moving)
 {
@@ -268,10 +256,7 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	rest.move_to_ns = 2 * SEC;
 	rest.move_by_ns = US;
 	rest_advance(&rig, 2, rest_moving_hook);
-	/*
-	 * The owner reads the timer's pair once at the old deadline and once at the new deadline.
-	 * After it has read the pair twice, the owner promises the deadline that it read last.
-	 */
+	/* once at the old deadline and once at the new */
 	expect_le(rest.looks, 2);
 	expect_le(SEC, rig.next_ns);
 	expect_le(rig.next_ns, 2 * SEC + US);
@@ -279,10 +264,7 @@ START_TEST(rest_ends_while_timers_keep_moving)
 }
 END_TEST
 
-/*
- * A timer moves to an earlier deadline after the owner has read its pair and before the owner
- * schedules its slot. The timer must expire in time.
- */
+/* After its pair was read, before it is scheduled: it must expire in time. */
 START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 {
 	struct rig rig = rig_open(false);
@@ -299,10 +281,7 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 }
 END_TEST
 
-/*
- * Arms a timer that is due at once while the owner corrects the third portion of the schedule
- * entries. A portion has REST entries.
- */
+/* Due at once, in the third portion of REST entries. */
 static void rest_arming_hook(enum test_point point)
 {
 	if (point == TEST_POINT_OWNER_BEFORE_REFILE)
@@ -316,10 +295,7 @@ static void rest_arming_hook(enum test_point point)
 	rest.passes += point == TEST_POINT_OWNER_BEFORE_INBOX;
 }
 
-/*
- * Law 13: the owner corrects the entries of many moved timers in portions. A timer that is armed
- * during this work waits for at most one portion.
- */
+/* Law 13: it waits for one portion at most. */
 START_TEST(rest_looks_at_the_inbox_between_portions)
 {
 	enum { MOVED = 10 * REST };
@@ -346,10 +322,7 @@ START_TEST(rest_looks_at_the_inbox_between_portions)
 }
 END_TEST
 
-/*
- * Law 8: callers wake the owner only once before its next pass. Even if many entries wait in the
- * inbox and none is due soon, callers wake the owner only once.
- */
+/* Law 8: once, however many wait in the inbox, if none is due soon. */
 START_TEST(owner_is_woken_once_a_pass_also_by_many)
 {
 	enum { MANY = 20000 };
@@ -379,19 +352,16 @@ END_TEST
 #define PUBLISH_BATCH 64
 #define QUEUES_MAX 900 /* less than the default limit of descriptors of a process */
 
-/* A hook records the order of the signals in a pass, and the owner's work before each signal. */
+/* The order of a pass's signals, and the work before each. */
 static struct {
 	struct timerhub *hub;
 	struct timerhub_queue *queues[QUEUES_MAX];
 	unsigned count;
 	unsigned told[QUEUES_MAX]; /* numbers of the queues, in the order of their signals */
 	unsigned told_count;
-	/*
-	 * for each queue, number of expired and moved timers that the owner has handled before it
-	 * signals the queue
-	 */
+	/* by queue: expired and moved timers handled before its signal */
 	uint64_t work[QUEUES_MAX];
-	/* for each queue, number of slots that the owner has sorted before it signals the queue */
+	/* by queue: slots sorted before its signal */
 	uint64_t sorted[QUEUES_MAX];
 	uint64_t cascaded; /* number of slots sorted before the pass began */
 	uint64_t works;    /* number of slots expired so far */
@@ -417,7 +387,7 @@ static void fair_hook(enum test_point point)
 		fair.works++;
 	if (point != TEST_POINT_RING_BEFORE_COUNT)
 		return;
-	/* In this test only signals to queues move the clock, each signal by ring_ns. */
+	/* only signals move the clock, each by ring_ns */
 	expect(clock_set(&fair.hub->clock, timerhub_now(fair.hub) + fair.ring_ns));
 	rung = fair_rung();
 	fair.work[rung] = fair.works + u64_load_relaxed(&owner->counts->refiled);
@@ -463,10 +433,7 @@ START_TEST(fair_first_come_first_told)
 	enum { QUEUES = 300 };
 
 	fair_open(QUEUES, 20 * QUEUES);
-	/*
-	 * The first events of the queues are due in the order of the queues' numbers, with other
-	 * events between them.
-	 */
+	/* first events in the order of the queues, with others between */
 	for (unsigned i = 0; i < QUEUES; i++)
 		for (unsigned j = 0; j < 20; j++)
 			fair_arm(j == 0 ? i : i * j % (i + 1), SEC + i * US + j);
@@ -487,7 +454,7 @@ START_TEST(fair_beside_a_storm_of_one_queue)
 	expect_eq(fair.told[0], 0);
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
-	/* The owner also signals queue 1 early, after the first batch of its 20,000 events. */
+	/* also early, after the first batch of 20,000 */
 	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
 }
 END_TEST
@@ -505,10 +472,7 @@ START_TEST(fair_beside_many_queues)
 }
 END_TEST
 
-/*
- * A long bucket of a higher level contains 20,000 timers. The clock has entered this bucket, but
- * its timers are not due. The owner signals a due event before it sorts these timers.
- */
+/* 20,000 timers in an entered bucket, none due: a due event is signalled before they are sorted. */
 START_TEST(fair_beside_a_bucket_that_is_entered)
 {
 	uint64_t edge_ns = UINT64_C(3) << 28;
@@ -523,7 +487,7 @@ START_TEST(fair_beside_a_bucket_that_is_entered)
 }
 END_TEST
 
-/* The check of a moved timer counts as work of the owner, like an expiry. */
+/* That counts as work, like an expiry. */
 START_TEST(fair_beside_timers_that_were_moved)
 {
 	enum { MOVED = 20000 };
@@ -534,7 +498,7 @@ START_TEST(fair_beside_timers_that_were_moved)
 	for (unsigned i = 0; i < MOVED; i++)
 		timers[i] = fair_arm(0, SEC);
 	fair_arm(1, SEC - US);
-	/* the owner signals the event at SEC - 2 us before it sorts the later events */
+	/* signalled before the later ones are sorted */
 	fair_arm(0, SEC - 2 * US);
 	expect_eq(timerhub_advance(fair.hub, MS, NULL), 0);
 	for (unsigned i = 0; i < MOVED; i++)
@@ -547,10 +511,7 @@ START_TEST(fair_beside_timers_that_were_moved)
 }
 END_TEST
 
-/*
- * The lateness of an event is measured when the owner signals the event's queue. In the test, each
- * signal to a queue takes a millisecond.
- */
+/* Each signal takes a millisecond here. */
 START_TEST(lateness_is_from_the_deadline_to_the_telling)
 {
 	enum { QUEUES = 200 };
@@ -575,11 +536,7 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 }
 END_TEST
 
-/*
- * If timerhub_open() fails halfway, deadline_fd_close() may be called twice, and the second call
- * must not close another descriptor. In a program that has closed its standard input, the deadline
- * fd may have the number 0.
- */
+/* An open that fails halfway may close it twice; and its number may be 0. */
 START_TEST(closed_deadline_fd_has_no_descriptor)
 {
 	struct clock clock;

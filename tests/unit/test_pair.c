@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the pair (deadline and state of a slot) and the handle of a timer. Every transition of
- * pair.h is made from every phase with every flag. The test computes the expected fields by
- * division. The k-th period is compared with the first deadline + k x interval. The instant of a
- * timer with slack is compared with the result of a search through all powers of two.
+ * Pair and handle: every transition from every phase with every flag, with fields computed by
+ * division; the k-th period against first deadline + k x interval; slack against a search of all
+ * powers of two.
  */
 #include "harness.h"
 
@@ -93,7 +92,7 @@ START_TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends)
 }
 END_TEST
 
-/* Each transition must change the fields that the test sets in `parts`, and no others. */
+/* Only the fields in `parts` change. */
 static void check_transitions(struct pair pair)
 {
 	const struct parts was = parts_of(pair);
@@ -171,10 +170,7 @@ END_TEST
 
 /* ---- periods ---- */
 
-/*
- * The k-th period of a timer is at its first deadline + k x interval, or NEVER. Late deliveries do
- * not change the period.
- */
+/* First deadline + k x interval, or NEVER, however late deliveries are. */
 static void check_drift(struct dice *dice, uint64_t first_ns, uint64_t interval_ns)
 {
 	uint64_t deadline_ns = first_ns, k = 0;
@@ -288,9 +284,8 @@ static uint64_t some_deadline_ns(struct dice *dice)
 }
 
 /*
- * Returns the instant (the deadline, delayed within the slack). The function tries each power of
- * two, from the largest to 1. If the power's first multiple at or after the deadline is within the
- * slack, this multiple is the instant.
+ * The first multiple at or after the deadline, within the slack, of the largest power of two that
+ * has one.
  */
 static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -331,7 +326,7 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 }
 END_TEST
 
-/* The owner relies on the fact that a later deadline never gives an earlier instant. */
+/* The owner relies on it. */
 START_TEST(slack_is_monotone_in_the_deadline)
 {
 	struct dice dice = dice_new(8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the grid of a loop's schedule (the times to which deadlines are rounded) for every power of
- * two. A timeout is scheduled in the future, and no later than its deadline.
+ * The times to which a loop's deadlines are rounded, for every power of two: in the future, and not
+ * after the deadline.
  */
 #include "harness.h"
 

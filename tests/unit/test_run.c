@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Compares the run (the sorted array of the wheel's current bucket) with the result of qsort(),
- * with and without removals.
- */
+/* The sorted array of the wheel's current bucket against qsort(), with and without removals. */
 #include "harness.h"
 
 #include <stdlib.h>
@@ -27,10 +24,7 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/*
- * Fills the run with `count` slots at random instants of one finest bucket. The instants differ by
- * less than `spread` ns.
- */
+/* `count` slots within `spread` ns of one finest bucket. */
 static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, uint64_t spread)
 {
 	uint64_t bucket_ns = dice_magnitude(dice, 47) << 16;
@@ -45,10 +39,7 @@ static void bench_fill(struct bench *bench, struct dice *dice, uint32_t count, u
 		expect_eq(run_at_ns(&bench->run, slot), bench->at_ns[slot]);
 }
 
-/*
- * Removes about one slot of `one_in` slots from the run, at any place. Writes the remaining
- * instants, sorted, to `left_ns`.
- */
+/* About one in `one_in`, anywhere; the rest, sorted, in `left_ns`. */
 static uint32_t bench_remove_some(struct bench *bench, struct dice *dice, uint32_t count,
                                   unsigned one_in, uint64_t *left_ns)
 {

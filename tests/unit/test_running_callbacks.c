@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the callback cells, one for each thread that dispatches. A canceller waits for the running
- * callback of its timer, and for a thread that is about to deliver the timer. A canceller waits for
- * no callback of another timer. A thread can ask whether it is inside a callback of a given timer.
+ * A cell for each dispatching thread: a canceller waits for its timer's running callback and for
+ * who is about to deliver it, for no other; a thread can ask whether it is inside a timer's
+ * callback.
  */
 #include "harness.h"
 
@@ -28,7 +28,7 @@ static void setup(void)
 struct waiter {
 	pthread_t thread;
 	uint64_t handle;
-	/* true if the thread waits for running callbacks too, not only for a delivery */
+	/* also for running callbacks, not only for a delivery */
 	bool running;
 	atomic_bool over;
 };
@@ -48,10 +48,7 @@ static void waiter_start(struct waiter *waiter, uint64_t of)
 	thread_start(&waiter->thread, waiter_main, waiter);
 }
 
-/*
- * Expects that another thread returns from callbacks_wait() without waiting. If the other thread
- * waits, the test does not end.
- */
+/* Hangs if it waits. */
 static void expect_no_wait(bool running)
 {
 	struct waiter waiter = { .handle = handle, .running = running };
@@ -98,9 +95,7 @@ START_TEST(thread_knows_of_its_own)
 	expect(callbacks_inside(&callbacks, handle));
 	expect(!callbacks_inside(&callbacks, other_slot));
 	expect(!callbacks_inside(&callbacks, other_life));
-	/*
-	 * The test acts as a callback that calls timerhub_dispatch(), which enters a second cell.
-	 */
+	/* as a callback that dispatches */
 	inner = callbacks_enter(&callbacks, 0);
 	expect(inner != outer);
 	callback_consider(inner, other_slot);
@@ -148,9 +143,6 @@ START_TEST(thread_is_not_inside_anothers)
 }
 END_TEST
 
-/*
- * Cancellers wait for a callback that runs, and for a thread that is about to deliver their timer.
- */
 START_TEST(who_waits_does_so_until_it_is_over)
 {
 	struct callback *callback;
@@ -191,9 +183,8 @@ static void see_nap(enum test_point point)
 }
 
 /*
- * A canceller inside a callback does not wait for running callbacks. If a thread is about to
- * deliver the timer that the canceller cancels, the canceller waits until the timer's callback
- * begins.
+ * Inside a callback it waits for no running one, but until the callback begins of a timer that is
+ * about to be delivered.
  */
 START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares the schedule, in virtual time, with an array of instants that the test searches from end
- * to end. The schedule must give out all due slots in order of instant, and only due slots. It must
- * never report a next instant that is too late. The clock is at every edge of the wheel's levels,
- * and at values up to 2^62.
+ * In virtual time against an array searched from end to end: all due slots, in order, and only
+ * these; never too late a next instant; the clock at every edge of the levels and up to 2^62.
  */
 #include "harness.h"
 
