@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares every atomic access of the core, with the memory order in its name. No other file of the
- * core includes stdatomic.h.
- *
- * The core has no free-standing fences, because ThreadSanitizer does not see them. The core uses
- * seq_cst only where each of two threads stores a word and then loads the word that the other
- * thread stores.
+ * Every atomic access of the core, with its memory order in the name; no other file includes
+ * stdatomic.h. No free-standing fences: ThreadSanitizer does not see them. seq_cst only where each
+ * of two threads stores a word and then loads the other's.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -18,7 +15,7 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* ATOMIC_STEP() runs before each atomic access, so that a simulation can switch threads there. */
+/* Before each access: a simulation can switch threads there. */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -28,9 +25,8 @@ static inline void atomic_step(void)
 }
 
 /*
- * These macros define the accesses of 64-bit words, 32-bit words and pointers. For example,
- * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A compare-and-swap that fails has
- * an order of its own, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
+ * ATOMIC_LOAD(u64, uint64_t, acquire) defines u64_load_acquire(). A failed compare-and-swap has an
+ * order of its own, and stores the word in `*expected`. An ATOMIC_CHANGE returns the old word.
  */
 #define ATOMIC_LOAD(kind, type, order)                                                             \
 	static inline type kind##_load_##order(const atomic_##kind *word)                          \
@@ -98,14 +94,10 @@ ATOMIC_CAS(ptr, void *, acq_rel, acquire)
 ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
- * A pair is two words in 16 aligned bytes. pair_cas_acq_rel() changes both words together, but the
- * words are loaded one after the other. If another thread changes the pair between the two loads,
- * one loaded word is old and one is new. The loaded pair is a guess until a compare-and-swap of
- * both words succeeds. On AArch64 without LSE, a failed compare-and-swap proves nothing, because
- * one compared word may be old and one new.
- *
- * gcc and clang compile the __sync builtin into instructions. On AArch64 they may call the outline
- * atomics of libgcc instead. The __atomic builtin of 16 bytes would call libatomic.
+ * A pair is two words in 16 aligned bytes, changed together but loaded one after the other: a
+ * loaded pair may be half old, and is a guess until a compare-and-swap of both succeeds. On AArch64
+ * without LSE a failed one proves nothing, for the same reason. The __sync builtin becomes
+ * instructions, or libgcc's outline atomics on AArch64; the __atomic one would call libatomic.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
@@ -124,10 +116,9 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer makes a change of 16 bytes by plain stores under its own lock. An access to one
- * of the two words does not take this lock, and could see half of the change. pair_cas_unseen()
- * therefore hides the change from ThreadSanitizer. pair_cas_told() reports the order that the
- * change establishes.
+ * ThreadSanitizer changes 16 bytes by plain stores under a lock of its own, which an access to one
+ * of the words does not take. So the change is hidden from it, and pair_cas_told() reports the
+ * order.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -151,7 +142,7 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* If the words are `low` and `high`, store `low_after` and `high_after`; else return false. */
+/* False, and nothing is stored, unless the words are `low` and `high`. */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {
@@ -162,16 +153,13 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Add to a counter that has one writer. The addition needs no locked instruction. */
+/* Of a counter with one writer: no locked instruction. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/*
- * Raise a word to at least `least`. The change is relaxed, so it orders no other access. If the
- * caller needs an order, the caller makes an access with release after the change.
- */
+/* To at least `least`, relaxed: a caller who needs an order makes a release afterwards. */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);
@@ -180,7 +168,7 @@ static inline void u64_raise(atomic_u64 *word, uint64_t least)
 	}
 }
 
-/* Tell the processor that the thread is in a spin loop. */
+/* In a spin loop. */
 static inline void cpu_relax(void)
 {
 #if defined(CPU_RELAX)

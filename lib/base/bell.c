@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the eventfd of bell.h. No other file of the core includes sys/eventfd.h. The tests of
- * the notifier and of the two sleepers test the bell.
- */
+/* No other file of the core includes sys/eventfd.h. Tested with the notifier and the sleepers. */
 #define _GNU_SOURCE
 #include "base/bell.h"
 
@@ -44,9 +41,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN means that another writer has filled the counter. A failed write gives an
-	 * edge-triggered poller no edge. So clear the counter and write again. If the second write
-	 * fails too, another writer has filled the cleared counter again, which gave the edge.
+	 * EAGAIN: another writer has filled the counter, and a failed write gives a poller no edge;
+	 * so clear it and write again. If that fails too, somebody has filled the cleared counter,
+	 * which gave the edge.
 	 */
 	if (syscall(SYS_writev, fd, &words->ring, 1) < 0 && errno == EAGAIN) {
 		bell_clear_by(fd, words);
@@ -59,7 +56,7 @@ void bell_clear_by(int fd, const struct bell_words *words)
 {
 	int saved_errno = errno;
 
-	/* If the eventfd is already clear, the call fails with EAGAIN: nothing is left to do. */
+	/* EAGAIN: it is clear already */
 	(void)syscall(SYS_readv, fd, &words->clear, 1);
 	errno = saved_errno;
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A bell is an eventfd that is used as a flag, readable or unreadable. The owner has a bell that
- * wakes it. Each queue has a bell, which its consumers poll.
- */
+/* An eventfd as a flag: one wakes the owner, and one in each queue is what consumers poll. */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H
 
@@ -10,9 +7,9 @@
 #include <sys/uio.h>
 
 /*
- * The data that a call on a bell hands to the kernel. In the page of fork_check.h it is zero in a
- * forked child. So a call that a signal handler's fork has split does nothing to the parent's
- * eventfd in the child, at whichever instruction it was: the kernel finds no bytes to move.
+ * What a call hands to the kernel. In the page of fork_check.h it is zero in a forked child: a call
+ * that a signal handler's fork has split, at whichever instruction, moves no bytes of the parent's
+ * eventfd there.
  */
 struct bell_words {
 	struct iovec ring, clear;
@@ -21,7 +18,7 @@ struct bell_words {
 
 void bell_words_init(struct bell_words *words);
 
-/* Returns an eventfd, non-blocking and close-on-exec, or a negative errno. */
+/* Non-blocking and close-on-exec, or a negative errno. */
 int bell_open(void);
 void bell_close(int fd);
 

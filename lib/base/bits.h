@@ -7,19 +7,19 @@
 
 #define CACHE_LINE_BYTES 64
 
-/* Returns the index of the lowest set bit; `word` must not be 0. */
+/* `word` is not 0. */
 static inline unsigned bits_lowest(uint64_t word)
 {
 	return (unsigned)__builtin_ctzll(word);
 }
 
-/* Returns the index of the highest set bit; `word` must not be 0. */
+/* `word` is not 0. */
 static inline unsigned bits_highest(uint64_t word)
 {
 	return 63u - (unsigned)__builtin_clzll(word);
 }
 
-/* Returns the smallest power of two that is at least `value`; `value` is at most 2^63. */
+/* At least `value`, which is at most 2^63. */
 static inline uint64_t bits_power_of_two(uint64_t value)
 {
 	return value <= 1 ? 1 : (uint64_t)1 << (bits_highest(value - 1) + 1);
@@ -35,7 +35,7 @@ static inline uint64_t u64_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns a + b, or UINT64_MAX if the sum does not fit. */
+/* UINT64_MAX if the sum does not fit. */
 static inline uint64_t u64_add_saturating(uint64_t a, uint64_t b)
 {
 	uint64_t sum = a + b;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the clock of clock.h. No other file of the core includes time.h. Any thread reads the
- * clock, and one thread at a time moves a manual clock. Only the wall clock may go backwards,
- * because other programs can set it.
- *
- * The time of the manual clock is stored and loaded relaxed, because no thread relies on the time
- * to see other memory. A thread that loads an expired timer's pair also sees the clock value of the
- * expiry.
+ * No other file of the core includes time.h. Only the wall clock goes back. The manual clock's time
+ * is relaxed: nobody relies on it to see other memory, and who loads an expired timer's pair sees
+ * the clock of the expiry.
  */
 #include "base/clock.h"
 
@@ -17,7 +13,7 @@ static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* clock_gettime() cannot fail: every supported kernel has the clock, and `ts` is valid. */
+	/* can't fail: every supported kernel has the clock */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the clock of a hub: a clock of the kernel or a manual clock. Thread-safe. */
+/* A hub's clock, the kernel's or a manual one. Thread-safe. */
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
 
@@ -15,18 +15,15 @@ struct clock {
 /* Returns the kernel's monotonic clock, in ns. */
 uint64_t clock_monotonic_ns(void);
 
-/* Initialize the clock. `kind` is an enum timerhub_clock. A manual clock ignores `kind`. */
+/* `kind`, an enum timerhub_clock, counts only if it is not manual. */
 void clock_init(struct clock *clock, uint32_t kind, bool manual);
 
 uint64_t clock_now_ns(const struct clock *clock);
 
-/* Returns whether a suspend or a set wall clock can make a relative sleep miss a time. */
+/* Can a suspend or a set wall clock make a relative sleep miss a time? */
 bool clock_needs_deadline_fd(const struct clock *clock);
 
-/*
- * Set a manual clock to `now_ns`. Only one thread at a time may call clock_set(). Returns false if
- * the clock would move back.
- */
+/* A manual clock, by one thread at a time. False: it would go back. */
 bool clock_set(struct clock *clock, uint64_t now_ns);
 
 #endif

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes the board of counter_board.h. Tested by tests/tools and through
- * timerhub_stats().
- *
- * A forked child has the parent's boards mapped. The child may be inside a call, because a signal
- * handler or a callback may fork. board_forked() replaces each shared board by private memory
- * before the child returns from fork(). The child therefore cannot change the parent's counters.
- * Invariant: a shared board is in `shown` from its first count until the board is unmapped.
- *
- * All accesses of `shown` are relaxed. No thread reads through the pointers, and the kernel's lock
- * of the address space orders mapping, unmapping and forking.
+ * Tested by tests/tools and timerhub_stats(). A forked child, perhaps inside a call, has the
+ * parent's boards mapped: board_forked() replaces them by private memory before fork() returns in
+ * it. Invariant: a shared board is in `shown` from its first count until it is unmapped. `shown` is
+ * relaxed: nobody reads through the pointers, and the kernel's lock of the address space orders
+ * mapping, unmapping and forking.
  */
 #define _GNU_SOURCE
 #include "base/counter_board.h"
@@ -93,9 +88,8 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Commit the pages of the board, except for the queues. If the kernel has no memory for a page of a
- * memfd, a later access raises SIGBUS. To prevent the signal, let board_open() fail now, with
- * -ENOSPC. The queues' pages are not committed, because most of these pages are never touched.
+ * Without memory for a memfd's page a later access raises SIGBUS, so fail now, with -ENOSPC. Not
+ * the queues' pages, most of which are never touched.
  */
 static int board_commit(int fd)
 {
@@ -131,7 +125,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* The release store carries the header to tools/top, which loads `state` with acquire. */
+	/* Release: the header, for tools/top, which acquires `state`. */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

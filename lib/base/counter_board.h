@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the board, the memory with the counters of a hub. The board of an observable hub is a
- * memfd of this layout. tools/top finds the memfd through /proc and maps it read-only. The library
- * and tools/top share only this header.
- *
- * No decision of the hub depends on the board, so the board may be in shared memory. The hub's
- * decisions depend on the free stacks and the inbox. The free stacks and the inbox are therefore in
- * private memory. Threads copy numbers of the stacks and the inbox to the board. The board may be
- * read at any time. The counters may change while a reader adds them, so sums are exact only while
- * no call runs. A change of the layout must increase BOARD_VERSION.
+ * The board: a hub's counters. That of an observable hub is a memfd of this layout, which tools/top
+ * finds through /proc and maps to read; only this header is shared with it. No decision depends on
+ * the board: stacks and inbox, on which decisions depend, are private, and only their numbers are
+ * copied here. Counters change while a reader adds them: sums are exact while no call runs. A
+ * changed layout needs a new BOARD_VERSION.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -36,7 +32,7 @@
 enum board_kind { BOARD_HUB = 0, BOARD_LOOP = 1 };
 enum board_state { BOARD_OPENING = 0, BOARD_OPEN = 1, BOARD_CLOSED = 2 };
 
-/* The hub's description. timerhub_open() writes it, and timerhub_close() writes `state`. */
+/* Written by timerhub_open(), `state` also by timerhub_close(). */
 struct board_header {
 	uint64_t magic;
 	uint32_t version;
@@ -63,34 +59,33 @@ struct board_owner {
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* enum timerhub_sleeper of the owner thread; AUTO in a manual hub */
-	/* Bucket i counts events that were 2^i to 2^(i+1) - 1 ns late. Bucket 0 includes 0 ns. */
+	/* bucket i: 2^i to 2^(i+1) - 1 ns late, the first also 0 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
 };
 
-/* The counters that callers write, each time beside a much slower operation. */
+/* Written by callers, each beside a much slower operation. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
 	atomic_u64 dropped; /* number of timers that timerhub_queue_close() has ended */
 	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
-	/* highest index of a queue so far, plus 1; the counters of all higher indexes are zero */
+	/* highest index of a queue so far, plus 1 */
 	atomic_u64 queues_end;
 };
 
 /*
- * Copies of the numbers of one free stack. Only an observable hub has these copies. The thread that
- * has changed the stack writes the copies. A delayed thread may overwrite a newer copy. The next
- * thread that changes the stack writes a right copy.
+ * Of one free stack, on an observable hub, by who has changed it. A delayed thread may overwrite a
+ * newer copy, until the next change.
  */
 struct board_shard {
-	/* number of slots taken off the stack so far << BOARD_DEPTH_BITS | slots on the stack */
+	/* takes so far << BOARD_DEPTH_BITS | slots on it */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
 	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
 };
 
 /*
- * Copies, perhaps old, of the numbers of one inbox lane. `tail` - `head` slots wait in the lane,
- * and about `spilled` - `drained` slots of its producers in the spill map.
+ * Of one lane, perhaps old: `tail` - `head` slots wait in it, about `spilled` - `drained` of its
+ * producers in the map.
  */
 struct board_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* written by callers, as `spilled` */
@@ -99,33 +94,30 @@ struct board_lane {
 	atomic_u64 drained;
 };
 
-/*
- * The counters of one queue, at the queue's index. The counters outlive the queue. The queue's
- * outbox has `put` - `delivered` - `passed_over` handles.
- */
+/* They outlive the queue, whose outbox has `put` - `delivered` - `passed_over` handles. */
 struct board_queue {
 	/* Consumers write `delivered`, `retired`, `overruns` and `passed_over`. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* number of delivered events */
 	atomic_u64 retired;     /* number of delivered events that ended their timer */
 	atomic_u64 overruns;    /* number of periods counted in an earlier period's event */
 	atomic_u64 passed_over; /* number of skipped handles of withdrawn expiries */
-	/* The queue's opener and the owner write `put`. Opener and closer write `fd_plus_one`. */
+	/* opener and owner write `put`, opener and closer `fd_plus_one` */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* number of published handles */
 	atomic_u64 fd_plus_one; /* the queue's eventfd plus 1, or 0 without a queue */
 };
 
-/* Lateness of the events that consumers on some of the CPUs took. Buckets as in board_owner. */
+/* Of events taken on some of the CPUs. Buckets as in board_owner. */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 };
 
-/* Returns the bucket of a lateness histogram. Set back, the clock may be before the deadline. */
+/* A clock that was set back may be before the deadline. */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
 	return now_ns <= deadline_ns ? 0 : bits_highest(now_ns - deadline_ns);
 }
 
-/* The counters of a loop, which its thread copies in each turn; beside them owner.lateness. */
+/* Copied by the loop's thread in each turn, beside owner.lateness. */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
 	atomic_u64 turns;
@@ -146,17 +138,16 @@ struct board {
 };
 
 /*
- * Open a zeroed board, whose header describes the hub. The caller has filled in all defaults of
- * `config`. If the hub is observable, the board is a memfd with the descriptor `*ret_fd`. For any
- * other hub, `*ret_fd` is -1. Returns 0 or -ENOMEM. For an observable hub, also returns -EMFILE,
- * -ENOSPC (too many observable hubs), or an error of memfd_create(2).
+ * Zeroed, with a header from `config`, whose defaults are filled in. Observable: a memfd in
+ * `*ret_fd`, else -1. 0 or -ENOMEM; observable also -EMFILE, -ENOSPC (too many), or
+ * memfd_create(2)'s.
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Show on the board whether the hub is open. A forked child must not call board_announce(). */
+/* Not in a forked child. */
 void board_announce(struct board *board, bool open);
 
-/* Close the board. `board` may be NULL if `fd` is -1. */
+/* `board` may be NULL if `fd` is -1. */
 void board_close(struct board *board, int fd);
 
 #endif

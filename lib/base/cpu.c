@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements cpu.h. The core includes sched.h only in this file and in owner_thread.c. */
+/* The core includes sched.h only here and in owner_thread.c. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements deadline_fd.h. The owner or the loop's thread makes all calls except open and close.
- *
- * The timerfd is set to an absolute time. The kernel computes the remaining time, even after a
- * suspend and inside time namespaces. If the clock was set, the next timerfd_settime() reports the
- * change and still sets the timerfd. No thread needs to read the timerfd.
+ * Owner or loop's thread make all calls but open and close. The time is absolute, so the kernel
+ * keeps it through a suspend and in time namespaces. If the clock was set, the next
+ * timerfd_settime() says so, and still sets. Nobody needs to read the timerfd.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"
@@ -18,8 +16,8 @@
 #include "base/bits.h"
 
 /*
- * Later times are capped. In a time namespace the kernel subtracts the offset, and INT64_MAX minus
- * a negative one would lie in the past.
+ * Capped: a time namespace's offset is subtracted, and INT64_MAX minus a negative one lies in the
+ * past.
  */
 #define ALARM_MAX_NS ((uint64_t)1 << 62)
 #define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd with a past time takes to expire */
@@ -42,10 +40,10 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 	deadline_fd->fd = -1;
 }
 
-/* Never is far away too: a disarmed timerfd would not report that the clock is set. */
+/* Never is far away too: a disarmed timerfd would not tell that the clock is set. */
 static uint64_t alarm_cap(uint64_t at_ns, uint64_t now_ns)
 {
-	/* A clock that is as late by itself has no negative offset. */
+	/* a clock that is as late by itself has no negative offset */
 	return u64_min(at_ns, now_ns < ALARM_MAX_NS ? ALARM_MAX_NS : INT64_MAX);
 }
 

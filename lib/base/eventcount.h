@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number that threads wait on, in place of a condition variable, whose wake-ups some C libraries
- * lose. Any thread may make every call. The calls cannot fail and leave errno alone.
+ * A number to wait on, in place of a condition variable, whose wake-ups some C libraries lose. For
+ * any thread; nothing fails, and errno stays.
  *
  * Labels: [eventcount] eventcount_set → eventcount_number: carries all writes before the set.
  */
@@ -32,8 +32,8 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 }
 
 /*
- * Block while the number is `number`, for at most `timeout_ns` (UINT64_MAX: no limit). The call may
- * return early, so the caller must check the number again.
+ * While it is `number`, at most `timeout_ns` (UINT64_MAX: no limit); may return early, so look
+ * again.
  */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)

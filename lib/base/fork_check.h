@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells the process that opened a hub, loop, journal or relay from a forked child, however the
- * child was made: the kernel zeroes a page in it, so the answer is one load. Where the kernel
- * (before Linux 4.14), an emulator or a filter does not do that, the page is zero from the start
- * and each question costs a system call, for the process's number.
+ * Tells the opener's process from a forked child, however made: the kernel zeroes a page in it, so
+ * the answer is one load. Where a kernel (before Linux 4.14), emulator or filter does not, the page
+ * is zero from the start, and each question asks for the process's number.
  */
 #ifndef TIMERHUB_FORK_CHECK_H
 #define TIMERHUB_FORK_CHECK_H
@@ -18,13 +17,13 @@ struct fork_check {
 	int pid; /* of the opener; 0: only the page answers */
 };
 
-/* Map a page of `bytes`; the rest of it is zero. Returns 0, or the negative errno of mmap(). */
+/* A page of `bytes`, else zero. 0, or mmap()'s negative errno. */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
 /* Returns 0, or -EOWNERDEAD in a child. */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/* The same. As the last step of a call, it costs no more registers where the page answers. */
+/* The same, as a call's last step: no more registers where the page answers. */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements futex.h. No other file of the core includes linux/futex.h. */
+/* No other file of the core includes linux/futex.h. */
 #include "base/futex.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's timespec of SYS_futex (not SYS_futex_time64): tv_sec has the size of a long. */
+/* SYS_futex's (not SYS_futex_time64's): tv_sec is a long. */
 struct futex_timespec {
 	long tv_sec;
 	long tv_nsec;
@@ -22,7 +22,7 @@ void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns)
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
 
-	/* After every error (EAGAIN, EINTR, ETIMEDOUT) the caller must check the word again. */
+	/* after EAGAIN, EINTR and ETIMEDOUT alike the caller looks again */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
 	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	errno = saved_errno;

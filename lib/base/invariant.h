@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Aborts the program if an invariant of the library is broken. Release builds check invariants too,
- * because a program that aborts is better than a program that loses timers.
- */
+/* In release builds too: better a program that aborts than one that loses timers. */
 #ifndef TIMERHUB_INVARIANT_H
 #define TIMERHUB_INVARIANT_H
 

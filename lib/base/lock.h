@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex, for journal and relay only: their callers wait for a disk or a server anyway. A thread
- * gives the lock back before it blocks on either. Only open and close may wait for the disk with
- * the lock held, since no other thread then uses the journal.
+ * A mutex, for journal and relay only, whose callers wait for a disk or a server anyway: it is
+ * given back before that. Only open and close may wait for the disk with it, since nobody else uses
+ * the journal then.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H

@@ -36,7 +36,7 @@ void memory_advise_huge(const struct memory *memory)
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
 }
 
-/* Returns a memfd, or a negative errno. Linux 6.3 and later expect the flag MFD_NOEXEC_SEAL. */
+/* Or a negative errno. Linux 6.3 and later expect MFD_NOEXEC_SEAL. */
 static int memory_open_shown(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -46,7 +46,7 @@ static int memory_open_shown(const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Set the memfd's size. Check RLIMIT_FSIZE first, because exceeding it raises SIGXFSZ. */
+/* RLIMIT_FSIZE first: beyond it comes SIGXFSZ. */
 static int memory_resize_shown(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -56,7 +56,7 @@ static int memory_resize_shown(int fd, size_t bytes)
 	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
 }
 
-/* Seal the memfd. The existing mapping stays writable. Returns 0, or a negative errno. */
+/* The mapping stays writable. 0 or a negative errno. */
 static int memory_seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -83,7 +83,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* A failure is not reported, because it only makes counters on the board wrong. */
+	/* a failure only makes counters wrong */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

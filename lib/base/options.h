@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies option structs of callers. A caller's struct begins with its size, so that a later version
- * can add members. Members that the caller's struct does not have keep their defaults.
+ * Copies callers' option structs, which begin with their size, so that later versions can add
+ * members. What a struct lacks keeps its default.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The largest struct that a caller may pass. No later version's struct will be larger. */
+/* no later version's will be larger */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* Check that all bytes after this version's members are zero. Returns 0 or -E2BIG. */
+/* All zero after this version's members, else -E2BIG. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -28,9 +28,8 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Copy the caller's struct into `ours`, which holds the defaults. `least_bytes` is the size of the
- * struct in the first version. If `theirs` is NULL, `ours` stays unchanged. Returns 0; -EINVAL if
- * the caller's struct is smaller than `least_bytes`; or -E2BIG.
+ * Into `ours`, which holds the defaults; `least_bytes` was the first version's size. NULL changes
+ * nothing. 0; -EINVAL: smaller than that; -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

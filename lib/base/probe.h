@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares static probes for bpftrace, perf, gdb and SystemTap. Only this file includes sys/sdt.h.
- * A probe is one nop and a note in the ELF file. The note says where the probe's arguments are.
- * timerhub-debugging(7) lists the probes. The program computes the arguments even if no tracer
- * runs, so a probe has only arguments that are in registers already. The fast path of
- * timerhub_rearm() has no probe: one more register costs time. Tested by tests/packaging.
+ * Static probes for bpftrace, perf, gdb and SystemTap (timerhub-debugging(7)); only this file
+ * includes sys/sdt.h. A probe is a nop and a note of where its arguments are. They are computed
+ * even without a tracer, so they are in registers already; timerhub_rearm()'s fast path has none,
+ * since one more register costs time. Tested by tests/packaging.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H

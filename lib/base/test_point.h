@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks points between two atomic accesses, at which a test can stop a thread. In similar designs,
- * a thread that stopped at such a point caused a fault. A test point does nothing unless the
- * library is built for tests.
+ * Between two atomic accesses, where in similar designs a stopped thread caused a fault: a test can
+ * stop one here. Nothing in other builds.
  */
 #ifndef TIMERHUB_TEST_POINT_H
 #define TIMERHUB_TEST_POINT_H

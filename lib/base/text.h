@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds text piece by piece to a caller's buffer. As with snprintf(), the length counts all pieces,
- * even if they do not fit. The functions do not use stdio, because stdio depends on the locale and
- * is not signal-safe.
+ * Adds pieces to a caller's buffer; as with snprintf(), the length counts what does not fit. Not
+ * stdio, which depends on the locale and is not signal-safe.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H
@@ -29,7 +28,7 @@ static inline void text_add(struct text *text, const char *string)
 		text_add_char(text, *string++);
 }
 
-/* Add number / 10^decimals, exactly, with `decimals` digits after the point (at most 19). */
+/* number / 10^decimals, exactly; at most 19 digits after the point. */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
 	char digits[24]; /* 2^64 - 1 has 20 digits */
@@ -46,7 +45,7 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 	}
 }
 
-/* End the text with a NUL. A text that does not fit is cut. */
+/* With a NUL; cut if it does not fit. */
 static inline void text_end(struct text *text)
 {
 	if (text->bytes > 0)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells whether valgrind runs the program, by a client request: an instruction sequence that does
- * nothing, except that valgrind knows it and then answers. valgrind's own header is not needed, so
- * each build can ask. Tested by tests/service/test_valgrind.c.
+ * Does valgrind run the program? By a client request, instructions that do nothing elsewhere,
+ * without valgrind's header. Tested by tests/service/test_valgrind.c.
  */
 #ifndef TIMERHUB_VALGRIND_H
 #define TIMERHUB_VALGRIND_H

@@ -35,22 +35,22 @@
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
-/* A lane fits into the first-level cache, and holds what comes while the owner is busy. */
+/* fits into the first-level cache, and holds what comes while the owner is busy */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
-/* A hub with few slots has fewer lanes, one for as many slots. */
+/* a lane for so many slots, at most */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
 /*
- * About as many waiting slots wake the owner even if nothing is due: it schedules them before it
- * delivers, and 8,192 delay a timer by 0.3 ms. The wake-up costs 14 us, 2 ns a push.
+ * About so many waiting slots wake the owner though nothing is due: it schedules before it
+ * delivers, and 8,192 delay a timer by 0.3 ms. The wake costs 14 us, 2 ns a push.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* To count, a producer reads all lanes, so only every such push of a lane counts. */
+/* a count reads all lanes, so only every such push of a lane counts */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif
@@ -96,13 +96,13 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 	return &lane->cells[place % INBOX_LANE_CELLS];
 }
 
-/* Returns the value of the empty cell at `place`. A lane counts its positions over all laps. */
+/* Positions count over all laps. */
 static uint64_t cell_empty_at(uint64_t place)
 {
 	return place / INBOX_LANE_CELLS * INBOX_LAP;
 }
 
-/* Advance the tail to at least `place`, because all earlier cells are filled. Returns the tail. */
+/* To at least `place`: all earlier cells are filled. Returns the tail. */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
 	uint64_t tail = u64_load_seq_cst(&lane->tail);
@@ -113,7 +113,7 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 	return tail;
 }
 
-/* Put the slot into a cell, whose position is `*ret_place`. Returns false if the lane is full. */
+/* At `*ret_place`. False: the lane is full. */
 static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 {
 	uint64_t place = u64_load_seq_cst(&lane->tail);
@@ -129,18 +129,18 @@ static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_plac
 			*ret_place = place;
 			return true;
 		}
-		/* Is the cell still filled since an earlier lap? Signed, because laps wrap. */
+		/* still filled since an earlier lap? Signed, because laps wrap. */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
-			/* The owner has written the cell, so another CPU's cache has it. */
+			/* written by the owner, so in another CPU's cache */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
 	}
 }
 
-/* Take up to `max` slots, before the end of the drain. */
+/* Up to `max`, before the drain's end. */
 static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 {
 	uint64_t head = u64_load_relaxed(&lane->head); /* only the owner writes the head */
@@ -153,7 +153,7 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed: the store that empties a cell orders no other memory. */
+		/* Relaxed: orders no other memory. */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}
 	if (count > 0)
@@ -165,7 +165,7 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 
 /* ---- the spill map ---- */
 
-/* Set the slot's bit on each level. Returns false if the slot waited in the map already. */
+/* On each level. False: it waited in the map already. */
 static bool map_set(const struct inbox *inbox, uint32_t slot)
 {
 	bool fresh = false;
@@ -183,7 +183,7 @@ static bool map_set(const struct inbox *inbox, uint32_t slot)
 	return fresh;
 }
 
-/* Take the lowest bit to do of the level. Returns the index of what it stands for. */
+/* Returns the index of what the level's lowest bit to do stands for. */
 static uint32_t map_pop(struct inbox *inbox, unsigned level)
 {
 	uint32_t index = inbox->word[level] * INBOX_WORD + bits_lowest(inbox->bits[level]);
@@ -193,8 +193,8 @@ static uint32_t map_pop(struct inbox *inbox, unsigned level)
 }
 
 /*
- * Take words, top down, until the level has bits to do. Returns false at the end of the map. A
- * drain takes each word at most once, however fast producers set bits.
+ * Takes words, top down, until the level has bits to do; false at the map's end. Each word at most
+ * once a drain, however fast producers are.
  */
 static bool map_walk(struct inbox *inbox, unsigned level)
 {
@@ -219,12 +219,12 @@ static bool map_walk(struct inbox *inbox, unsigned level)
 
 /* ---- the inbox ---- */
 
-/* Returns about how many slots wait, without those in the cache lines of the tails. */
+/* About how many slots wait, without those in the tails' cache lines. */
 static uint64_t inbox_count(const struct inbox *inbox)
 {
 	uint64_t total = 0;
 
-	/* Relaxed: if a number is stale, a caller wakes the owner in vain or a little later. */
+	/* Relaxed: a stale number wakes the owner in vain or a little later. */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
 		uint64_t head = u64_load_relaxed(&lane->head);
@@ -269,8 +269,8 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 void inbox_begin(struct inbox *inbox)
 {
 	/*
-	 * Without the ends, fast producers would keep the owner from expiring timers. A cell that
-	 * was filled before is less than a cache line after the tail.
+	 * Without ends, fast producers would keep the owner from expiring. A cell filled before is
+	 * less than a cache line after the tail.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		struct inbox_lane *lane = &inbox->lanes[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries slots from callers to the owner, which looks at each slot's pair. A push never waits and
- * is never refused: a slot goes into a lane, or its bit is set in the spill map. The map has a bit
- * for each slot, and two levels of summary. A slot may wait in several places at once.
+ * Slots from callers to the owner, which looks at each one's pair. A push never waits and is never
+ * refused: into a lane, or as a bit in the spill map, which has one for each slot and two levels of
+ * summary. A slot may wait in several places.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -11,7 +11,7 @@
 #include "base/counter_board.h"
 #include "base/memory.h"
 
-/* A ring buffer of cells, for the threads on some of the CPUs. */
+/* A ring of cells for the threads on some of the CPUs. */
 struct inbox_lane {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open */
 	struct board_lane *notes;                     /* NULL: the hub is not observable */
@@ -35,19 +35,19 @@ struct inbox {
 	uint32_t lane_mask;            /* number of lanes, a power of two, less one */
 	uint32_t top_words;
 	struct memory memory;
-	/* The owner's walk through the map: on each level, a word's index and the bits to do. */
+	/* the owner's walk: by level, a word's index and the bits to do */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
 };
 
-/* Returns 0 or -ENOMEM. `notes` has BOARD_LANES_MAX elements; NULL: the hub is not observable. */
+/* 0 or -ENOMEM. `notes` has BOARD_LANES_MAX elements; NULL: not observable. */
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 void inbox_close(struct inbox *inbox);
 
-/* Push the slot. Signal-safe. Returns true if the owner must drain soon, which few calls check. */
+/* Signal-safe. True: the owner must drain soon, which few calls check. */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* The same for a slot that waits probably: straight into the map, where doubles coincide. */
+/* For a slot that probably waits: into the map, where doubles coincide. */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 static inline bool map_has(const atomic_u64 *words, uint32_t index)
@@ -55,17 +55,17 @@ static inline bool map_has(const atomic_u64 *words, uint32_t index)
 	return (u64_load_seq_cst(&words[index / INBOX_WORD]) >> index % INBOX_WORD & 1) != 0;
 }
 
-/* Returns whether the slot waits in the map, so need not be pushed. Bottom up: see inbox.c. */
+/* In the map, so it need not be pushed. Bottom up: see inbox.c. */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
 	return map_has(inbox->map[0], slot) && map_has(inbox->map[1], slot / INBOX_WORD) &&
 	       map_has(inbox->map[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/* Owner: begin a drain, which returns every slot that was pushed before. */
+/* Owner: begin a drain of all that was pushed before. */
 void inbox_begin(struct inbox *inbox);
 
-/* Owner: take up to `max` slots. Returns their number; 0 means that the drain has ended. */
+/* Owner: up to `max`; 0: the drain has ended. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
 /* Owner: returns whether nothing waits. */

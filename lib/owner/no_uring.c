@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replaces sleeper_uring.c if the build option is -Dio_uring=disabled. sleeper_open_uring() fails,
- * as if the kernel had no io_uring. In a build with this option, all suites test this file. The
- * test `no-io-uring` of tests/packaging makes such a build.
+ * In place of sleeper_uring.c with -Dio_uring=disabled: as if the kernel had no io_uring. The test
+ * `no-io-uring` of tests/packaging makes such a build.
  */
 #include <errno.h>
 

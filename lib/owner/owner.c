@@ -16,15 +16,15 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* The owner takes this many slots from the inbox at once, so that their cache misses overlap. */
+/* taken from the inbox at once, so that their cache misses overlap */
 #define OWNER_BATCH 32
-/* The owner prefetches a slot's memory OWNER_AHEAD expiries before it expires the slot. */
+/* expiries by which a slot is prefetched in advance */
 #define OWNER_AHEAD 12
-/* A pass checks at most OWNER_REST schedule entries (12 to 24 us), then the next pass begins. */
+/* entries that a pass checks at most (12 to 24 us); then the next pass begins */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* If OWNER_CROWD timers expire within 1 ms, the next pass is at least OWNER_GATHER_NS later. */
+/* after so many expiries within 1 ms, the next pass is OWNER_GATHER_NS later at least */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -79,7 +79,7 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
-/* Returns whether the handle stays in the compacted outbox, at the position `new_place`. */
+/* Does it stay in the compacted outbox, at `new_place`? */
 static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 {
 	struct owner *owner = context;
@@ -91,7 +91,7 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 	return true;
 }
 
-/* Remove stale handles from a full outbox. If handles are left, signal consumers again. */
+/* If handles are left, consumers are signalled again. */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
@@ -111,13 +111,13 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
-	/* The handle is still there if a re-arm withdrew the timer's last expiry. */
+	/* still there if a re-arm withdrew the last expiry */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
-/* End a timer that was armed on a closing queue and has expired. */
+/* Armed on a closing queue, and expired. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
@@ -125,8 +125,8 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Put a timer that has just become pending into its queue. If the timer is periodic, schedule its
- * next period. If the timer has already ended, a new timer of the slot is claimed.
+ * Into its queue, and a periodic one's next period into the schedule. If the timer has already
+ * ended, a new one of the slot is claimed.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
@@ -134,7 +134,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
-	/* Schedule even if the queue is gone: a consumer may arm the timer by a stale handle. */
+	/* even if the queue is gone: a consumer may arm the timer by a stale handle */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -146,7 +146,7 @@ static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Expire a slot whose scheduled time has come. Its schedule entry was taken out already. */
+/* Its entry was taken out already. */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -158,7 +158,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_deliver(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/* Schedule the slot even if it is due by now, so that timers expire in order. */
+		/* even if it is due by now, so that timers expire in order */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -167,7 +167,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Prefetch the pair and the record of the slot that the owner takes after `ahead` other slots. */
+/* Of the slot that comes after `ahead` others. */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -219,9 +219,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Correct the earliest entry by its pair, until the earliest is checked already: between two sleeps
- * each slot is checked at most once, however fast callers move timers. Returns false after
- * OWNER_REST checks: another pass must follow, with a drain.
+ * Corrects the earliest entry by its pair until it is a checked one: between two sleeps each slot
+ * at most once, however fast callers move timers. False after OWNER_REST: another pass must follow,
+ * with a drain.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -250,19 +250,16 @@ static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
 	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass]: the last pass has ended */
-	/*
-	 * The load may be relaxed. A waiter first adds itself to `pass_waiters` and then rings the
-	 * bell. The bell makes the owner begin another pass, which sees the waiter.
-	 */
+	/* Relaxed: a waiter adds himself, then rings the bell, and the next pass sees him. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * Returns the time of the next pass. While timers fall due within microseconds of each other, most
- * of the cost is waking the owner and a consumer for each, so the owner coalesces their events, as
- * network drivers do with packets (Mogul and Ramakrishnan, "Eliminating receive livelock in an
- * interrupt-driven kernel", 1997). Not after a single burst, however large, nor if spin_ns is set.
+ * The time of the next pass. While timers fall due microseconds apart, most of the cost is a wake
+ * of owner and consumer for each, so their events are coalesced, as network drivers do (Mogul and
+ * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997); not after a
+ * single burst, nor if spin_ns is set.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -281,8 +278,8 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * Returns true if another pass must follow: owner_rest() has not ended, or the promise became later
- * and the inbox is not empty. Model: tests/models/promise.pml.
+ * True: another pass must follow, since owner_rest() has not ended, or the promise became later and
+ * the inbox is not empty. Model: tests/models/promise.pml.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the owner, the thread that keeps a hub's schedule. In a manual hub the owner is the
- * thread that calls timerhub_advance(). The owner works in rounds (passes), and sleeps in between.
+ * The thread that keeps a hub's schedule, in rounds (passes), and sleeps in between; in a manual
+ * hub the caller of timerhub_advance().
  */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
@@ -21,7 +21,7 @@
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 
-/* The parts of the hub that the owner shares with callers. hub/open.c sets the parts. */
+/* What it shares with callers; set by hub/open.c. */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
@@ -63,26 +63,26 @@ struct owner {
 	struct publisher publisher;
 };
 
-/* Initialize the owner, and reserve the memory of its schedule. Returns 0 or -ENOMEM. */
+/* With the memory of its schedule. 0 or -ENOMEM. */
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/* Start the owner's thread, and wait until its sleeper starts. Returns 0 or a negative errno. */
+/* Waits until the thread's sleeper starts. 0 or a negative errno. */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
-/* Returns the gettid(2) of the owner's thread, or 0 if there is no thread. Thread-safe. */
+/* 0: no thread. Thread-safe. */
 int owner_tid(const struct owner *owner);
 
-/* End the owner's thread. `alive` is false in a forked child, which does not have the thread. */
+/* `alive` is false in a forked child, which has no such thread. */
 void owner_stop(struct owner *owner, bool alive);
 
 /*
- * Make passes until owner_pass() returns false. Returns the promise, the time of the next drain.
- * Only the owner's thread makes this call, or in a manual hub one thread at a time.
+ * Until owner_pass() returns false. Returns the promise, the time of the next drain. By the owner's
+ * thread, or in a manual hub by one thread at a time.
  */
 uint64_t owner_run_passes(struct owner *owner);
 
-/* Any thread except the owner: wake the owner, and wait until the pass in progress has ended. */
+/* Any thread but the owner: wake it, and wait until the pass in progress has ended. */
 void owner_wait_pass(struct owner *owner);
 
 #endif

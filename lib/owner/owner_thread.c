@@ -23,9 +23,9 @@
 #include "base/cpu.h"
 #include "base/futex.h"
 
-/* If this many sleeps in a row fail in io_uring, the owner sleeps only in ppoll from then on. */
+/* so many sleeps in a row that fail in io_uring: only ppoll from then on */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* The owner reads the clock at this interval if the kernel does not report changes of the clock. */
+/* how often the clock is read where the kernel does not tell its changes */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
 #define OWNER_CPUS_MAX 32768u /* several times what any kernel is built for */
@@ -44,9 +44,8 @@ static void owner_use_poll(struct owner *owner)
 }
 
 /*
- * Sleep in ppoll once, because io_uring has returned `error`. If the error is permanent, or if
- * errors repeat, the owner sleeps only in ppoll from now on. A new seccomp filter may cause the
- * error.
+ * In ppoll once, because io_uring has returned `error` (perhaps of a new seccomp filter); for good
+ * if that is permanent or repeats.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -60,15 +59,15 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* Returns whether a caller woke the owner, a closer waits for a pass, or the thread must end. */
+/* By a caller, by a closer that waits for a pass, or to end. */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: if one of the loaded values is stale, the owner spins one turn longer. */
+	/* Relaxed: a stale value costs one more turn. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* Spin until `until_ns`, until owner_wanted() returns true, or until the clock is set back. */
+/* Or until wanted, or until the clock is set back. */
 static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
@@ -80,8 +79,8 @@ static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * Set the timerfd to end the next sleep at `at_ns`, in place of the timeout. Returns false if the
- * clock was set since the last call. A timer may then be due, and the owner must make a pass.
+ * The timerfd ends the next sleep, in place of the timeout. False: the clock was set, a timer may
+ * be due, and a pass must follow.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t now_ns,
                                   uint64_t *timeout_ns)
@@ -93,15 +92,15 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		return false;
 	}
 	/*
-	 * If a seccomp filter refuses to set the timerfd, the owner reads the clock at intervals.
-	 * The owner then does not poll the timerfd, because an expired timerfd stays readable.
+	 * refused: the clock is read at intervals, and the timerfd not polled, since an expired one
+	 * stays readable
 	 */
 	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
 	return true;
 }
 
-/* Sleep until the timerfd expires, or for the time left at `now_ns`. Returns whether it slept. */
+/* Until the timerfd expires, or for the time left at `now_ns`. Returns whether it slept. */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_MAX;
@@ -121,7 +120,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 	return true;
 }
 
-/* Sleep, and adjust the early-wake margin if the sleep lasts until `until_ns`. */
+/* And learns the margin from a sleep that lasted. */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	if (!owner_sleep_for(owner, until_ns, now_ns))
@@ -132,8 +131,8 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Ask the kernel to wake the owner before `until_ns`, by the longer of spin_ns and the early-wake
- * margin. The owner then spins until `until_ns`. Model: tests/models/promise.pml.
+ * Woken early by the longer of spin_ns and the margin, it then spins. Model:
+ * tests/models/promise.pml.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -172,8 +171,8 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Give the owner the policy and nice value that a thread started by `tid` would have. The kernel
- * may refuse more than the opener has. System calls, because musl's functions do nothing.
+ * Policy and nice value that a thread started by `tid` would have; the kernel may refuse more than
+ * the opener has. System calls, because musl's functions do nothing.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -185,7 +184,7 @@ static void owner_share_policy(pid_t tid)
 	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
 		return;
 	policy &= ~SCHED_RESET_ON_FORK;
-	/* A thread with SCHED_DEADLINE can start no other thread, unless it resets. */
+	/* SCHED_DEADLINE can start no thread without a reset */
 	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
 		policy = SCHED_OTHER;
 		param.sched_priority = 0;
@@ -198,8 +197,8 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Not the opener's: a worker that is pinned or real-time would starve the owner. The kernel knows
- * the main thread's settings even after its end.
+ * Not like the opener: a pinned or real-time worker would starve the owner. The kernel knows the
+ * main thread's settings even after its end.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
@@ -212,7 +211,7 @@ static void owner_be_like_main_thread(const struct owner *owner)
 		owner_share_cpus(main_tid);
 }
 
-/* In the owner's thread: set the name and the CPU of the thread, and start the sleeper. */
+/* In the thread: name, CPU and sleeper. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
@@ -243,13 +242,13 @@ static void *owner_main(void *argument)
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: owner_stop() stores `stop` before it wakes the owner by the eventfd. */
+	/* Relaxed: `stop` is stored before the eventfd wakes the owner. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
 
-/* Create the thread with all signals blocked, so that it never runs a signal handler. */
+/* With all signals blocked, so that it never runs a handler. */
 static int owner_create_thread(struct owner *owner)
 {
 	sigset_t all, before;
@@ -280,7 +279,7 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
-/* Close the sleeper and the timerfd, after the thread has ended or could not start. */
+/* After the thread has ended, or could not start. */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)
@@ -337,10 +336,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * The thread that closes a queue stores QUEUE_GONE before it calls owner_wait_pass(). A
-	 * pass that begins after the next access must see QUEUE_GONE, so this access must be a
-	 * read-modify-write. A load, even a seq_cst load, may be executed before an earlier store
-	 * leaves the store buffer.
+	 * A closer stores QUEUE_GONE before it calls this, and a pass that begins later must see
+	 * it: so a read-modify-write, since a load may run before an earlier store has left the
+	 * store buffer.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
 

@@ -19,7 +19,7 @@
 
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
-	/* Relaxed: the promise is not shared yet. No pass has the number 0. */
+	/* Relaxed: not shared yet. No pass has the number 0. */
 	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
 	u64_store_relaxed(&promise->pass, 1);
 	u64_store_relaxed(&promise->woken_pass, 0);
@@ -27,7 +27,7 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/* Only the owner writes `pass`. The seq_cst store comes before the drain of the inbox. */
+	/* Only the owner writes it; seq_cst, before the drain. */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 
@@ -42,12 +42,12 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns)
 
 bool promise_woken(const struct promise *promise)
 {
-	/* Relaxed: if a value is stale, the owner spins one turn longer. */
+	/* Relaxed: a stale value costs one more turn. */
 	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* A caller that was stopped in an earlier pass must not lower `woken_pass`. */
+	/* a caller stopped in an earlier pass must not lower it */
 	u64_raise(&promise->woken_pass, pass);
 }

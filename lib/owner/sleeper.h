@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets the owner sleep until a timeout ends, its eventfd (the bell) is signalled, or its timerfd
- * expires. There are two sleepers. sleeper_uring.c works where the kernel allows io_uring,
- * sleeper_poll.c works everywhere.
+ * Sleeps until a timeout, the eventfd (the bell) or the timerfd: sleeper_uring.c where the kernel
+ * allows io_uring, sleeper_poll.c everywhere.
  */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
@@ -10,25 +9,23 @@
 #include <stdint.h>
 
 /*
- * If this many sleeps in a row end with EINTR, the sleeper treats EINTR as an error. A kernel or a
- * seccomp filter may return EINTR every time. Without the limit, such an owner would keep a CPU
- * busy and never sleep.
+ * So many EINTR in a row are an error: a kernel or filter that always says so would keep a CPU
+ * busy.
  */
 #define SLEEPER_INTERRUPTIONS_MAX 16
 
 struct sleeper;
 
 struct sleeper_ops {
-	/* Start the sleeper, in the owner's thread. Returns 0 or a negative errno. */
+	/* In the owner's thread. 0 or a negative errno. */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Sleep until the bell is signalled, at most for `timeout_ns` (UINT64_MAX: no limit). If
-	 * the bell was signalled already, return at once. The call may return early, and the owner
-	 * reads the clock after each sleep. Returns 0, or a negative errno if the owner could not
+	 * Until the bell, at once if it was signalled already, at most `timeout_ns` (UINT64_MAX: no
+	 * limit). May return early: the owner reads the clock. A negative errno: it could not
 	 * sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
-	/* Close the sleeper, in the owner's thread, or elsewhere while the owner does not run. */
+	/* In the owner's thread, or while that does not run. */
 	void (*close)(struct sleeper *sleeper);
 };
 
@@ -36,17 +33,16 @@ struct sleeper {
 	const struct sleeper_ops *ops;
 	int bell; /* the hub's eventfd that ends a sleep */
 	/*
-	 * The timerfd that ends a sleep when it becomes readable; -1: none. The sleeper neither
-	 * closes nor clears the timerfd. The owner may change this member between sleeps.
-	 * sleeper_uring.c ignores such a change. It polls the timerfd of sleeper_open_uring(),
-	 * edge-triggered.
+	 * ends a sleep when readable; -1: none. Not the sleeper's to close or clear. May change
+	 * between sleeps, but for sleeper_uring.c, which polls that of sleeper_open_uring() by
+	 * edges.
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */
 	unsigned interruptions; /* number of sleeps in a row that ended with EINTR */
 };
 
-/* Open the io_uring sleeper. Returns 0, or a negative errno. */
+/* 0 or a negative errno. */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
 /* Open the ppoll sleeper, which always succeeds. */

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the sleeper that works everywhere, by ppoll(2) on the bell and the timerfd. Only the
- * owner calls this sleeper. The sleeper sets the timer slack of the owner's thread to 1 ns. With
- * the default slack, ppoll returns 50 µs late.
- *
- * A sandbox may refuse ppoll, for example by RLIMIT_NOFILE = 0 or a seccomp filter. Signals may
- * also interrupt every ppoll. Without ppoll, the owner waits for up to 1 ms on a futex that is
- * never woken, and makes another pass. The bell does not end this wait. The owner therefore serves
- * callers up to 1 ms late. tests/faults/ refuses the calls of this file.
+ * Works everywhere, by ppoll(2) on bell and timerfd; only the owner calls it. Timer slack of 1 ns:
+ * with the default ppoll returns 50 µs late. Where ppoll is refused (RLIMIT_NOFILE of 0, a filter)
+ * or always interrupted, the owner waits up to 1 ms on a futex that nobody wakes, so it serves
+ * callers up to 1 ms late. tests/faults/ refuses the calls.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +20,7 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* Some sandboxes refuse prctl(). The owner then wakes later, but never early. */
+	/* refused in some sandboxes: later wakes, never early */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the sleeper that waits in io_uring. Only the owner's thread starts the sleeper and
- * sleeps. Another thread may open and close the sleeper.
- *
- * The ring holds a multishot poll of the bell, and of the timerfd if there is one. Each time the
- * bell or the timerfd becomes readable, its poll completes. The owner waits in io_uring_enter()
- * with a timeout argument, so there is no timeout request to cancel. The timeout is relative.
- * Absolute timeouts are wrong inside time namespaces. sleeper_open_uring() creates the ring, and
- * returns its errors. The ring stays disabled until the owner's thread enables the ring.
+ * Waits in io_uring; only the owner's thread starts it and sleeps, another may open and close it.
+ * The ring holds a multishot poll of the bell, and of the timerfd if there is one. The wait has a
+ * timeout argument, so there is no request to cancel; it is relative, since absolute ones are wrong
+ * in time namespaces. The ring is created, with its errors, at the open, and disabled until the
+ * owner's thread enables it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,12 +17,12 @@
 #include "base/bell.h"
 #include "owner/sleeper.h"
 
-/* The two NO_IOWAIT flags are newer than the headers with which the library is built. */
+/* newer than the headers with which the library is built */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* Try a submission this many times. Some sandboxes return EINTR for every submission. */
+/* some sandboxes return EINTR for every submission */
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
@@ -34,7 +31,7 @@ struct uring_poll {
 	bool polling;  /* the poll request is in the ring */
 };
 
-/* The index of a poll, which is the user data of its completions. */
+/* a poll's index is the user data of its completions */
 enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
 
 struct sleeper_uring {
@@ -44,8 +41,8 @@ struct sleeper_uring {
 };
 
 /*
- * EXT_ARG (Linux 5.11) means that the wait call has a timeout. A kernel with CQE_SKIP (Linux 5.17)
- * has multishot poll, and its timeouts are finer than a jiffy.
+ * EXT_ARG (Linux 5.11): a timeout of the wait. CQE_SKIP (5.17): multishot poll, and timeouts finer
+ * than a jiffy.
  */
 static bool uring_good_enough(const struct io_uring *ring)
 {
@@ -53,7 +50,7 @@ static bool uring_good_enough(const struct io_uring *ring)
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0;
 }
 
-/* Create the best kind of ring that this kernel supports. */
+/* The best that this kernel has. */
 static int uring_create(struct io_uring *ring)
 {
 	static const unsigned kinds[] = {
@@ -81,7 +78,7 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Submit the poll request with this index, unless it is in the ring. */
+/* Unless it is in the ring. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_poll *poll = &uring->polls[index];
@@ -125,7 +122,7 @@ static int uring_start(struct sleeper *sleeper)
 	return result < 0 ? result : uring_poll_fds(uring);
 }
 
-/* Take the completions. A completion says that an fd became readable, or that its poll ended. */
+/* An fd became readable, or its poll ended. */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -143,7 +140,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Wait for a completion. EINTR is a success, unless too many waits in a row return EINTR. */
+/* EINTR is a success, unless there are too many in a row. */
 static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
 {
 	struct sleeper_uring *uring = sleeper->state;

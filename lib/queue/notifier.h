@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Informs consumers of events. An eventfd wakes pollers, and a futex wakes blocked threads. */
+/* Tells consumers of events: an eventfd for pollers, a futex for blocked threads. */
 #ifndef TIMERHUB_NOTIFIER_H
 #define TIMERHUB_NOTIFIER_H
 
@@ -9,7 +9,7 @@
 
 struct notifier {
 	int fd; /* the queue's eventfd */
-	/* In a page that is zero in a forked child: what fd's calls move, and the futex. */
+	/* zero in a forked child: what fd's calls move, and the futex */
 	const struct bell_words *bells;
 	atomic_u32 *ticket; /* odd; changes when waiters must check again */
 	_Alignas(CACHE_LINE_BYTES)
@@ -19,29 +19,27 @@ struct notifier {
 	atomic_u32 waiters;           /* number of threads between wait_enter and wait_leave */
 };
 
-/* Begin to use `ticket`, which is zero or another notifier has used. */
+/* `ticket` is zero, or another notifier's before. */
 void notifier_begin(struct notifier *notifier);
 
-/* Owner: signal `count` published events. Returns whether the call made the fd readable. */
+/* Owner: tell of `count` published events. True: made the fd readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
-/* Make the fd readable, always with a new edge. A consumer that leaves events calls this. */
+/* For a consumer that leaves events: readable, with a new edge. */
 void notifier_signal_again(struct notifier *notifier);
 
-/* Clear the fd. A consumer that found no event calls this, and must read the outbox again. */
+/* For a consumer that found none; it must read the outbox again. */
 void notifier_clear(struct notifier *notifier);
 
 /*
- * Begin a wait, and return the ticket. The consumer then reads the outbox, calls futex_wait() with
- * this ticket, and ends the wait by notifier_wait_leave(). If an event is published after
- * notifier_wait_enter(), futex_wait() does not block, or the owner wakes a waiter for the event. In
- * a forked child the ticket is 0, and the consumer must not call futex_wait(). If the fork comes
- * later, futex_wait() finds 0 instead of the ticket, and does not block.
+ * Begin a wait: then read the outbox, futex_wait() with this ticket, and leave. An event published
+ * from here on wakes a waiter or changes the ticket. In a forked child the ticket is 0: don't
+ * futex_wait(); after a later fork, futex_wait() finds 0 and does not block.
  */
 uint32_t notifier_wait_enter(struct notifier *notifier);
 void notifier_wait_leave(struct notifier *notifier);
 
-/* Make `count` waiters read the outbox again (UINT32_MAX: all). The call is signal-safe. */
+/* Make `count` waiters read the outbox again (UINT32_MAX: all). Signal-safe. */
 void notifier_wake(struct notifier *notifier, unsigned count);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the outbox of outbox.h. A consumer copies the handles between head and tail, then
- * moves the head by compare-and-swap. The head only grows, so a successful swap proves that the
- * copied cells had not been filled again. Consumers therefore load the cells relaxed, after an
- * acquire load of the tail. If the owner finds the outbox empty, it continues at the beginning of
- * the array. A steadily used outbox therefore stays in a few cache lines.
+ * Consumers copy handles between head and tail, then move the head by a CAS. The head only grows,
+ * so a CAS that succeeds proves that no copied cell had been filled again: cells are loaded
+ * relaxed, after an acquire load of the tail. An owner that finds it empty goes back to the array's
+ * beginning, so a steadily used outbox stays in a few cache lines.
  *
- * During compaction the outbox looks empty, but handles may come back. The owner sets a flag in the
- * tail before it moves the head. It clears the flag when it publishes the handles put back.
+ * During compaction it looks empty, but handles may come back: a flag in the tail says so, set
+ * before the head moves, cleared when they are published.
  *
  * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: carries the handles, and
  *         the timers' state before.
@@ -20,11 +19,11 @@
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* The owner restarts at the beginning of the array only after this many cells (32 KiB). */
+/* back to the beginning only after so many cells (32 KiB) */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
-/* A flag in the tail: the owner has taken out the handles, and will put some of them back. */
+/* in the tail: handles were taken out, and some will come back */
 #define TAIL_COMPACTING ((uint64_t)1 << 63)
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
@@ -44,7 +43,7 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* If all handles were taken, continue at the beginning of the array. */
+/* To the array's beginning, if all were taken. */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -53,8 +52,8 @@ static void outbox_restart(struct outbox *outbox)
 	if ((outbox->put & outbox->mask) < OUTBOX_RESTART)
 		return;
 	/*
-	 * A consumer that sees the new head beyond the old tail finds the outbox empty. Relaxed: by
-	 * the acquire load of the head, the owner knows that the cells have been copied.
+	 * A new head beyond an old tail means empty. Relaxed: the acquire load of the head says
+	 * that the cells have been copied.
 	 */
 	if (!u64_cas_relaxed(&outbox->head, &head, begin))
 		return;
@@ -88,10 +87,13 @@ uint64_t outbox_put(struct outbox *outbox, uint64_t handle)
 
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place)
 {
-	/* The number of cells divides 2^32. A free cell may be blanked: it is filled before use. */
+	/*
+	 * The number of cells divides 2^32. A free cell is filled before use, so blanking it is
+	 * harmless.
+	 */
 	atomic_u64 *cell = &outbox->cells[place & outbox->mask];
 
-	/* Relaxed: the tail carries the blank to each consumer that sees the handle put next. */
+	/* Relaxed: the tail carries it to who sees the handle put next. */
 	if (u64_load_relaxed(cell) == handle)
 		u64_store_relaxed(cell, 0);
 }
@@ -107,17 +109,17 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* the head is a guess until the CAS */
 
-	/* [outbox]: if a thread acquires this tail, it sees the handles. */
+	/* [outbox]: the handles */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
 	/*
-	 * If a thread acquires the new head, it sees the flag in the tail too [outbox-compacting].
-	 * After the CAS, consumers have copied all cells below the old head [outbox-room].
+	 * [outbox-compacting]: who acquires the new head sees the flag. [outbox-room]: cells below
+	 * the old head have been copied.
 	 */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* The loop reads each handle before it fills the cell, so no unread handle is lost. */
+	/* Each handle is read before its cell is filled. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -133,7 +135,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 	uint64_t head = u64_load_relaxed(&outbox->head);
 
 	for (;;) {
-		/* [outbox] Acquire may miss a new event. outbox_count() misses no event. */
+		/* [outbox]: may miss a new event; outbox_count() does not */
 		uint64_t tail = u64_load_acquire(&outbox->tail) & ~TAIL_COMPACTING;
 		uint64_t stop = u64_min(tail, end);
 		unsigned count;
@@ -142,10 +144,10 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			return 0;
 		count = stop - head < max ? (unsigned)(stop - head) : max;
 		for (unsigned i = 0; i < count; i++)
-			/* Relaxed: if the owner has filled the cell again, the CAS fails. */
+			/* Relaxed: if the cell was filled again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
-		/* [outbox-room]: tells the owner that the cells have been copied. */
+		/* [outbox-room]: the cells have been copied */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}
@@ -160,7 +162,7 @@ unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max)
 
 uint64_t outbox_count(const struct outbox *outbox)
 {
-	/* Relaxed: the head only grows, so with a stale head the count is only too high. */
+	/* Relaxed: a stale head makes the count too high at most. */
 	uint64_t head = u64_load_relaxed(&outbox->head);
 	uint64_t tail = u64_load_seq_cst(&outbox->tail) & ~TAIL_COMPACTING;
 
@@ -172,8 +174,8 @@ bool outbox_exhausted(const struct outbox *outbox)
 	uint64_t head = u64_load_acquire(&outbox->head); /* [outbox-compacting]: carries the tail */
 
 	/*
-	 * A tail with the compaction flag is beyond any head. Relaxed: the load of the head, or an
-	 * earlier outbox_count(), has acquired the needed tail.
+	 * With the flag the tail is beyond any head. Relaxed: the load of the head, or an earlier
+	 * outbox_count(), has acquired it.
 	 */
 	return head >= u64_load_relaxed(&outbox->tail);
 }

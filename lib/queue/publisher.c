@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the publisher of publisher.h. Invariant: the publisher's list holds exactly the queues
- * with unpublished events. tests/unit/test_owner.c counts the slots taken before a publication.
+ * Invariant: the list holds exactly the queues with unpublished events. tests/unit/test_owner.c
+ * counts the slots taken before a publication.
  */
 #include "queue/publisher.h"
 
@@ -15,7 +15,7 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 	publisher->unpublished_end = &publisher->unpublished;
 }
 
-/* Count the queue's unpublished events and their lateness, before a consumer has the events. */
+/* With their lateness, before a consumer has them. */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
 	uint64_t now_ns = clock_now_ns(publisher->clock);

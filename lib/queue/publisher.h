@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts how late events are, publishes them soon (law 13 of tests/README.md), and signals their
- * consumers. Only the owner uses the publisher.
+ * Counts lateness, publishes soon (law 13 of tests/README.md), and signals. Only the owner uses it.
  */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
@@ -10,7 +9,7 @@
 #include "base/counter_board.h"
 #include "queue/queue.h"
 
-/* The most slots that the owner takes between an expiry and its publication. */
+/* The most slots taken between an expiry and its publication. */
 #ifndef PUBLISHER_UNTOLD_MAX
 #define PUBLISHER_UNTOLD_MAX 1024
 #endif
@@ -18,7 +17,7 @@
 struct publisher {
 	const struct clock *clock;
 	struct board_owner *counts;
-	/* queues with unpublished events, in the order of their first events; the list's end */
+	/* in the order of their first events; the list's end */
 	struct timerhub_queue *unpublished, **unpublished_end;
 	unsigned untold_taken; /* number of slots taken since the first unpublished event */
 	uint64_t told;         /* number of events published so far */
@@ -33,16 +32,16 @@ static inline bool publisher_has_untold(const struct publisher *publisher)
 	return publisher->unpublished != NULL;
 }
 
-/* Count an event that was put into the queue's outbox. The call may publish all events. */
+/* An event was put into the queue's outbox; may publish all. */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* Publish `count` handles that were put into the queue's outbox, and signal the consumers. */
+/* `count` handles of one queue. */
 void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
-/* Publish the events of all queues, and signal their consumers. */
+/* All queues. */
 void publisher_tell(struct publisher *publisher);
 
-/* Count a slot that the owner has taken and processed. The call may publish all events. */
+/* A slot was taken and processed; may publish all. */
 static inline void publisher_took_slot(struct publisher *publisher)
 {
 	if (publisher_has_untold(publisher) && ++publisher->untold_taken == PUBLISHER_UNTOLD_MAX)

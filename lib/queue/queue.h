@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a queue. The owner puts expired timers into a queue, and signals the queue's consumers.
- * Most cache lines of the struct have one kind of writer: the owner, consumers or callers.
+ * A queue: the owner puts expired timers in, and signals its consumers. Most cache lines have one
+ * kind of writer: owner, consumers or callers.
  */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
@@ -10,14 +10,14 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
-/* When a queue has this many unpublished events, the events of all queues are published. */
+/* So many unpublished events of a queue publish all queues' events. */
 #ifndef PUBLISHER_BATCH
 #define PUBLISHER_BATCH 64
 #endif
 
 struct timerhub;
 
-/* In the hub's table: a queue that is closed, but that the owner may still use in this pass. */
+/* in the hub's table: closed, but perhaps in use by the owner in this pass */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
@@ -27,7 +27,7 @@ struct timerhub_queue {
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* Only the owner uses these three fields. `next_unpublished` links the publisher's list. */
+	/* the owner's three; the publisher's list */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished; /* number of unpublished events, 0 if the queue is not listed */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
@@ -39,13 +39,12 @@ struct timerhub_queue {
 };
 
 /*
- * The callback of a loop's alarm, the only timer that the library arms for itself: sets the
- * uint64_t at the event's ptr to never. timerhub_each() knows the alarm by this function, whose
- * address no program has.
+ * The callback of a loop's alarm, the only timer of the library's own: sets the uint64_t at the
+ * event's ptr to never. By it, which no program has, timerhub_each() knows the alarm.
  */
 void queue_alarm(const struct timerhub_event *event);
 
-/* Returns whether a consumer would find a handle, perhaps of a withdrawn expiry. */
+/* Perhaps of a withdrawn expiry. */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {
 	return outbox_count(&queue->outbox) > 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements running_callbacks.h. Dispatching threads write cells, timerhub_cancel_sync() reads.
- *
- * A dispatching thread stores a handle in the thread's cell, and then delivers the handle by a CAS.
- * The CAS is a release and publishes this store. Later changes of the pair are read-modify-writes,
- * and keep the store visible. A canceller that reads the pair after the CAS therefore finds the
- * handle in the cell. Tested by tests/service/test_cancel_sync.c.
+ * A dispatching thread stores a handle in its cell, then delivers it by a CAS whose release
+ * publishes the store; later changes of the pair are read-modify-writes, which keep it visible. So
+ * a canceller that reads the pair after the CAS finds the handle in the cell. Tested by
+ * tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
  *         [callback-end] callback_end → callback_wait: carries what the callback did.
@@ -25,11 +23,11 @@
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* A waiter checks at this interval whether a handle was delivered, or a cell is free. */
+/* how often a waiter looks */
 #define CALLBACK_NAP_NS 50000
 
 #ifndef THREAD_SELF
-/* The address of this variable identifies the thread. The TLS model needs no allocation. */
+/* Its address identifies the thread. This TLS model needs no allocation. */
 static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
 #define THREAD_SELF() ((void *)&this_thread)
 #endif
@@ -53,7 +51,7 @@ static bool callback_claim(struct callback *callback)
 {
 	void *none = NULL;
 
-	/* The relaxed load is a hint. [callback-cell]: the CAS acquires the free cell. */
+	/* Relaxed: a hint. [callback-cell]: the CAS acquires the free cell. */
 	return ptr_load_relaxed(&callback->thread) == NULL &&
 	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
 }
@@ -61,18 +59,18 @@ static bool callback_claim(struct callback *callback)
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
-	 * Begin at a low index, because a canceller searches all cells below `end`. Threads on
-	 * different CPUs begin at different indexes.
+	 * Low indexes, since a canceller searches all below `end`, and different ones for different
+	 * CPUs.
 	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callback)) {
-			/* The CAS of a delivery makes the new `end` visible to a canceller. */
+			/* visible to a canceller by the delivery's CAS */
 			u64_raise(&callbacks->end, i + 1);
 			return callback;
 		}
-		/* All cells are taken. Wait until a thread leaves its cell. */
+		/* all are taken: wait until one is left */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -87,7 +85,7 @@ void callbacks_leave(struct callback *callback)
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release: a canceller that sees the handle knows that the last callback has ended. */
+	/* Release: who sees the handle knows that the last callback has ended. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -98,7 +96,7 @@ void callback_begin(struct callback *callback, uint64_t handle)
 
 void callback_end(struct callback *callback)
 {
-	/* [callback-end]: a canceller that sees the new `now` sees all writes of the callback. */
+	/* [callback-end]: all writes of the callback */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
 	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended]: carries `now` */
@@ -108,8 +106,8 @@ void callback_end(struct callback *callback)
 /* ---- the canceller ---- */
 
 /*
- * The comparison ignores the top two bits of the generation. If the generations of two timers
- * differ only in these bits, the two timers are never in cells at the same time.
+ * Without the generation's top two bits: timers that differ only in these are never in cells at
+ * once.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -127,7 +125,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* `now` and `thread` are loaded relaxed: only this thread's own stores matter. */
+		/* Relaxed: only this thread's own stores matter. */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&
@@ -137,7 +135,7 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* Wait until the handle was delivered or skipped and, if `running`, its callback has ended. */
+/* Until the handle was delivered or skipped and, if `running`, its callback has ended. */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
@@ -164,7 +162,7 @@ void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool run
 	uint64_t end = u64_load_relaxed(&callbacks->end); /* relaxed: see callbacks_enter() */
 
 	for (uint64_t i = 0; i < end; i++)
-		/* Skip the caller's own callbacks, which cannot end while it waits. */
+		/* not the caller's own, which can't end while it waits */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records which thread runs which timer's callback, so that a canceller can wait for the callback's
- * end. A dispatching thread has its own cell, and makes two stores and one exchange on the cell for
- * each event. Only the canceller searches the cells.
+ * Which thread runs which timer's callback, so that a canceller can wait for its end. Each
+ * dispatching thread has a cell: two stores and an exchange for each event. Only cancellers search.
  */
 #ifndef TIMERHUB_RUNNING_CALLBACKS_H
 #define TIMERHUB_RUNNING_CALLBACKS_H
@@ -11,7 +10,7 @@
 #include "timer/timer.h"
 
 struct callback {
-	/* handle << 2 | flags, or 0. The cell's thread stores it. A canceller sets NOW_WAITED. */
+	/* handle << 2 | flags, or 0, by the cell's thread; a canceller sets NOW_WAITED */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
 	atomic_ptr thread; /* the thread that has the cell, or NULL */
 	atomic_u32 ended;  /* futex: number of ended callbacks with a waiting canceller */
@@ -27,26 +26,25 @@ struct callbacks {
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
-/* Returns a cell for the calling thread, which is about to dispatch. `cpu` is a hint. */
+/* For the calling thread, about to dispatch; `cpu` is a hint. */
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu);
 void callbacks_leave(struct callback *callback);
 
-/* Store the handle in the cell, before the CAS that delivers it. */
+/* Before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* Record that the handle was delivered and its callback is about to be called. */
+/* It was delivered, and its callback is about to be called. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
 /* Record that the callback has returned. */
 void callback_end(struct callback *callback);
 
-/* Returns whether the calling thread is inside this timer's callback. */
+/* Is this thread inside this timer's callback? */
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);
 
 /*
- * Wait until no other thread is about to deliver the timer. If `running` is true, also wait until
- * no other thread runs the timer's callback. The caller must have made sure that no further
- * callback begins.
+ * Until no other thread is about to deliver the timer or, if `running`, runs its callback. No
+ * further one may begin.
  */
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a slot of the schedule, and the position of the slot's schedule entry. A slot is the
- * index of a hub's timer or of a loop's timeout.
+ * A slot is the index of a hub's timer or a loop's timeout; here is where its schedule entry lies.
  */
 #ifndef TIMERHUB_ENTRY_H
 #define TIMERHUB_ENTRY_H
@@ -10,19 +9,19 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/* The position of a slot's schedule entry, used only by the owner or the loop's thread. */
+/* Of a slot's entry; for the owner or the loop's thread, like all of this folder. */
 struct timer_filing {
 	uint32_t where; /* 0: not scheduled; else wheel, run or heap, and the position in it */
 	uint32_t place; /* in a hub: low bits of the outbox position of the slot's latest handle */
 };
 
-/* The top bits of timer_filing.where name the container, the other bits the position in it. */
+/* timer_filing.where: the container in the top bits, the position in the others */
 #define WHERE_WHEEL ((uint32_t)1 << 30)
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* A schedule entry of 12 bytes: a slot, and the time at which the slot is scheduled. */
+/* 12 bytes: a slot, and when it is scheduled. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;

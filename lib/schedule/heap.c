@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the heap of heap.h. Only the owner or the loop's thread calls these functions.
- * Invariant: no entry is earlier than its parent, and each slot's filing holds the index of its
- * entry. An entry contains its slot's time, so a comparison reads only the two entries. A filing is
- * written only when its entry moves. tests/unit/test_heap.c compares the heap with a sorted array.
+ * Invariant: no entry is earlier than its parent, and each slot's filing has its entry's index. An
+ * entry has its slot's time, so a comparison reads nothing else; a filing is written when its entry
+ * moves. tests/unit/test_heap.c compares with a sorted array.
  */
 #include "schedule/heap.h"
 
@@ -91,7 +90,7 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
-	/* The last entry of the heap fills the hole that the removal leaves. */
+	/* the last entry fills the hole */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else

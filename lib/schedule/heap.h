@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Orders slots by their exact times. The heap has the slots that were scheduled into the wheel's
- * current finest bucket after the run was sorted. The heap also has the slots whose time is before
- * this bucket. The heap is 4-ary (D. B. Johnson, "Priority queues with update and finding minimum
- * spanning trees", 1975). Single-threaded and pure: no atomics, no clock.
+ * Slots by their exact times: those that came into the wheel's current finest bucket after the run
+ * was sorted, or are before it. 4-ary (D. B. Johnson, "Priority queues with update and finding
+ * minimum spanning trees", 1975). No atomics, no clock.
  */
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H
@@ -25,28 +24,28 @@ static inline bool heap_empty(const struct heap *heap)
 	return heap->count == 0;
 }
 
-/* Insert a slot that is not scheduled, in O(log n). */
+/* Not scheduled yet; O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
 /* Remove a slot of the heap, in O(log n). */
 void heap_remove(struct heap *heap, uint32_t slot);
 
-/* Returns the time at which a slot of the heap is scheduled. */
+/* Of a slot of the heap. */
 uint64_t heap_at_ns(const struct heap *heap, uint32_t slot);
 
-/* Returns the earliest time; UINT64_MAX if the heap is empty. */
+/* UINT64_MAX if it is empty. */
 static inline uint64_t heap_first_ns(const struct heap *heap)
 {
 	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
-/* Returns the earliest slot. The heap must not be empty. */
+/* Not of an empty heap. */
 static inline uint32_t heap_peek(const struct heap *heap)
 {
 	return heap->entries[0].slot;
 }
 
-/* Take the earliest slot, in O(log n). The heap must not be empty. */
+/* O(log n), not of an empty heap. */
 uint32_t heap_take(struct heap *heap);
 
 #endif

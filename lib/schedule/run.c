@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the run of run.h. Only the owner or the loop's thread calls these functions.
- * Invariant: after run_sort(), the entries from begin to end are in the order of their times.
- * run_remove() writes SLOT_NONE into the slot's entry. The front skips such entries, so the first
- * entry always has a slot. tests/unit/test_run.c compares the run with a sorted array.
+ * Invariant: after run_sort() the entries from begin to end are in order. run_remove() writes
+ * SLOT_NONE, which the front skips, so the first always has a slot. tests/unit/test_run.c compares
+ * with a sorted array.
  */
 #include "schedule/run.h"
 
@@ -11,11 +10,11 @@
 
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
-/* For at most this many entries, sorting by insertion is faster than counting digits. */
+/* up to so many, insertion is faster than counting digits */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* run_sort() prefetches each slot's filing this many entries in advance. */
+/* how many entries in advance run_sort() prefetches a filing */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -42,7 +41,7 @@ static void run_sort_by_insertion(struct run *run)
 	}
 }
 
-/* Sort stably by one digit, from `entries` into `spare`, and exchange the two arrays. */
+/* Stably, into `spare`, which changes places with `entries`. */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
 	uint32_t places[RUN_DIGITS] = { 0 };
@@ -79,7 +78,7 @@ void run_sort(struct run *run)
 	}
 }
 
-/* Skip entries whose slot was removed. An empty run starts again at index 0. */
+/* An empty run starts again at index 0. */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)

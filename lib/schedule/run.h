@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Holds the slots of the wheel's current finest bucket. The slots are sorted once, by a radix sort,
- * and taken from the front. The memory of the next slots can therefore be fetched in advance.
- * Single-threaded and pure: no atomics, no clock.
+ * The slots of the wheel's current finest bucket, sorted once, by radix, and taken from the front,
+ * so that the next ones' memory can be fetched in advance. No atomics, no clock.
  */
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
@@ -27,27 +26,24 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/*
- * run_add() adds a slot to a run that is not sorted yet, and run_sort() sorts the run. The times of
- * the slots may differ only in the low 16 bits.
- */
+/* Add to an unsorted run, then sort. The times differ in the low 16 bits only. */
 void run_add(struct run *run, struct timer_due due);
 void run_sort(struct run *run);
 
-/* run_remove() removes a slot of a sorted run, and run_at_ns() returns the time of such a slot. */
+/* Of a sorted run. */
 void run_remove(struct run *run, uint32_t slot);
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* Returns the earliest time; UINT64_MAX if the run is empty. */
+/* UINT64_MAX if it is empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
-/* Take the earliest slot. The run must not be empty. */
+/* Not of an empty run. */
 uint32_t run_take(struct run *run);
 
-/* Returns a slot of the run, or SLOT_NONE. The run has at most `ahead` slots before this slot. */
+/* Or SLOT_NONE; at most `ahead` slots come before it. */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

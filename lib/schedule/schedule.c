@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the schedule of schedule.h. Only the owner or the loop's thread calls these functions.
- * Invariant: if the run or the heap has an entry, the schedule's first entry is in one of them. The
- * wheel makes insertion cheap. The run and the heap keep slots in the order of their times, to the
- * nanosecond. A slot that is alone in its bucket is taken straight from the wheel.
- * tests/unit/test_schedule.c compares the schedule with a sorted array in virtual time.
+ * Invariant: if run or heap has an entry, the first one is there. The wheel makes insertion cheap,
+ * run and heap keep the order to the nanosecond, and a slot alone in its bucket is taken straight
+ * from the wheel. tests/unit/test_schedule.c compares with a sorted array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -105,9 +103,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * Fetch the next chunk, and the memory that is touched when the slots of this chunk are scheduled
- * again. The memory was last touched when the slots were inserted, so it is not cached. The fetch
- * runs while the previous chunk is processed.
+ * The next chunk, and what its slots' scheduling touches, last used when they were inserted:
+ * fetched while the previous chunk is processed.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -121,7 +118,7 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* Schedule a chunk's slots again. Slots of the base's finest bucket go into the run. */
+/* Those of the base's finest bucket go into the run. */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -136,7 +133,7 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* Move the wheel's base, and schedule the slots that leave the wheel. The run must be empty. */
+/* With the slots that then leave the wheel. The run must be empty. */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -155,7 +152,7 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* Take the earliest slot in the run and the heap, if this slot is due. */
+/* From run or heap, if it is due. */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -167,26 +164,26 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * Take the first slot of the wheel, if it is due. Run and heap must be empty. Not inline, so that
- * schedule_take() saves fewer registers when it takes a slot from the run.
+ * From the wheel, if it is due; run and heap are empty. Not inline: schedule_take() saves fewer
+ * registers for the run.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* UINT64_MAX means an empty wheel, even if a manual clock shows UINT64_MAX. */
+		/* an empty wheel, whatever a manual clock shows */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/* A slot that is alone needs no sort. A later call sorts a long bucket. */
+			/* alone, it needs no sort; a later call sorts a long bucket */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
 		}
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
-		/* If no slot is due, move the base to now, so that new slots get a low level. */
+		/* to now if none is due, so that new slots get a low level */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
 			return SLOT_NONE;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the times at which slots are due. Returns the due slots in the order of their times. The
- * run holds the slots of the wheel's current finest bucket. The heap holds slots that were added
- * after the run was filled and are due by the end of this bucket. The wheel holds all slots that
- * are due after this bucket. Single-threaded, without atomics or clock.
+ * When slots are due, and which are, in order. The run has the wheel's current finest bucket, the
+ * heap what came later and is due by that bucket's end, the wheel the rest. No atomics, no clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -24,17 +22,14 @@ struct schedule {
 	struct memory memory;         /* the mapping of everything except the filings */
 };
 
-/*
- * Reserve memory for `slots` slots. The array `filings` has an element for each slot. Returns 0, or
- * a negative errno.
- */
+/* For `slots` slots, with an element of `filings` each. 0 or a negative errno. */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 void schedule_close(struct schedule *schedule);
 
-/* Schedule the slot at this time, in place of its old entry. UINT64_MAX: remove the entry. */
+/* In place of its old entry; UINT64_MAX removes that. */
 void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns);
 
-/* Fetch the memory that is touched when the slot is scheduled at another time. */
+/* What its move will touch. */
 CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 {
 	if ((schedule->filings[slot].where & WHERE_MASK) == WHERE_WHEEL)
@@ -44,7 +39,7 @@ CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 /* Remove the slot's entry, if it has one. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
-/* Returns the time at which the slot is scheduled; UINT64_MAX if it is not scheduled. */
+/* UINT64_MAX: not scheduled. */
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
 /* Like wheel_doubt(), for the slots of the whole schedule. */
@@ -52,18 +47,15 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
                         unsigned max);
 
 /*
- * Take the earliest slot that is scheduled at or before `now_ns`. Returns SLOT_NONE if no slot is
- * due. Slots are taken in the order of their times. A call that must first sort a long bucket costs
- * as much as thousands of usual calls. If `cheaply` is true, schedule_take() returns SLOT_DEAR
- * instead of sorting a long bucket.
+ * The earliest slot due at `now_ns`, or SLOT_NONE. The sort of a long bucket costs thousands of
+ * usual calls: `cheaply` returns SLOT_DEAR instead.
  */
 uint32_t schedule_take(struct schedule *schedule, uint64_t now_ns, bool cheaply);
 #define SLOT_DEAR (SLOT_NONE - 1)
 
 /*
- * Returns a slot of the run, which holds the sorted slots that are due next. The run has at most
- * `ahead` slots before the returned slot. If the run holds no slots, schedule_peek() returns the
- * earliest slot of the wheel. SLOT_NONE means that no slot is known.
+ * A slot with at most `ahead` of the run before it; of an empty run the wheel's earliest;
+ * SLOT_NONE: not known.
  */
 static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t ahead)
 {
@@ -71,13 +63,13 @@ static inline uint32_t schedule_peek(const struct schedule *schedule, uint32_t a
 	                                 : run_peek(&schedule->run, ahead);
 }
 
-/* Returns whether the last taken slot was the first of a newly sorted run. */
+/* Was the last taken slot the first of a newly sorted run? */
 static inline bool schedule_at_front(const struct schedule *schedule)
 {
 	return schedule->run.begin == 1;
 }
 
-/* Returns the earliest time or a lower bound of it (wheel_bound_ns()); UINT64_MAX: no slot. */
+/* Or a lower bound of it (wheel_bound_ns()); UINT64_MAX: none. */
 uint64_t schedule_next_ns(struct schedule *schedule);
 
 #endif

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the wheel of wheel.h. Only the owner or the loop's thread calls these functions.
- *
- * Compare a slot's time with the base, digit by digit. The slot's level is the highest position at
- * which the two digits differ. The digit of the slot's time at this position is the number of the
- * slot's bucket on the level. Every slot of a level is therefore earlier than every slot of a
- * higher level. The earliest slot is in the first occupied bucket of the lowest occupied level. A
- * move of the base keeps the order of slots, except in the bucket that the base enters. The slots
- * of that bucket are taken out, and go to a lower level or to the run.
- *
- * Each bucket stores a lower bound of its slots' times. The base moves straight to the lower bound
- * of the first bucket. The base need not stop where the time range of this bucket begins. A single
- * distant timer costs one wake-up, not one for each level.
- *
- * tests/unit/test_wheel.c compares the wheel with a sorted array, at each level's edges up to 2^63.
+ * A slot's level is the highest digit in which its time differs from the base, and that digit is
+ * its bucket. So every slot of a level is before every slot of a higher one, and the earliest is in
+ * the first occupied bucket of the lowest occupied level. Moving the base keeps this order, but for
+ * the bucket that it enters, whose slots go to a lower level or the run. A bucket has a lower bound
+ * of its times, and the base moves straight there, not first to where the bucket begins: a single
+ * distant timer costs one wake-up, not one for each level. tests/unit/test_wheel.c compares with a
+ * sorted array, at each level's edges up to 2^63.
  */
 #include "schedule/wheel.h"
 
@@ -22,7 +15,7 @@
 
 #include "base/invariant.h"
 
-/* A bound that may be too low is computed again if the bucket has at most this many chunks. */
+/* a bound that may be too low is computed again in a bucket of so few chunks */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -67,7 +60,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* Returns the first occupied bucket of the level. The level must have an occupied bucket. */
+/* There must be an occupied one. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -107,7 +100,7 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
 }
 
-/* Returns the chunk of a slot of the wheel, and its entry in the chunk. */
+/* And its entry there. */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
 	uint32_t where = wheel->filings[slot].where;
@@ -135,7 +128,7 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 	bucket->bound_slot = due.slot;
 }
 
-/* Lower the bounds of a bucket in which a slot is now scheduled. */
+/* A slot is now scheduled there. */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
 {
@@ -144,7 +137,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* If the slot is a bound_slot, clear bound_slot, because the slot leaves its present time. */
+/* The slot leaves its time. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -154,7 +147,7 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* End the sweep of a bucket that is now empty. */
+/* The bucket is empty now. */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -205,10 +198,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/*
-		 * The next wheel_remove() in this bucket may move the last entry, and then writes
-		 * the new position of the entry to `filings`. Prefetch this element of `filings`.
-		 */
+		/* the next removal here may move the last entry, and writes its filing */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -251,7 +241,7 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return false;
 }
 
-/* Compute the bucket's bound again if it may be too low, unless the bucket is long. */
+/* If it may be too low, unless the bucket is long. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;
@@ -272,7 +262,7 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-/* Returns the bucket with the earliest slot; NULL if the wheel is empty. */
+/* With the earliest slot; NULL: none. */
 static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
@@ -352,7 +342,7 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* End a sweep. Each slot of the bucket was scheduled again since the sweep began. */
+/* Each slot of the bucket was scheduled again since it began. */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -401,10 +391,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/*
-	 * The first bucket holds the earliest slot. The base must not pass this slot, so the base
-	 * enters the first bucket or no bucket.
-	 */
+	/* the base must not pass the earliest slot, so it enters the first bucket or none */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the slots that are due after the current finest bucket, in a hierarchical timing wheel (G.
- * Varghese and A. Lauck, "Hashed and hierarchical timing wheels", 1987) of four levels with 4,096
- * buckets each. A bucket of the finest level is 65.5 µs wide. The wheel never ticks, because
- * bitmaps show the next occupied bucket. Single-threaded and pure: no atomics, no clock.
+ * What is due after the current finest bucket: a hierarchical timing wheel (G. Varghese and A.
+ * Lauck, "Hashed and hierarchical timing wheels", 1987) of four levels with 4,096 buckets, the
+ * finest 65.5 µs wide. It never ticks: bitmaps show the next occupied bucket. No atomics, no clock.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -23,7 +22,7 @@
 #define WHEEL_ENTRY_BITS 5
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
 
-/* A chunk holds some entries of a bucket side by side, in four cache lines. */
+/* Entries of a bucket, side by side in four cache lines. */
 struct wheel_chunk {
 	_Alignas(CACHE_LINE_BYTES)
 		uint32_t next; /* the bucket's next chunk, or the next free chunk, or CHUNK_NONE */
@@ -45,13 +44,12 @@ struct wheel_level {
 };
 
 /*
- * A walk over all slots of a bucket. The walk goes from the first chunk to the last chunk. In each
- * chunk, the walk goes from the last entry to the first entry. A removal fills the hole with the
- * last entry of the first chunk. The walk has already visited this entry, so it misses no slot.
+ * A walk over a bucket's slots, chunk by chunk, in each from the last entry to the first: a removal
+ * fills its hole with the first chunk's last entry, which was visited, so none is missed.
  */
 struct wheel_sweep {
 	struct wheel_bucket *bucket; /* the swept bucket, or NULL if no sweep is in progress */
-	/* `first` is the walk's chunk; the bound covers entries written since the walk began */
+	/* `first` is the walk's chunk; the bound covers what was written since it began */
 	struct wheel_bucket rest;
 	unsigned entry; /* the walk has visited the chunk's entries at this index and above */
 };
@@ -68,8 +66,8 @@ struct wheel {
 };
 
 /*
- * Returns the largest number of chunks of a wheel for this many slots. Each bucket may have a chunk
- * that is not full. One bucket may be half emptied, and chunk 0 is never used.
+ * The most for so many slots: each bucket may have one that is not full, one may be half emptied,
+ * and chunk 0 is not used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -78,20 +76,20 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 
-/* Make an empty wheel. `levels` and `chunks` must be zeroed; the call does not touch them. */
+/* `levels` and `chunks` are zeroed, and stay untouched. */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings);
 
-/* Returns whether this time is after the base's finest bucket and so belongs in the wheel. */
+/* Is it after the base's finest bucket? */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
 }
 
-/* Insert a slot that is not scheduled, at a time that the wheel covers, in O(1). */
+/* Not scheduled yet, at a time that the wheel covers; O(1). */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
-/* Fetch the memory that is touched when a slot of the wheel moves. */
+/* What its move will touch. */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
@@ -110,23 +108,17 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* wheel_remove() removes a slot in O(1), and wheel_at_ns() returns a slot's time in O(1). */
+/* Both O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
-/*
- * If the slot's time and `at_ns` are in one bucket, write the new time into the entry and return
- * true. If the two times are in different buckets, do nothing and return false.
- */
+/* True, with the new time in the entry, if both times are in one bucket; else nothing. */
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
-/*
- * Returns the time of the wheel's first slot. If a long bucket has lost its first slot, the result
- * may be an earlier time.
- */
+/* Of the first slot; earlier if a long bucket has lost its first. */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
-/* The wheel's first slot, and the cost of entering its bucket. */
+/* And the cost of entering its bucket. */
 struct wheel_first {
 	uint64_t bound_ns; /* the result of wheel_bound_ns() */
 	uint32_t slot;     /* slot at bound_ns, or SLOT_NONE if it has left a long bucket */
@@ -136,29 +128,26 @@ struct wheel_first {
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* Prefetch the memory that the removal of the first slot uses. Returns this slot, or SLOT_NONE. */
+/* What the first slot's removal will touch. Returns it, or SLOT_NONE. */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Write to the array `slots` up to `max` slots whose schedule entries may be stale. If the first
- * slot of the wheel is known, wheel_doubt() writes only the first slot. If the first slot is not
- * known, wheel_doubt() writes some slots of the first bucket. The caller removes each slot or
- * schedules it again, perhaps at its old time. Returns the number of written slots. Returns 0 if no
- * slot comes before `before_ns`. Also returns 0 if the first bucket is long, was swept, and then
- * lost its first slot. In this case, wheel_bound_ns() may be earlier than every slot.
+ * Up to `max` slots whose entries may be stale: the first if it is known, else some of the first
+ * bucket. The caller removes or schedules each again. Returns their number; 0: none before
+ * `before_ns`, or the first bucket is long, was swept, and then lost its first slot:
+ * wheel_bound_ns() may then be earlier than every slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * Move the base to `base_ns`, at most wheel_bound_ns(). The base moves forward. If the wall clock
- * was set back, the base of an empty wheel may move back. If the base enters a bucket, the bucket
- * is emptied. The call then returns the bucket's first chunk, and wheel_leave_chunk() returns each
- * next chunk. The caller schedules the slots of the chunks again. The field `where` of these slots
- * is unchanged. If the base enters no bucket, returns CHUNK_NONE.
+ * To at most wheel_bound_ns(), forward, but for an empty wheel after a set-back wall clock. A
+ * bucket that the base enters is emptied: its first chunk is returned, then the next by
+ * wheel_leave_chunk(), and the caller schedules their slots, whose `where` is unchanged.
+ * CHUNK_NONE: none entered.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* Returns the entries of a chunk, and their number in `*ret_count`. */
+/* `*ret_count` of them. */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {
@@ -166,13 +155,13 @@ static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel
 	return wheel->chunks[chunk].entries;
 }
 
-/* Returns the next chunk of the same bucket, or CHUNK_NONE. */
+/* Of the same bucket, or CHUNK_NONE. */
 static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	return wheel->chunks[chunk].next;
 }
 
-/* Free a chunk whose slots were scheduled again. Returns the bucket's next chunk, or CHUNK_NONE. */
+/* Its slots were scheduled again. Returns the next, or CHUNK_NONE. */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif

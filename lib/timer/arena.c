@@ -2,12 +2,12 @@
 /*
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
  * parallelism", 1986). The top counts the takes, so that a CAS fails if the top slot was taken and
- * put back since the load (ABA). A link also holds the number of slots below. Only
- * arena_take_list() takes several at once: a thread stopped elsewhere keeps at most one.
+ * put back since the load (ABA). A link also has the number of slots below. Only arena_take_list()
+ * takes several at once: a thread stopped elsewhere keeps at most one.
  *
- * A CPU keeps up to ARENA_KEEP slots that it has freed, since they are in its cache; the others go
- * back to their own shard. So the slots that a consumer frees come home to those who arm, and the
- * four pairs of a cache line mostly stay with one CPU.
+ * A CPU keeps up to ARENA_KEEP slots that it has freed, which are in its cache; the others go home
+ * to their shard. So what a consumer frees comes back to those who arm, and the four pairs of a
+ * cache line mostly stay with one CPU.
  *
  * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
  */
@@ -17,26 +17,26 @@
 #include "base/test_point.h"
 
 /*
- * A CPU that has used as many slots of its own rather takes one of another CPU's stack, if more
- * are free there than it has used itself. So a thread that the kernel moves round the CPUs does not
- * touch new memory on each of them, and two busy CPUs leave each other's cache lines alone.
+ * Having used as many of its own, a CPU rather takes from another's stack, if more are free there
+ * than it has used: so a thread that is moved round the CPUs does not touch new memory on each, and
+ * two busy CPUs leave each other's cache lines alone.
  */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
-/* The least number of slots in a shard. A hub with few slots has fewer shards. */
+/* slots of a shard, at least */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
-/* As many pairs as a cache line holds. A shard's first slot begins a line. */
+/* pairs in a cache line, with which a shard begins */
 #define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
-/* arena_put_many() sorts this many slots by their shards at once. */
+/* sorted by their shards at once */
 #ifndef ARENA_PUT_BATCH
 #define ARENA_PUT_BATCH 256
 #endif
 
-/* Returns the link of a free slot: the slot below it, and the number of slots below it. */
+/* The slot below, and how many lie below. */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -68,8 +68,8 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * Returns the hub's serial number with its 38 bits in reverse order. The first generations of any
- * two hubs are therefore far apart, and a hub rejects the handles of other hubs.
+ * The hub's serial number with its 38 bits reversed: two hubs begin far apart, and reject each
+ * other's handles.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -97,7 +97,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	uint32_t lines = (shard_slots + ARENA_LINE_SLOTS - 1) / ARENA_LINE_SLOTS;
-	/* The offsets of the arrays in the arena's mapping. The array of pairs comes first. */
+	/* offsets in the mapping, behind the pairs */
 	size_t cold = align_up(capacity * sizeof(struct timer));
 	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
 	size_t filings = intervals + align_up(capacity * sizeof(atomic_u64));
@@ -141,7 +141,7 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
-/* Copy the numbers of a changed stack to the board. The stack itself is in private memory. */
+/* The board's copy of a changed stack's numbers. */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
@@ -149,7 +149,7 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
-/* Prefetch the record and the pair of the stack's next slot, for arena_take() and timer_arm(). */
+/* Of the next slot, for arena_take() and timer_arm(). */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
@@ -159,9 +159,8 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * Take a slot off a stack. Returns SLOT_NONE if the stack is empty. If another thread takes the
- * slot and overwrites its link, the top changes and the CAS fails. The CAS only acquires, because a
- * thread that takes a slot publishes nothing. The CAS continues the release sequences of the puts.
+ * SLOT_NONE: empty. If another thread takes the slot and overwrites its link, the CAS fails. It
+ * only acquires, since it publishes nothing, and continues the puts' release sequences.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
@@ -170,7 +169,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: the top was loaded with acquire, and the CAS confirms the link. */
+		/* Relaxed: after the top's acquire, and confirmed by the CAS. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -184,8 +183,8 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 }
 
 /*
- * Take up to `count` slots off a stack in one step. The slots stay linked as a list, from the top
- * down. Returns the first slot or SLOT_NONE. `*ret_taken` is the number of slots in the list.
+ * Up to `count` in one step, still linked, from the top down. Returns the first of `*ret_taken`, or
+ * SLOT_NONE.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
@@ -197,7 +196,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/* Relaxed as in shard_pop(): if another thread overwrote a link, the CAS fails. */
+		/* Relaxed as in shard_pop(). */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
 			__builtin_prefetch(&arena->timers.pairs[below], 1);
@@ -215,10 +214,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 	}
 }
 
-/*
- * Returns how many slots are on the stack with this top. If another thread has taken the top slot
- * after the load of `top`, the result may be any number. A CAS of the top then fails.
- */
+/* With this top. Any number if the top slot was taken since; a CAS of the top then fails. */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
 	uint32_t slot = top_slot(top);
@@ -228,7 +224,7 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
-/* Put slots onto a stack in one step, slots[0] lowest, unless the stack holds over `depth_max`. */
+/* In one step, slots[0] lowest, unless over `depth_max` are there. */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
                                                              const uint32_t *slots, unsigned count,
@@ -240,7 +236,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/* A stale depth may be any number, so any number is at most UINT32_MAX. */
+		/* a stale depth is any number, at most UINT32_MAX */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -249,7 +245,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free]: the thread that takes a slot sees the end of the slot's last use. */
+		/* [free]: the end of the slot's last use */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -266,10 +262,9 @@ static uint64_t fresh_end(uint64_t fresh)
 }
 
 /*
- * Take a slot of the shard that was never used: the shard's own CPUs from the bottom, the others
- * from the top, so that they meet in one cache line at most. Relaxed: the memory is zeroed, and no
- * other thread has written to it. The first access of the slot is a write. A read would map the
- * kernel's page of zeros, and the first write would have to remove this mapping on every CPU.
+ * Never used: the shard's own CPUs from the bottom, others from the top, so that they meet in one
+ * cache line. Relaxed: zeroed, and nobody has written. The first access is a write: a read would
+ * map the kernel's page of zeros, to be removed on every CPU later.
  */
 static inline __attribute__((always_inline)) uint32_t shard_take_fresh(const struct arena *arena,
                                                                        struct arena_shard *shard,
@@ -286,35 +281,33 @@ static inline __attribute__((always_inline)) uint32_t shard_take_fresh(const str
 			continue;
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-		/* A new slot is not scheduled. Relaxed: no other thread has the slot. */
+		/* Not scheduled. Relaxed: nobody else has the slot. */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
 	}
 	return SLOT_NONE;
 }
 
-/* Returns how many slots are on the shard's stack. Relaxed: the caller needs only a hint. */
+/* Relaxed: a hint is enough. */
 static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
 {
 	return stack_depth(arena, u64_load_relaxed(&shard->top));
 }
 
-/* Returns how many slots of the shard were never used. */
 static uint64_t shard_left(const struct arena_shard *shard)
 {
-	/* Relaxed: an armer changes `fresh` before it gives the handle to other threads. */
+	/* Relaxed: an armer changes it before he gives the handle away. */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 	return fresh_end(fresh) - fresh_next(fresh);
 }
 
-/* Returns how many slots of the shard were ever used. */
 static uint64_t shard_used(const struct arena_shard *shard)
 {
 	return shard->end - shard->begin - shard_left(shard);
 }
 
-/* Returns the stack's top, and in `*ret_depth` the number of slots on the stack at that time. */
+/* And `*ret_depth`, the number of slots at that time. */
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {
@@ -322,24 +315,21 @@ static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
 
 	do {
 		*ret_depth = stack_depth(arena, top);
-		/*
-		 * If another thread has overwritten the link, the top has changed and the CAS
-		 * fails. The CAS releases, so that the load of the link comes before the CAS.
-		 */
+		/* Fails if a link was overwritten; releases, so that the link is loaded before. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
 /*
- * The i-th other shard in which a CPU searches. At the same i each CPU is in another shard: CPUs
- * that fill a hub at one pace stay apart.
+ * The i-th other shard to search, another one for each CPU: CPUs that fill a hub at one pace stay
+ * apart.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
 	return home ^ i;
 }
 
-/* Look at one other stack, another one after each fresh slot. */
+/* One other stack, the next after each fresh slot. */
 static uint32_t arena_steal(struct arena *arena, uint32_t home)
 {
 	uint64_t used = shard_used(&arena->shards[home]);
@@ -352,13 +342,13 @@ static uint32_t arena_steal(struct arena *arena, uint32_t home)
 }
 
 /*
- * Take a fresh slot: of the CPU's own shard, then of one that nobody has touched, and of that one
- * until it is used up; last of any. So CPUs share cache lines only where nothing else is left.
+ * Of the own shard, then of an untouched one until that is used up, last of any: CPUs share lines
+ * only where nothing else is left.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
 	struct arena_shard *own = &arena->shards[home];
-	/* Relaxed: a hint. Fresh slots never come back, so there may be none left for good. */
+	/* Relaxed: a hint. Fresh slots never come back. */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
 	while (filling <= arena->shard_mask) {
@@ -384,12 +374,10 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * Search all shards. Return SLOT_NONE only if no stack has changed during the search. Every take
- * changes the count in the stack's top, and every put changes the slot in the top. The second loop
- * reads each top by a CAS that changes nothing. A CAS that succeeds has read the newest top, but a
- * load could read an older top. For example, one thread puts slot A back, then another thread takes
- * slot B, the last slot that was never used. The CAS in shard_take_fresh() is relaxed. A thread
- * that sees slot B as taken could therefore load a top without slot A.
+ * All shards. SLOT_NONE only if no stack has changed meanwhile: a take changes the count in the
+ * top, a put the slot. The second loop reads each top by a CAS that changes nothing, because a load
+ * could be older: one thread puts slot A back, another takes B, the last fresh one, by a relaxed
+ * CAS; who sees B taken could load a top without A.
  */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
@@ -419,7 +407,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/* This function is not inline, so that arena_take() saves no registers. */
+/* Not inline, so that arena_take() saves no registers. */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
 	uint32_t slot = arena_steal(arena, home);
@@ -472,7 +460,7 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* slot / shard_slots, by a multiplication: exact for 32-bit numbers (D. Lemire et al., 2019). */
+/* slot / shard_slots by a multiplication, exact for 32 bits (D. Lemire et al., 2019). */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
 	__extension__ typedef unsigned __int128 u128;
@@ -487,7 +475,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
-/* Put at most ARENA_PUT_BATCH slots back to their shards, in one step for each shard. */
+/* At most ARENA_PUT_BATCH, in one step for each shard. */
 static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned count)
 {
 	uint16_t ends[ARENA_SHARDS_MAX + 1] = { 0 };

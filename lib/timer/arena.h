@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocates the slots of timers. All functions are lock-free, and any thread may call them. */
+/* The slots of timers. All functions are lock-free, for any thread. */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "timer/timer.h"
 
-/* Free slots and slots that were never used, for the threads on some of the CPUs. */
+/* Free and never used slots, for the threads on some of the CPUs. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
 	atomic_u64 fresh;    /* range of slots that were never used: end << 32 | next */
@@ -27,34 +27,31 @@ struct arena {
 };
 
 /*
- * Returns 0 or -ENOMEM. `capacity` is from 1 to TIMER_SLOTS_MAX. `notes` is an array with
- * BOARD_SHARDS_MAX elements, or NULL if the hub is not observable.
+ * 0 or -ENOMEM. `capacity` is 1 to TIMER_SLOTS_MAX; `notes` has BOARD_SHARDS_MAX elements, NULL if
+ * not observable.
  */
 int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes);
 void arena_close(struct arena *arena);
 
-/*
- * Take a free slot, from this CPU's stack if possible. Returns SLOT_NONE only if at some point
- * during the call no slot was free.
- */
+/* From this CPU's stack if possible. SLOT_NONE only if at some point no slot was free. */
 uint32_t arena_take(struct arena *arena, unsigned cpu);
 
 /*
- * Take `count` slots as a list, or none. Returns the first slot; arena_next() returns the others.
- * If fewer slots are free, returns SLOT_NONE after putting back the `*ret_taken` slots it took.
+ * `count` as a list, or none. Returns the first, for arena_next(); SLOT_NONE if fewer are free,
+ * after putting back the `*ret_taken`.
  */
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken);
 
-/* Returns the slot after `slot` in a list. Call before timer_arm() overwrites the slot's link. */
+/* In a list, before timer_arm() overwrites the link. */
 uint32_t arena_next(const struct arena *arena, uint32_t slot);
 
-/* Put back a slot that no other thread uses: here if this CPU holds few, else at its own CPU. */
+/* A slot that nobody else uses: here if this CPU holds few, else home. */
 void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 
-/* The same with `count` slots, at least one: in one step, or in one for each CPU. */
+/* At least one, in one step or one for each CPU. */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
-/* Returns the first slot at or after `slot` that was ever used, or SLOT_NONE. */
+/* At or after `slot`, or SLOT_NONE. */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
@@ -63,7 +60,7 @@ struct arena_counts {
 	uint64_t in_use_max; /* largest number of slots in use at once */
 };
 
-/* Returns the sums over all shards. The counts are exact while no thread takes or puts a slot. */
+/* Over all shards; exact while nobody takes or puts. */
 struct arena_counts arena_count(const struct arena *arena);
 
 #endif

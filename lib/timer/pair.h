@@ -19,7 +19,7 @@
 #include "base/bits.h"
 #include "schedule/entry.h"
 
-/* 292 years after the clock's zero. Below INT64_MAX, which std::chrono uses for "no limit". */
+/* 292 years after the clock's zero, below INT64_MAX, std::chrono's "no limit" */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
 
@@ -36,18 +36,18 @@
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 
 enum timer_phase {
-	/* No timer. Unless CLAIMED, scheduled no later than the deadline, which may be never. */
+	/* no timer; unless CLAIMED, scheduled no later than the deadline, which may be never */
 	TIMER_FREE = 0,
 	TIMER_ARMED = 1, /* waits for its deadline; unless CLAIMED, scheduled no later */
-	/* Expired, but undelivered. If periodic, scheduled for the period after the deadline. */
+	/* expired, undelivered; if periodic, scheduled for the next period */
 	TIMER_PENDING = 2,
-	/* The period after the deadline of a pending timer is due too. No entry is needed. */
+	/* the next period is due too; no entry needed */
 	TIMER_OVERDUE = 3,
-	/* The kept timer was delivered. Its deadline is TIMER_NEVER_NS, so it is not scheduled. */
+	/* kept, and delivered: deadline TIMER_NEVER_NS, no entry */
 	TIMER_IDLE = 4,
 };
 
-/* The two words of a timer's state, or a guess of them (see atomic.h). */
+/* Of a timer's state, or a guess (atomic.h). */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
@@ -62,8 +62,8 @@ static inline enum timer_phase state_phase(uint64_t state)
 }
 
 /*
- * If set, the schedule may be late for the slot, and no thread knows whether another has pushed it.
- * A thread that sets a deadline therefore pushes too.
+ * The schedule may be late for the slot, and nobody knows whether another has pushed it: so who
+ * sets a deadline pushes too.
  */
 static inline bool state_claimed(uint64_t state)
 {
@@ -80,7 +80,7 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Returns whether the timer is a kept timer, which survives its delivery. */
+/* Survives its delivery. */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -91,13 +91,12 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
-/* Returns whether the timer has an expiry that waits to be delivered. */
 static inline bool state_undelivered(uint64_t state)
 {
 	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
 }
 
-/* Returns the generation after `generation`. The result is never 0. */
+/* Never 0. */
 static inline uint64_t generation_next(uint64_t generation)
 {
 	generation = (generation + 1) & TIMER_GENERATION_MASK;
@@ -109,7 +108,6 @@ static inline uint64_t handle_make(uint64_t generation, uint32_t slot)
 	return generation << TIMER_SLOT_BITS | slot;
 }
 
-/* Returns the handle of the timer that has the slot and this state. */
 static inline uint64_t handle_of(uint64_t state, uint32_t slot)
 {
 	return handle_make(state_generation(state), slot);
@@ -120,13 +118,13 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* Returns whether the state belongs to the handle's timer, and the timer is live. */
+/* And live. */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Returns whether the handle's timer is armed, and has none of `flags`. One comparison. */
+/* Armed, with none of `flags`. One comparison. */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -134,7 +132,7 @@ static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flag
 	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK | flags)) == 0;
 }
 
-/* The transitions of the pair. Each keeps the bits that it does not name. */
+/* Transitions; each keeps what it does not name. */
 
 static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
 {
@@ -142,20 +140,20 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* Any → FREE, with a deadline of never. The slot need not be scheduled. */
+/* Any → FREE, deadline never; no entry needed. */
 static inline struct pair pair_unscheduled(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/* Returns whether a timer with this deadline may be armed in the free slot without a push. */
+/* May a timer with this deadline be armed in the free slot without a push? */
 static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/* FREE → ARMED. If pair_covers(), the new timer takes over the slot's schedule entry. */
+/* FREE → ARMED; if pair_covers(), it takes over the entry. */
 static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                                      uint64_t flags)
 {
@@ -179,7 +177,7 @@ static inline struct pair pair_claimed(struct pair pair)
 	return pair;
 }
 
-/* The owner's look at the slot. If it ends a claim on a FREE slot, it removes the slot's entry. */
+/* The owner's look; if that ends a claim on a FREE slot, the entry goes. */
 static inline struct pair pair_looked_at(struct pair pair)
 {
 	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
@@ -188,20 +186,20 @@ static inline struct pair pair_looked_at(struct pair pair)
 	return pair;
 }
 
-/* PENDING → FREE, or PENDING → IDLE for a kept timer. */
+/* PENDING → FREE, or IDLE if kept. */
 static inline struct pair pair_delivered(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
 	return pair_with_phase(pair, state_kept(pair.state) ? TIMER_IDLE : TIMER_FREE);
 }
 
-/* Returns the number of periods from `deadline_ns` to `now_ns`, at least 1 and at most 2^64 - 1. */
+/* From `deadline_ns` to `now_ns`, 1 to 2^64 - 1. */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
 }
 
-/* Returns the first period not due at `now_ns`, or never. The one at `deadline_ns` is due. */
+/* Not due at `now_ns`, or never. The one at `deadline_ns` is due. */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
@@ -226,10 +224,9 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * Returns the time in [deadline, deadline + slack] with the most trailing zero bits, so that timers
- * with overlapping windows often expire together. Exactly one time has the most: between two with
- * equally many there is one with more. With equal slacks, a later deadline therefore never gives an
- * earlier instant.
+ * The time in [deadline, deadline + slack] with the most trailing zero bits, so that overlapping
+ * windows often meet. There is one: between two with equally many lies one with more. So with equal
+ * slacks a later deadline never gives an earlier instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -240,7 +237,7 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* Keep `last` down to its highest bit that differs from deadline - 1, so it stays later. */
+	/* down to the highest bit in which it differs from deadline - 1, so that it stays later */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every CAS compares the generation too, so it cannot change another timer, and no decision has to
- * be undone. Every change is acq_rel, although some need less.
- *
- * Cancel is final: a delivery and a cancel change the same undelivered pair, so one of them fails
- * and decides again. Why no timer is lost although few calls wake the owner: invariants 1 and 2 of
- * lib/README.md.
+ * Every CAS compares the generation too, so it can't change another timer, and no decision is
+ * undone. Every change is acq_rel, although some need less. Cancel is final: a delivery and a
+ * cancel change the same undelivered pair, so one fails and decides again. Why no timer is lost
+ * although few calls wake the owner: invariants 1 and 2 of lib/README.md.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
  *         record of the timer, the end of the slot's previous timer, and which thread delivered
@@ -34,7 +32,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: arena_take() acquired the slot by [free], and the CAS checks the pair. */
+	/* Relaxed: the slot was acquired by [free], and the CAS checks. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -46,7 +44,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* The probe's handle is in a register already, unless `ret_handle` is NULL. */
+	/* in a register already, unless `ret_handle` is NULL */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
 	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/* The owner may look at or unschedule the slot. */
@@ -71,7 +69,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* Without a push, the owner reads the pair at the old instant or earlier. */
+		/* without a push the owner reads the pair at the old instant or earlier */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -84,7 +82,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/* The slot of an armed timer stays scheduled, no later than the timer's instant. */
+/* An armed timer's slot stays scheduled, no later than its instant. */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
@@ -112,12 +110,12 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/* An armed timer without slack keeps its deadline, so a cheaper swap of the state is enough. */
+/* Armed without slack it keeps its deadline: a cheaper swap of the state. */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: the loaded state is only a guess. The CAS checks the guess, with acquire. */
+	/* Relaxed: a guess, which the CAS checks, with acquire. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
 	timer_fetch_record(timers, slot); /* arena_put() will write the record */
@@ -162,17 +160,17 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
-	/* The change is made even if it changes nothing: see inbox.c. */
+	/* even if it changes nothing: see inbox.c */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* Of a slot that was not claimed, or has expired, the schedule entry is right. */
+	/* unclaimed or expired: the entry is right */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
-/* Set a free slot's deadline to never, as its entry goes. Returns false if the pair has changed. */
+/* Deadline never, as the entry goes. False: the pair has changed. */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
@@ -202,15 +200,15 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* The next period is due too. The delivering thread will push the slot. */
+			/* the deliverer will push the slot */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * Not PENDING with an entry for a later period: a consumer whose clock
-			 * reading is older than this expiry may arm for an earlier one.
+			 * not PENDING with an entry for a later period: a consumer with an older
+			 * clock may arm for an earlier one
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -236,8 +234,8 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * The loaded slack may be of a new timer of the slot. Either this timer took over
-		 * the entry, and its deadline and its instant are no earlier; or it is claimed.
+		 * a new timer's slack, perhaps; but that has taken over the entry, and is no
+		 * earlier, or is claimed
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
@@ -264,10 +262,10 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* A PENDING timer is scheduled for the period after its deadline, or earlier. */
+	/* PENDING: scheduled for the next period, or earlier */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/* The guess may be torn: its deadline may be newer than its state, and not due. */
+	/* perhaps torn: the deadline newer than the state, and not due */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer (the pair and the record of a slot) and every decision about it. Each decision is one
- * CAS, lock-free and signal-safe, and returns the work that its caller must do. No hub, no inbox,
- * no clock. tests/unit/test_timer.c walks every decision from every state.
+ * A timer (pair and record of a slot) and every decision about it: one CAS, lock-free and signal-
+ * safe, returning the work left to the caller. No hub, inbox or clock. tests/unit/test_timer.c
+ * walks every decision from every state.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -12,15 +12,15 @@
 #include "base/test_point.h"
 #include "timer/pair.h"
 
-/* The pair of one slot. No padding: random accesses cost less in less memory. */
+/* No padding: random accesses cost less in less memory. */
 struct timer {
 	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
 	atomic_u64 state;                    /* any thread writes, by timer_change() */
 };
 
 /*
- * The arguments of the arming call. Relaxed, as in a seqlock: read between the pair's load and its
- * CAS, whose success proves that the record is this timer's.
+ * The arm's arguments, relaxed as in a seqlock: read between the pair's load and its CAS, whose
+ * success proves that they are this timer's.
  */
 struct timer_cold {
 	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
@@ -28,7 +28,7 @@ struct timer_cold {
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
 };
 
-/* The pairs and records of all slots. One-shots do not touch the array of intervals. */
+/* Of all slots. One-shots do not touch the intervals. */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
@@ -36,21 +36,21 @@ struct timers {
 	uint64_t first_generation; /* the generation before the first timer of each slot */
 };
 
-/* Prefetch both ends of the slot's record. One record in four lies in two cache lines. */
+/* Both ends: one record in four lies in two cache lines. */
 CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 {
 	__builtin_prefetch(&timers->cold[slot].data, 1);
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* The work that a decision leaves to the thread that made the decision. */
+/* Work left to the thread that decided. */
 enum timer_left {
 	TIMER_NOTHING,
 	TIMER_PUSH,       /* push the slot, and wake the owner if its promise is later */
 	TIMER_PUSH_AGAIN, /* the same for a slot that was claimed before */
 };
 
-/* In one register. If work is left, `*ret_pair` is an output too. */
+/* In one register; with work left, `*ret_pair` is set too. */
 struct timer_outcome {
 	int result;
 	enum timer_left left;
@@ -71,7 +71,7 @@ static inline struct timer_outcome timer_submit(int result, bool was_claimed)
 
 /* ---- the pair ---- */
 
-/* Returns a guess of the pair. A record that is read afterwards is at least as new as the state. */
+/* A guess; a record read afterwards is at least as new as its state. */
 static inline struct pair timer_guess(const struct timer *timer)
 {
 	struct pair pair;
@@ -82,7 +82,7 @@ static inline struct pair timer_guess(const struct timer *timer)
 	return pair;
 }
 
-/* Returns a pair that the timer has had, for a reader that will not change it. */
+/* A pair that the timer has had, for a reader. */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
 	uint64_t state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
@@ -90,7 +90,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 
 	do {
 		pair.state = state;
-		/* [armed] The next load sees the state of this deadline, or a newer state. */
+		/* [armed]: the next load sees the state of this deadline, or a newer one */
 		pair.deadline_ns = u64_load_acquire(&timer->deadline_ns);
 		state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
 	} while (state != pair.state);
@@ -108,7 +108,7 @@ static inline void timer_check_change(struct pair before, struct pair after)
 }
 #endif
 
-/* Change the pair from `*pair` to `after`; else store a new guess in `*pair` and return false. */
+/* From `*pair` to `after`; else false, and a new guess in `*pair`. */
 static inline bool timer_change(struct timer *timer, struct pair *pair, struct pair after)
 {
 	if (!pair_cas_acq_rel(timer, pair->deadline_ns, pair->state, after.deadline_ns,
@@ -122,7 +122,7 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* ---- a caller's decisions: arm_cancel.c ---- */
 
-/* The checked arguments of an arming call, with the deadline computed. */
+/* Checked, with the deadline computed. */
 struct timer_arming {
 	uint32_t queue;       /* the queue's index */
 	uint64_t deadline_ns; /* deadline on the hub's clock, or UINT64_MAX for never */
@@ -134,39 +134,37 @@ struct timer_arming {
 };
 
 /*
- * FREE → ARMED, in a slot that only the caller uses. Stores the handle before the new timer can
- * end. The result is 0.
+ * FREE → ARMED in the caller's own slot; the handle is stored before the timer can end. Result 0.
  */
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
                                const struct timer_arming *arming, uint64_t *ret_handle,
                                struct pair *ret_pair);
 
-/* Any live phase → ARMED with another deadline. The result is 0, 1 (was idle) or -ENOENT. */
+/* Any live phase → ARMED. Result 0, 1 (was idle) or -ENOENT. */
 struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, uint64_t deadline_ns,
                                  struct pair *ret_pair);
 
-/* Any → FREE, if the timer is on this queue. Returns 0: put the slot back; or -ENOENT. */
+/* Any → FREE, if it is on this queue. Result 0: put the slot back; or -ENOENT. */
 #define TIMER_ANY_QUEUE UINT32_MAX
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue);
 
 /*
- * Move an armed timer that is not claimed to the same or a later deadline; else return false. Few
- * outputs: overlapping cache misses need the registers.
+ * An armed, unclaimed timer to the same or a later deadline; else false. Few outputs: overlapping
+ * cache misses need the registers.
  */
 static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t deadline_ns)
 {
-	/* Relaxed: the two words are only a guess. The CAS confirms the guess, and acquires. */
+	/* Relaxed: a guess, which the CAS confirms, and acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/* Swap an equal deadline too, so that a consumer sees the caller's earlier stores. */
+	/* an equal deadline too, so that a consumer sees the caller's earlier stores */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
 
 /* ---- reading ---- */
 
-/* The values of a timer, read from the pair and the record. */
 struct timer_view {
 	struct pair pair;  /* the pair is a guess until timer_change() succeeds */
 	struct pair after; /* pair that timer_deliver() stored; set if its caller has work left */
@@ -176,13 +174,13 @@ struct timer_view {
 	uint64_t fn;
 };
 
-/* Returns the interval of the timer with this state, or 0 if the timer is not periodic. */
+/* 0: not periodic. */
 static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
 {
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
 }
 
-/* Read the handle's record into the view, after the view's pair was read. */
+/* After its pair was read. */
 static inline void timer_view_record(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -194,17 +192,14 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 	view->fn = u64_load_relaxed(&cold->fn);
 }
 
-/*
- * Read the slot's timer and its queue. Returns false if the slot is free. The values belong to one
- * timer if timer_change() then succeeds.
- */
+/* With its queue; false: free. One timer's if timer_change() then succeeds. */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
-/* Returns the handle of the slot's last timer. The caller then sees the end of the one before. */
+/* Of the slot's last timer; the end of the one before is then seen. */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
-/* Read the timer's deadline (UINT64_MAX: never). Returns false if the timer has ended. */
+/* UINT64_MAX: never. False: ended. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
 /* Returns the deadline, delayed within the timer's slack. */
@@ -222,12 +217,12 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
 /* ---- the owner's decisions: owner.c ---- */
 
 /*
- * Look at a slot taken out of the inbox. Returns whether the slot must be scheduled at `*ret_at_ns`
- * (UINT64_MAX: remove the entry). If not, the slot's schedule entry is right.
+ * Of a slot from the inbox: must it be scheduled at `*ret_at_ns` (UINT64_MAX: not at all)? If not,
+ * the entry is right.
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
-/* The values that the owner reads from a timer whose scheduled time has come. */
+/* What the owner reads of a timer whose time has come. */
 struct timer_expiry {
 	struct pair pair;
 	uint64_t at_ns; /* the timer's instant: the deadline, delayed within the slack */
@@ -242,14 +237,13 @@ enum timer_turn {
 };
 
 /*
- * Expire the slot, whose schedule entry for `by_ns` was taken out. ARMED → PENDING if the instant
- * is not later than `by_ns`; OVERDUE if the next period is due at `now_ns` too. PENDING → OVERDUE;
- * among pending timers only periodic timers have an entry. FREE → FREE, with the deadline never.
+ * The entry for `by_ns` was taken out. ARMED → PENDING if the instant is not later, OVERDUE if the
+ * next period is due at `now_ns` too; PENDING (periodic) → OVERDUE; FREE → FREE, never.
  */
 enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
                              uint64_t now_ns, struct timer_expiry *ret_expiry);
 
-/* Returns the instant of the first period that is not due, for a timer that was just expired. */
+/* Not due, of one that has just expired. */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)
 {
 	uint64_t next_ns = period_next_ns(expiry->pair.deadline_ns, expiry->interval_ns, now_ns);
@@ -258,15 +252,12 @@ static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, u
 }
 
 /*
- * Returns the time at which the slot must be scheduled instead of `filed_ns`; UINT64_MAX: none. A
- * thread that has moved the timer to before `filed_ns` pushes the slot.
+ * When the slot must be scheduled instead of `filed_ns`; UINT64_MAX: not at all. Who has moved it
+ * to before `filed_ns` pushes it.
  */
 uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t filed_ns);
 
-/*
- * Returns whether the timer has an undelivered expiry. If stale, a needless handle stays in the
- * outbox until a later compaction.
- */
+/* An undelivered expiry? If stale, a needless handle stays until the next compaction. */
 static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 {
 	/* Relaxed: the owner itself made the timer pending. */
@@ -275,7 +266,7 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
-/* PENDING → FREE. Returns false if the timer has ended, or was re-armed and will expire again. */
+/* PENDING → FREE. False: ended, or re-armed. */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: drain_dispatch.c ---- */
@@ -286,14 +277,14 @@ enum timer_delivery {
 	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
 };
 
-/* PENDING, OVERDUE → ARMED for the first period that is not due. `*ret_count` periods were due. */
+/* PENDING, OVERDUE → ARMED for the first period that is not due, after `*ret_count`. */
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count);
 
 /* PENDING, OVERDUE → ARMED, with an unchanged deadline. */
 struct timer_outcome timer_give_back(const struct timers *timers, struct timer_view *view);
 
-/* Read the record of the handle's timer. Returns false if the timer has no expiry to deliver. */
+/* False: no expiry to deliver. */
 static inline bool timer_view_expiry(const struct timers *timers, uint64_t handle,
                                      struct timer_view *view)
 {
@@ -303,7 +294,7 @@ static inline bool timer_view_expiry(const struct timers *timers, uint64_t handl
 	return true;
 }
 
-/* PENDING → FREE, or PENDING → IDLE for a kept timer. The caller must put a FREE slot back. */
+/* PENDING → FREE (the caller puts the slot back), or IDLE if kept. */
 static inline struct timer_outcome timer_deliver_one_shot(const struct timers *timers,
                                                           struct timer_view *view)
 {
@@ -314,14 +305,14 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
 }
 
 /*
- * Deliver the expiry that `view` holds. The result is an enum timer_delivery. `now_ns` is used only
- * if the timer is periodic or the clock goes back.
+ * The expiry in `view`; the result is an enum timer_delivery. `now_ns` counts only for a periodic
+ * timer or a clock that goes back.
  */
 static inline struct timer_outcome timer_deliver(const struct timers *timers,
                                                  struct timer_view *view, uint64_t now_ns,
                                                  bool clock_goes_back, uint64_t *ret_count)
 {
-	/* If the clock was set back since the expiry, the deadline may be in the future again. */
+	/* set back since the expiry, it may be in the future again */
 	if (clock_goes_back && view->pair.deadline_ns > now_ns)
 		return timer_give_back(timers, view);
 	if (view->interval_ns > 0)
