@@ -22,13 +22,12 @@ void bell_words_init(struct bell_words *words);
 int bell_open(void);
 void bell_close(int fd);
 
-/* Make the bell readable. Thread-safe and async-signal-safe. */
+/* Thread-safe and async-signal-safe. */
 void bell_ring(int fd);
 
 /* Make the bell unreadable. */
 void bell_clear(int fd);
 
-/* The same, with these words. */
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 

@@ -8,11 +8,10 @@
 struct clock {
 	bool manual;          /* true: only clock_set() moves the clock; fixed at open */
 	bool goes_back;       /* true: the clock may go back; fixed at open */
-	int id;               /* the kernel's clockid_t; fixed at open */
+	int id;               /* kernel's clockid_t; fixed at open */
 	atomic_u64 manual_ns; /* time of a manual clock, written by the thread that moves it */
 };
 
-/* Returns the kernel's monotonic clock, in ns. */
 uint64_t clock_monotonic_ns(void);
 
 /* `kind`, an enum timerhub_clock, counts only if it is not manual. */

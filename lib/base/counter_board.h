@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 
-#define BOARD_NAME "timerhub" /* the name of the board's memfd */
+#define BOARD_NAME "timerhub" /* name of the board's memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
 #define BOARD_VERSION 5u
 #define BOARD_SHARDS_MAX 64
@@ -32,43 +32,41 @@
 enum board_kind { BOARD_HUB = 0, BOARD_LOOP = 1 };
 enum board_state { BOARD_OPENING = 0, BOARD_OPEN = 1, BOARD_CLOSED = 2 };
 
-/* Written by timerhub_open(), `state` also by timerhub_close(). */
 struct board_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;                           /* process ID, in the process's PID namespace */
-	uint32_t clock;                         /* the hub's enum timerhub_clock */
-	uint32_t manual;                        /* 1: there is no owner thread */
-	uint32_t kind;                          /* enum board_kind */
-	uint64_t timers_max;                    /* limit of the number of live timers */
-	uint64_t serial;                        /* number of hubs that the process opened earlier */
-	uint64_t opened_ns;                     /* time of the hub's open, by CLOCK_MONOTONIC */
-	char thread_name[BOARD_TEXT_BYTES];     /* the name of the owner thread, ended by a zero */
-	char library_version[BOARD_TEXT_BYTES]; /* the library's version, ended by a zero */
+	uint32_t pid;    /* in the process\'s PID namespace */
+	uint32_t clock;  /* hub's enum timerhub_clock */
+	uint32_t manual; /* 1: there is no owner thread */
+	uint32_t kind;   /* enum board_kind */
+	uint64_t timers_max;
+	uint64_t serial;                    /* hubs opened before */
+	uint64_t opened_ns;                 /* by CLOCK_MONOTONIC */
+	char thread_name[BOARD_TEXT_BYTES]; /* the owner\'s; ends with a zero */
+	char library_version[BOARD_TEXT_BYTES];
 	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
 };
 
-/* The counters that only the owner writes. */
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* number of entries moved to later times */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to later times */
 	atomic_u64 expired;
-	atomic_u64 inbox_max; /* largest number of inbox entries found in one pass */
-	atomic_u64 wakeups;   /* number of times that the owner slept and woke */
+	atomic_u64 inbox_max;
+	atomic_u64 wakeups;
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
 	atomic_u64 sleeper; /* enum timerhub_sleeper of the owner thread; AUTO in a manual hub */
 	/* bucket i: 2^i to 2^(i+1) - 1 ns late, the first also 0 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* number of the kernel's reports that the wall clock was set */
+	atomic_u64 clock_jumps; /* kernel's reports that the wall clock was set */
 };
 
 /* Written by callers, each beside a much slower operation. */
 struct board_callers {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* number of wakes by callers */
-	atomic_u64 dropped; /* number of timers that timerhub_queue_close() has ended */
-	atomic_u64 untaken; /* number of slots taken for refused calls of timerhub_arm_many() */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* wakes by callers */
+	atomic_u64 dropped; /* timers that timerhub_queue_close() has ended */
+	atomic_u64 untaken; /* slots taken for refused calls of timerhub_arm_many() */
 	/* highest index of a queue so far, plus 1 */
 	atomic_u64 queues_end;
 };
@@ -80,7 +78,7 @@ struct board_callers {
 struct board_shard {
 	/* takes so far << BOARD_DEPTH_BITS | slots on it */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
-	atomic_u64 used; /* number of the shard's slots that were ever used; exact */
+	atomic_u64 used; /* shard's slots that were ever used; exact */
 };
 
 /*
@@ -97,13 +95,13 @@ struct board_lane {
 /* They outlive the queue, whose outbox has `put` - `delivered` - `passed_over` handles. */
 struct board_queue {
 	/* Consumers write `delivered`, `retired`, `overruns` and `passed_over`. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered; /* number of delivered events */
-	atomic_u64 retired;     /* number of delivered events that ended their timer */
-	atomic_u64 overruns;    /* number of periods counted in an earlier period's event */
-	atomic_u64 passed_over; /* number of skipped handles of withdrawn expiries */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
+	atomic_u64 retired;     /* delivered events that ended their timer */
+	atomic_u64 overruns;    /* periods counted in an earlier period's event */
+	atomic_u64 passed_over; /* skipped handles of withdrawn expiries */
 	/* opener and owner write `put`, opener and closer `fd_plus_one` */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* number of published handles */
-	atomic_u64 fd_plus_one; /* the queue's eventfd plus 1, or 0 without a queue */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* published handles */
+	atomic_u64 fd_plus_one; /* queue's eventfd plus 1, or 0 without a queue */
 };
 
 /* Of events taken on some of the CPUs. Buckets as in board_owner. */

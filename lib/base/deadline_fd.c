@@ -43,7 +43,7 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 /* Never is far away too: a disarmed timerfd would not tell that the clock is set. */
 static uint64_t alarm_cap(uint64_t at_ns, uint64_t now_ns)
 {
-	/* a clock that is as late by itself has no negative offset */
+	/* clock that is as late by itself has no negative offset */
 	return u64_min(at_ns, now_ns < ALARM_MAX_NS ? ALARM_MAX_NS : INT64_MAX);
 }
 

@@ -11,10 +11,10 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* the timerfd, or -1 if there is no timerfd */
+	int fd; /* timerfd, or -1 if there is no timerfd */
 };
 
-/* Initialize the struct without creating the timerfd. */
+/* Without a timerfd. */
 static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struct clock *clock)
 {
 	*deadline_fd = (struct deadline_fd){ .clock = clock, .fd = -1 };

@@ -19,13 +19,12 @@ static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 	return u32_load_acquire(&eventcount->number); /* [eventcount] */
 }
 
-/* Set the number, and wake no thread. */
+/* Wakes nobody. */
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
 	u32_store_release(&eventcount->number, number); /* [eventcount] */
 }
 
-/* Wake at most `count` waiting threads. */
 static inline void eventcount_wake(struct eventcount *eventcount, unsigned count)
 {
 	futex_wake(&eventcount->number, count);

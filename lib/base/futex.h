@@ -11,7 +11,6 @@
  */
 void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns);
 
-/* Wake up to `count` threads blocked on the word. */
 void futex_wake(const atomic_u32 *word, unsigned count);
 
 #endif

@@ -14,10 +14,10 @@
 #include "base/bits.h"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* a flag of memfd_create(), new in Linux 6.3 */
+#define MFD_NOEXEC_SEAL 8u /* flag of memfd_create(), new in Linux 6.3 */
 #endif
 #ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 16 /* a seal of memfds, new in Linux 5.1 */
+#define F_SEAL_FUTURE_WRITE 16 /* seal of memfds, new in Linux 5.1 */
 #endif
 
 int memory_reserve(struct memory *memory, size_t bytes)
@@ -83,7 +83,7 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* a failure only makes counters wrong */
+	/* failure only makes counters wrong */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

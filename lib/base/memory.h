@@ -14,7 +14,7 @@ struct memory {
 	size_t bytes;
 };
 
-/* Reserve memory, page-aligned. Returns 0, or a negative errno. */
+/* Page-aligned. 0 or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
 /* A refusal is harmless. */
@@ -33,7 +33,7 @@ void memory_unshare(const struct memory *memory);
 /* Zeroed, aligned to a cache line, for free(); or NULL. */
 void *memory_allocate(size_t bytes);
 
-/* Release the memory. If `memory->base` is NULL, do nothing. */
+/* Nothing for a `base` of NULL. */
 void memory_release(struct memory *memory);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct text {
-	char *buffer;  /* the caller's buffer */
+	char *buffer;  /* caller's buffer */
 	size_t bytes;  /* size of the buffer */
 	size_t length; /* length of the whole text, even if the buffer is smaller */
 };

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define VALGRIND_RUNS_THIS 0x1001 /* the request; the answer is how many valgrinds are nested */
+#define VALGRIND_RUNS_THIS 0x1001 /* request; the answer is how many valgrinds are nested */
 
 static inline bool valgrind_runs_this(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each call checks its arguments, lets timer.c decide, and does the work that is left. All but
- * timerhub_cancel_sync() are lock-free and signal-safe. A cancelled timer's slot goes straight to a
- * free stack, and may be reused while it is scheduled or in the inbox: like a moved timer.
+ * Checks arguments, lets timer.c decide, and does the work that is left; lock-free and signal-safe
+ * but for timerhub_cancel_sync(). A cancelled timer's slot goes straight to a free stack, and may
+ * be reused while it is scheduled or in the inbox, like a moved timer.
  */
 #include <errno.h>
 
@@ -11,10 +11,10 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* timerhub_rearm_many() prefetches the pair of each timer SUBMIT_AHEAD timers in advance. */
+/* timers by which timerhub_rearm_many() prefetches a pair */
 #define SUBMIT_AHEAD 16
 
-/* Fetch the memory that a change of the timer touches. A handle that names no slot does no harm. */
+/* What its change touches. A handle of no slot does no harm. */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
 	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
@@ -22,7 +22,7 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* Convert a delay or a point in time to a deadline. Returns 0 or -ERANGE. */
+/* 0 or -ERANGE. */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -36,7 +36,7 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* Returns the present time if the caller gave a delay, and 0 if the caller gave a point in time. */
+/* 0 for a point in time. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
@@ -51,7 +51,7 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/* Convert a spec that spec_check() has accepted. */
+/* spec_check() has accepted it. */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
@@ -68,7 +68,7 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
-/* Arm a new timer in the slot, which only this thread uses. */
+/* The slot is this thread's alone. */
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
@@ -151,7 +151,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* Check the size first: spec_check() reads as many bytes as the size says. */
+		/* size first: spec_check() reads so many bytes */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -212,7 +212,7 @@ static inline __attribute__((always_inline)) int rearm_check(const struct timerh
 	return deadline_from(expires_ns, flags, now_if_relative(hub, flags), ret_ns);
 }
 
-/* Re-arm a timer in any phase, with all checks. */
+/* In any phase, with all checks. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -232,15 +232,15 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm calls no function, because a call would store registers on the stack. The
- * locked instruction of the re-arm would wait for these stores.
+ * The frequent re-arm calls no function, which would store registers on the stack: its locked
+ * instruction would wait for these stores.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* In a forked child, `living->capacity` is 0. */
+	/* 0 in a forked child */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
 		return 0;
@@ -291,15 +291,15 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub)
 		return -EINVAL;
-	/* In a forked child, `living->capacity` is 0. */
+	/* 0 in a forked child */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);
 }
 
-/* timerhub_cancel_many() puts back the slots of this many timers in one step. */
+/* slots that timerhub_cancel_many() puts back in one step */
 #define CANCEL_BATCH 32
 
-/* Cancel the first timers of the array, at most CANCEL_BATCH. Returns how many timers were live. */
+/* The first CANCEL_BATCH at most. Returns how many were live. */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -314,7 +314,6 @@ static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, u
 		if (handle_slot(timers[i]) < hub->arena.capacity &&
 		    timer_cancel(&hub->arena.timers, timers[i], TIMER_ANY_QUEUE) == 0)
 			dead[cancelled++] = handle_slot(timers[i]);
-	test_point(TEST_POINT_CANCEL_BEFORE_FREE);
 	if (cancelled > 0)
 		arena_put_many(&hub->arena, cpu_current(), dead, cancelled);
 	return (int)cancelled;
@@ -345,11 +344,11 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* After hub_cancel(), this thread sees the cell of a thread that delivered the timer. */
+	/* now this thread sees the cell of a thread that delivered it */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * Inside a callback of the timer, -ENOENT means that another caller has cancelled the
-	 * timer. The other caller may be waiting for this thread's callback.
+	 * -ENOENT inside its callback: another has cancelled it, and may wait for this thread's
+	 * callback
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -369,7 +368,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
-	/* An expired timer may have time left, because the wall clock may have been set back. */
+	/* even an expired one may have time left: the wall clock may have been set back */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
@@ -377,7 +376,7 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	return 0;
 }
 
-/* Read the slot's timer. Returns false if the slot has no timer of the program. */
+/* False: no timer of the program. */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
@@ -390,12 +389,11 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer had the queue's pointer when it changed the pair, and this
-		 * thread has acquired that change [armed]. If the index has a new queue, the timer
-		 * was cancelled before, and timer_change() fails.
+		 * Relaxed: the armer had the pointer when it changed the pair, acquired by [armed].
+		 * If the index has a new queue, the timer was cancelled, and timer_change() fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* A CAS, because a load could be executed before the loads of timer_read(). */
+		/* CAS: a load could come before those of timer_read() */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Delivers expiries to consumers: implements drain, wait and dispatch. Any thread may call these
- * functions. timer_deliver() decides whether a handle's timer is delivered. The slot of a delivered
- * one-shot goes straight to a free stack. A dispatching thread has a cell that tells
- * timerhub_cancel_sync() which timer's callback runs.
+ * Drain, wait and dispatch, for any thread; timer_deliver() decides about each handle. A delivered
+ * one-shot's slot goes straight to a free stack. A dispatching thread's cell tells
+ * timerhub_cancel_sync() whose callback runs.
  */
 #include <errno.h>
 
@@ -13,15 +12,15 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* A waiter on a stopped queue checks at this interval whether the owner's compaction is over. */
+/* how often a waiter on a stopped queue looks whether the compaction is over */
 #define STOPPED_NAP_NS 50000
 
-/* The most handles that a consumer takes at once. The cache misses of these handles overlap. */
+/* handles taken at once, so that their cache misses overlap */
 #define CONSUME_BATCH 32
 
 /*
- * Deliver the handle's timer into `event`. Returns false if the timer is no longer pending. If
- * `*ret_ended`, the caller must free the timer's slot. Inlining saves 12 instructions an event.
+ * False: no longer pending. With `*ret_ended` the caller frees the slot. Inlining saves 12
+ * instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -40,7 +39,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
-		/* Read the clock once: the wall clock may be set back between two readings. */
+		/* once: the wall clock may be set back between two readings */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
 		outcome = timer_deliver(timers, &view, now_ns, hub->clock.goes_back, &count);
@@ -71,11 +70,11 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 	}
 }
 
-/* Count the handles taken and delivered, and free the slots of the timers that have ended. */
+/* And frees the slots of ended timers. */
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: the counts are only shown. Only consumers write the counts. */
+	/* Relaxed: only shown, and only consumers write. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -84,14 +83,14 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* Free the slots last: a thread that sees a slot free also sees the counts. */
+	/* last: who sees a slot free sees the counts */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
 /*
- * Count how late the events were taken. The call's first events read the clock into `*now_ns`. The
- * events of a batch mostly have one bucket, so an addition counts a run of them.
+ * How late events were taken; the call's first read the clock into `*now_ns`. A batch mostly has
+ * one bucket, so a run of them is one addition.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
@@ -108,12 +107,12 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 		for (run = 1; i + run < count; run++)
 			if (board_bucket(*now_ns, events[i + run].expires_ns) != bucket)
 				break;
-		/* Relaxed: the counts are only shown. */
+		/* Relaxed: only shown. */
 		(void)u64_fetch_add_relaxed(&deliveries->lateness[bucket], run);
 	}
 }
 
-/* Append one batch of events to `events`. Returns false if the outbox was empty. */
+/* False: the outbox was empty. */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
 {
@@ -143,23 +142,23 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Clear the fd of an empty queue. Returns false if the outbox has an event now. */
+/* Of an empty queue. False: it has an event now. */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/* Where no page is zeroed by a fork, only this look is left, some instructions early. */
+	/* where a fork zeroes no page, only this look is left, some instructions early */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* Stop taking handles. Make the fd readable if a handle is left, and unreadable if none is left. */
+/* The fd becomes readable if a handle is left, else unreadable. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* the outbox has at least one handle */
+		left = 1; /* outbox has at least one handle */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
@@ -187,9 +186,8 @@ static int queue_check(const struct timerhub_queue *queue, const void *events, u
 }
 
 /*
- * Returns a call's result, or -EOWNERDEAD in a child that a signal handler has forked inside the
- * call. The rest of such a call works on the child's copy of the hub. It cannot reach the parent:
- * what it hands to the kernel is in the page that is zero in the child.
+ * -EOWNERDEAD in a child forked inside the call by a signal handler. The rest of such a call works
+ * on the child's copy, and what it hands to the kernel is zero there.
  */
 static int queue_result(const struct timerhub_queue *queue, int result)
 {
@@ -206,21 +204,21 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * The state of one call of timerhub_dispatch(). A timer that the call has delivered may expire
- * again during the call. The owner puts that expiry behind all handles that the call could see at
- * the delivery, and blanks the timer's older handle. So the call takes nothing from there on.
+ * One timerhub_dispatch(). A delivered timer may expire again meanwhile: the owner puts that behind
+ * all that the call could see at the delivery, and blanks the older handle, so the call takes
+ * nothing from there on.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* the thread's cell, or NULL before the first event */
+	struct callback *callback; /* thread's cell, or NULL before the first event */
 	uint64_t end;              /* position in the outbox from which on nothing is taken */
-	uint64_t now_ns;           /* the clock when the first event was found; 0: not read yet */
-	unsigned count;            /* number of events taken so far */
+	uint64_t now_ns;           /* clock when the first event was found; 0: not read yet */
+	unsigned count;            /* events taken so far */
 	bool running;              /* true: the thread is inside a callback */
 	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
 };
 
-/* Deliver one event, without calling its callback. Returns false if there is none to take. */
+/* Without its callback. False: none to take. */
 static bool dispatching_take(struct dispatching *dispatching, struct timerhub_event *event)
 {
 	struct timerhub_queue *queue = dispatching->queue;
@@ -238,14 +236,14 @@ static bool dispatching_take(struct dispatching *dispatching, struct timerhub_ev
 	}
 	if (delivered)
 		queue_count_lateness(queue, event, 1, &dispatching->now_ns);
-	if (delivered && !ended) /* the timer may expire again */
+	if (delivered && !ended) /* timer may expire again */
 		dispatching->end = u64_min(dispatching->end, tail);
 	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
 	             ended ? 1 : 0);
 	return delivered;
 }
 
-/* Deliver one event and call its callback. Returns false if there is none to take. */
+/* With its callback. False: none to take. */
 static bool dispatching_call(struct dispatching *dispatching)
 {
 	struct timerhub_event event;
@@ -266,30 +264,27 @@ static bool dispatching_call(struct dispatching *dispatching)
 	return true;
 }
 
-/* Returns whether dispatch must stop. In a forked child, the events belong to the parent. */
+/* In a forked child the events are the parent's. */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
 }
 
-/*
- * End a dispatch, on return or if an exception leaves a callback. If the thread ends in a callback,
- * glibc ends the thread by an exception.
- */
+/* On return, or when an exception leaves a callback, as glibc's at a thread's end. */
 static void dispatching_end(struct dispatching *dispatching)
 {
 	if (dispatching->running)
 		callback_end(dispatching->callback);
 	if (dispatching->callback)
 		callbacks_leave(dispatching->callback);
-	/* If the callback has forked, the child must not touch the parent's fd. */
+	/* not in a child that the callback has forked */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
 /*
- * This file is built with -fexceptions, so that unwinding runs the cleanup. queue_dispatch() is not
- * inline, so that timerhub_dispatch() saves fewer registers when the queue is empty.
+ * Built with -fexceptions, so that unwinding runs the cleanup. Not inline: fewer registers for an
+ * empty queue.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -298,7 +293,7 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 		.end = UINT64_MAX,
 	};
 
-	/* Take one event at a time: a callback may cancel the next event's timer. */
+	/* singly: a callback may cancel the next event's timer */
 	do {
 		while (!dispatching_is_over(&dispatching, max) && dispatching_call(&dispatching)) {
 		}
@@ -323,19 +318,19 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 
 /* ---- wait ---- */
 
-/* Returns 0, or the negative errno with which a waiter must return even if there are events. */
+/* 0, or why a waiter must return even if there are events. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the loaded ticket carries all values that were set before the ticket changed. If
-	 * a value is set later, the ticket changes again and futex_wait() does not block.
+	 * Relaxed: the ticket carries what was set before it changed; what is set later changes it
+	 * again, and futex_wait() does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
-/* Returns the time left until `until_ns`, or UINT64_MAX if there is no limit. */
+/* UINT64_MAX: no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -352,9 +347,9 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Block until there may be events, or a reason to return. On a stopped queue a waiter waits only
- * while the owner compacts the outbox, and for STOPPED_NAP_NS at most. The owner wakes one waiter
- * for each event that it puts back, and no thread wakes further waiters.
+ * Until there may be events, or a reason to return. On a stopped queue only while the owner
+ * compacts, and for STOPPED_NAP_NS: it wakes a waiter for each event put back, and nobody wakes
+ * more.
  */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
@@ -383,7 +378,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		bool stopped;
 
 		if (result < 0) {
-			/* An event may have woken this waiter. Another waiter must take it. */
+			/* this waiter may have been woken for an event that another must take */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);
 			return result;
@@ -395,7 +390,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return -EOWNERDEAD;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* After the load of `stopped`, this check sees all events from before the stop. */
+		/* after the load of `stopped`: all events from before the stop */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -413,7 +408,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* Count this thread before it accesses the hub: a closer waits for counted threads. */
+	/* before it accesses the hub: a closer waits for counted threads */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);
@@ -424,7 +419,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
 	test_point(TEST_POINT_WAIT_HAS_RESULT);
-	/* Release: when the count is 0, the closer frees the memory that this wait has accessed. */
+	/* Release: at 0 the closer frees what this wait has accessed. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }

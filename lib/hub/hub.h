@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the hub with all its parts. open.c opens and closes hubs. open_queue.c opens and closes
- * queues. arm_cancel.c arms, re-arms and cancels timers. drain_dispatch.c delivers events.
+ * The hub with all its parts. open.c opens and closes hubs, open_queue.c queues; arm_cancel.c arms,
+ * re-arms and cancels; drain_dispatch.c delivers.
  */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
@@ -21,9 +21,9 @@
 
 /* The page of fork_check.h. */
 struct hub_living {
-	uint32_t is_opener;  /* the word of fork_check.h */
-	uint32_t capacity;   /* number of slots in the arena; 0 unless is_opener */
-	struct timer *pairs; /* the pairs of the arena */
+	uint32_t is_opener;  /* word of fork_check.h */
+	uint32_t capacity;   /* slots in the arena; 0 unless is_opener */
+	struct timer *pairs; /* pairs of the arena */
 	struct bell_words bells;
 	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* of the queues' notifiers, by index */
 };
@@ -32,12 +32,12 @@ struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	struct callbacks callbacks; /* the callbacks that dispatching threads run now */
+	struct callbacks callbacks; /* callbacks that dispatching threads run now */
 	struct fork_check fork_check;
-	struct hub_living *living;   /* the page of fork_check */
+	struct hub_living *living;   /* page of fork_check */
 	atomic_ptr *queues;          /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
-	struct board *board;         /* the page with the hub's counters */
-	struct memory queues_memory; /* the mapping that holds `queues` */
+	struct board *board;         /* page with the hub's counters */
+	struct memory queues_memory; /* mapping that holds `queues` */
 	int board_fd;                /* descriptor of an observable hub's board; else -1 */
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
 	struct promise promise;
@@ -46,31 +46,30 @@ struct timerhub {
 	atomic_u32 advancing;  /* odd while a thread is in timerhub_advance() */
 };
 
-/* Returns whether this process opened the hub; false in a forked child. */
+/* False in a forked child. */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return fork_check_goes_on(&hub->fork_check);
 }
 
-/* Do the work that a decision has left. `pair` is the pair that the decision stored. */
+/* The work that a decision has left, which stored `pair`. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * Cancel the timer if its queue has the index `queue`, or if `queue` is TIMER_ANY_QUEUE. The
- * timer's slot must be below the arena's capacity. Returns 0 or -ENOENT.
+ * If its queue is `queue` or that is TIMER_ANY_QUEUE; the slot is below the capacity. 0 or -ENOENT.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Wait until the owner's present pass has ended. The owner then uses no pointer of this pass. */
+/* Then the owner uses no pointer of its present pass any more. */
 void hub_wait_pass(struct timerhub *hub);
 
-/* An interrupted open is tried this many times: a filter may interrupt each of them. */
+/* tries of an interrupted open: a filter may interrupt each */
 #define HUB_OPEN_TRIES 16
 
-/* A closer that waits for other threads checks at this interval. */
+/* how often a closer looks for the others */
 #define HUB_CLOSE_POLL_NS 1000000
 
-/* Free all open queues. The waiters of the queues return -ESHUTDOWN. */
+/* Their waiters return -ESHUTDOWN. */
 void hub_close_queues(struct timerhub *hub);
 
 #endif

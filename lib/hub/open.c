@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens, closes and advances hubs, and returns their statistics. Every call is thread-safe, unless
- * timerhub.h says otherwise. tests/service/ tests every call against its documentation.
+ * Opens, closes and advances hubs; statistics. Thread-safe, unless timerhub.h says otherwise.
+ * Tested by tests/service/.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -27,7 +27,7 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* Check the config, and fill in defaults. */
+/* With defaults filled in. */
 static int config_complete(struct timerhub_config *config)
 {
 	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
@@ -46,7 +46,7 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
-	/* Under valgrind, a thread that waits in io_uring blocks all others. */
+	/* there a wait in io_uring blocks all other threads */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
@@ -82,7 +82,7 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-/* Free all parts that were opened. Opening the hub may have failed halfway. */
+/* Perhaps half open. */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -103,7 +103,7 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/* In a manual hub, the first arm signals the bell. An owner thread begins with a pass. */
+	/* manual: the first arm signals the bell; an owner begins with a pass */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
@@ -163,7 +163,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/* A signal interrupts fallocate(), and on Linux 6.1 so does the end of an earlier ring. */
+	/* signal in fallocate(), and on Linux 6.1 the end of an earlier ring */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);
@@ -187,18 +187,18 @@ void timerhub_close(struct timerhub *hub)
 
 /* ---- manual hubs ---- */
 
-/* Begin to advance a manual hub. Returns false if another thread advances the hub. */
+/* False: another thread advances it. */
 static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
-	/* [advance]: the CAS acquires all that the previous pass has written. */
+	/* [advance]: all that the previous pass has written */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
 static void hub_leave(struct timerhub *hub)
 {
-	/* [advance]: the next thread that advances the hub sees all writes of this pass. */
+	/* [advance]: all writes of this pass */
 	(void)u32_fetch_add_release(&hub->advancing, 1);
 }
 
@@ -215,7 +215,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 		return -EBUSY;
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
-		/* Clear the bell before the pass is numbered, so that later signals stay. */
+		/* before the pass is numbered, so that later signals stay */
 		bell_clear_by(hub->bell, &hub->living->bells);
 		next_ns = owner_run_passes(&hub->owner);
 	}
@@ -246,7 +246,7 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/* Add the counters of all queues (relaxed). Returns how many timers have ended by delivery. */
+/* Relaxed. Returns how many timers have ended by delivery. */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -297,7 +297,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	/* Count the arena first: a timer delivered in between is then not counted as cancelled. */
+	/* first: what is delivered in between is then not counted as cancelled */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
@@ -307,7 +307,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/* A timer that was armed and is neither live, delivered nor dropped has been cancelled. */
+	/* armed, and neither live, delivered nor dropped */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes queues. Any thread may call these functions, unless timerhub.h says otherwise.
- * The thread that closes a queue makes the waiters return -ESHUTDOWN, then cancels the queue's
- * timers one by one. When the owner has finished its pass, nothing refers to the queue.
+ * Opens and closes queues. A closer makes the waiters return -ESHUTDOWN, cancels the queue's timers
+ * one by one, and waits for the owner's pass: then nothing refers to the queue.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
@@ -16,16 +15,15 @@
 #include "base/options.h"
 #include "hub/hub.h"
 
-/* Show the queue on the board. Only the opener uses the queue's index, and the outbox is empty. */
+/* Only the opener uses the index, and the outbox is empty. */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * Against the contract, a caller may arm a timer on a queue that is being closed. The owner
-	 * may count this timer's event now, for the same index. An addition keeps the owner's
-	 * count, but a store could lose it.
+	 * An arm during a close, against the contract: the owner may count its event now for the
+	 * same index, and a store could lose that.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -33,18 +31,17 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
-/* Put the queue into the hub's table. */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
 		void *none = NULL;
 
-		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* the load is only a hint */
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* load is only a hint */
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
-		/* A thread that gets the queue from its opener sees `queues_end` too. */
+		/* seen by who gets the queue from its opener */
 		u64_raise(&hub->queues_end, i + 1);
 		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
 			queue_announce(queue);
@@ -56,9 +53,8 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * Recently closed queues of the process, whose structs are freed later. A worker that loops over
- * timerhub_wait() may be between two calls during the close. The worker's next call must return
- * -ESHUTDOWN.
+ * Closed queues whose structs are freed later: a worker between two waits must get -ESHUTDOWN from
+ * the next.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
@@ -66,15 +62,15 @@ static atomic_u32 graves_dug;
 
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed: the counter only chooses an element of `graves`. */
+	/* Relaxed: only chooses an element of `graves`. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
 	bell_close(queue->notifier.fd);
-	queue->notifier.fd = -1; /* the process may reuse the fd's number for another file */
+	queue->notifier.fd = -1; /* process may reuse the fd's number for another file */
 	/*
-	 * `closing` is already 1, unless the open failed or this process is a forked child. In
-	 * these two cases no thread waits on the queue, so the store may be relaxed.
+	 * 1 already, unless the open failed or this is a forked child; then nobody waits, so
+	 * relaxed
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
@@ -131,7 +127,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 	return result;
 }
 
-/* Make the queue's waiters return -ESHUTDOWN, and wait until they have returned. */
+/* And waits for them. */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
 	u32_store_seq_cst(&queue->closing, 1);
@@ -152,22 +148,21 @@ static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 		                            1); /* relaxed: only shown on the board */
 }
 
-/* Cancel every timer of the queue. Only this function and timerhub_each() walk all slots. */
+/* A walk over all slots, as only timerhub_each() makes too. */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* hub_cancel() checks the queue index, which timer_last() carries. */
+		/* with the queue index, which timer_last() carries */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * A thread may break the contract and arm a timer during the close. The timer may then expire after
- * the walk over the slots. Cancel the timer, or it would keep its slot for ever. If such a timer
- * expires after the close, the owner drops the timer.
+ * Armed during the close, against the contract, and expired after the walk: it would keep its slot
+ * for ever. One that expires after the close the owner drops.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -188,13 +183,13 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: the addition in hub_wait_pass() shows QUEUE_GONE to the owner. */
+		/* Relaxed: hub_wait_pass()'s addition shows it to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	/* [index]: the next opener of this index sees the counts that are stored above. */
+	/* [index]: the counts stored above */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
@@ -219,7 +214,7 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: each open of a queue happens before the close of its hub. */
+		/* Relaxed: each open is before the hub's close. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
 		if (!queue || queue == QUEUE_GONE) /* QUEUE_GONE: the fork interrupted a close */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does the work that a decision of timer.c leaves: pushes the slot, then wakes the owner if needed.
- * Each thread pushes for itself and decides by its own deadline, because any other thread may be
- * stopped for ever. All functions except hub_wait_pass() are lock-free and signal-safe.
+ * The work that a decision of timer.c leaves: a push, and a wake if needed. Each thread pushes for
+ * itself and decides by its own deadline, because any other may be stopped for ever. Lock-free and
+ * signal-safe but for hub_wait_pass().
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -22,8 +22,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	probe1(wake, hub);
 	bell_ring_by(hub->bell, &hub->living->bells);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* the addition is cheap compared with the system call */
-	test_point(TEST_POINT_WAKE_BEFORE_RECORD);
+	                            1); /* addition is cheap compared with the system call */
 	promise_record_wake(&hub->promise, pass);
 }
 
@@ -48,7 +47,6 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 	int result = timer_cancel(&hub->arena.timers, timer, queue);
 
 	if (result == 0) {
-		test_point(TEST_POINT_CANCEL_BEFORE_FREE);
 		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
 	}
 	return result;
@@ -62,9 +60,9 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* The addition of 0 shows this thread's earlier stores to the next hub_try_enter(). */
+	/* shows this thread's earlier stores to the next hub_try_enter() */
 	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
-	/* [advance]: if the pass has ended, this thread sees all that the pass has written. */
+	/* [advance]: if the pass has ended, all that it has written */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

@@ -15,9 +15,9 @@
 #define METRICS_BUCKETS 64u
 
 struct metrics_family {
-	const char *name; /* the name, without the suffix of the samples */
+	const char *name; /* name, without the suffix of the samples */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
-	const char *unit; /* the unit, also the suffix of `name`, or NULL */
+	const char *unit; /* unit, also the suffix of `name`, or NULL */
 	const char *help;
 };
 

@@ -10,7 +10,7 @@
 /* The statistics of a hub, and the labels that identify the hub. */
 struct labelled_stats {
 	struct timerhub_stats stats;
-	const char *labels; /* the labels as text, see openmetrics.h */
+	const char *labels; /* labels as text, see openmetrics.h */
 };
 
 /* Add the families of all statistics. The caller may add families, then calls metrics_end(). */

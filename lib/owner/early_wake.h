@@ -14,14 +14,14 @@
 
 /* also the longest spin, unless spin_ns is longer */
 #define EARLY_WAKE_MAX_NS 16000
-/* a step: one up, seven down */
+/* step: one up, seven down */
 #ifndef EARLY_WAKE_UP_NS
 #define EARLY_WAKE_UP_NS 64
 #endif
 #define EARLY_WAKE_DOWN_NS (7 * EARLY_WAKE_UP_NS)
 
 struct early_wake {
-	uint64_t ns; /* the margin, or 0 before the first sleep */
+	uint64_t ns; /* margin, or 0 before the first sleep */
 };
 
 /* After a sleep that ended `late_ns` after the time asked for. */

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cell holds {lap, filled, slot}, a lap being one round through the cells of a lane. One CAS both
- * claims and publishes a cell, and producers fill cells in order, so a stopped producer leaves no
- * hole. The tail moves by cache lines of cells. A producer starts at the tail, and at the end of a
- * line goes on at the present tail: others may have filled many lines since it read the tail.
+ * A cell holds {lap, filled, slot}, a lap being one round through a lane's cells. One CAS claims
+ * and publishes a cell, and cells are filled in order, so a stopped producer leaves no hole. The
+ * tail moves by cache lines; a producer goes on at the present tail after each line, since others
+ * may have filled many.
  *
- * A producer sets a slot's bits in the map bottom up, whatever it finds in the words; the owner
- * takes words top down. A producer stopped in between hides no other's slot, because that other
- * sets all three bits too. A producer that finds a bit set need not set it: the owner takes this
- * word later, and after it the words below.
+ * A producer sets a slot's bits in the map bottom up, whatever it finds, and the owner takes words
+ * top down: a producer stopped in between hides no other's slot, since that one sets all three bits
+ * too. A bit found set need not be set: the owner takes this word later, and then the words below.
  *
  *   producer                                      owner
  *   advance the tail, or find it moved            make a promise, begin a pass
  *   fill the cell; or set bits, or find them set  load the tails: the ends of the drain
  *   load the promise, the pass                    load cells before the ends; take words
  *
- * All of these accesses are seq_cst, so no wake-up is lost: if the producer loads the promise or
- * the pass before the owner stores a new one, the drain finds the slot. So it does if the producer
- * only found a cell filled, or bits set.
+ * All seq_cst, so no wake-up is lost: if a producer, even one that only found a cell filled or bits
+ * set, loads promise or pass before the owner stores a new one, the drain finds the slot.
  *
- * The owner changes the pair of each slot that it takes, if only to the same value. This change
- * comes after the change for which a thread has pushed: otherwise that thread would have seen it,
- * and would have found the bit taken.
+ * The owner changes the pair of each slot that it takes, if only to the same value. That comes
+ * after the change for which a thread has pushed: else the thread would have seen it, and the bit
+ * taken.
  */
 #include "owner/inbox.h"
 
@@ -39,7 +37,7 @@
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
-/* a lane for so many slots, at most */
+/* lane for so many slots, at most */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
@@ -50,7 +48,7 @@
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* a count reads all lanes, so only every such push of a lane counts */
+/* count reads all lanes, so only every such push of a lane counts */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif

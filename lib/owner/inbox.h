@@ -24,7 +24,7 @@ struct inbox_lane {
 	uint64_t end;                               /* end of the owner's present drain */
 };
 
-#define INBOX_LEVELS 3 /* the top level has at most 256 words */
+#define INBOX_LEVELS 3 /* top level has at most 256 words */
 #ifndef INBOX_WORD
 #define INBOX_WORD 64u /* bits in use of a word of the map */
 #endif
@@ -32,10 +32,10 @@ struct inbox_lane {
 struct inbox {
 	struct inbox_lane *lanes;
 	atomic_u64 *map[INBOX_LEVELS]; /* level 0: a bit for each slot; above: for each word */
-	uint32_t lane_mask;            /* number of lanes, a power of two, less one */
+	uint32_t lane_mask;            /* lanes, a power of two, less one */
 	uint32_t top_words;
 	struct memory memory;
-	/* the owner's walk: by level, a word's index and the bits to do */
+	/* owner's walk: by level, a word's index and the bits to do */
 	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
 	uint32_t word[INBOX_LEVELS];
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner's passes: give the pass its number; read the clock; drain the inbox; expire what is due
- * by that reading, and publish; correct the earliest stale schedule entries; store the promise. If
- * the clock was read after the drain, a timer armed in between could come after a later one. Only
- * the control flow is here: timer.c decides by the pair, and a schedule entry is a hint.
+ * A pass: take its number; read the clock; drain the inbox; expire what is due by that reading, and
+ * publish; correct the earliest stale entries; store the promise. With the clock read after the
+ * drain, a timer armed in between could come after a later one. Only the control flow is here:
+ * timer.c decides by the pair, and a schedule entry is a hint.
  *
  * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;

@@ -28,26 +28,26 @@ struct owner_world {
 	struct promise *promise;
 	struct clock *clock;
 	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, by index; NULL: no queue */
-	int bell;           /* the eventfd that wakes the owner */
+	int bell;           /* eventfd that wakes the owner */
 	struct board_owner *counts;
 };
 
 struct owner {
 	struct owner_world world;
-	struct board_owner *counts; /* the owner's counters on the board; only the owner writes */
+	struct board_owner *counts; /* owner's counters on the board; only the owner writes */
 	struct schedule schedule;
-	uint64_t now_ns;     /* the clock, read once in a pass; timers due by then expire */
+	uint64_t now_ns;     /* clock, read once in a pass; timers due by then expire */
 	uint64_t crowd_ns;   /* time at which owner_gather() began to count events */
-	uint64_t crowd_told; /* number of events published before the time `crowd_ns` */
+	uint64_t crowd_told; /* events published before the time `crowd_ns` */
 	uint64_t true_ns;    /* earliest instant checked since the last sleep, or UINT64_MAX */
 	bool crowded;        /* true: coalesce the events of the next passes */
 	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
 
 	struct sleeper sleeper;
 	struct deadline_fd deadline_fd; /* timerfd that ends a sleep, if the clock needs it */
-	struct early_wake early_wake;   /* the early-wake margin */
-	struct timerhub_config config;  /* the hub's config; thread_name: only in owner_start() */
-	unsigned sleep_failures;        /* number of sleeps in a row that failed in io_uring */
+	struct early_wake early_wake;   /* early-wake margin */
+	struct timerhub_config config;  /* hub's config; thread_name: only in owner_start() */
+	unsigned sleep_failures;        /* sleeps in a row that failed in io_uring */
 	int opener;                     /* gettid(2) of the thread that starts the owner */
 	pthread_t thread;
 	bool running;       /* true: there is a thread to join */
@@ -57,9 +57,9 @@ struct owner {
 	atomic_u32 stop;    /* 1: the owner's thread must end */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
-	atomic_u32 pass_waiters; /* number of threads in owner_wait_pass() */
+	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
 	/* Only the owner uses `swept` and `publisher`. */
-	uint64_t swept; /* number of handles that this compaction has read */
+	uint64_t swept; /* handles that this compaction has read */
 	struct publisher publisher;
 };
 

@@ -30,7 +30,7 @@
 
 #define OWNER_CPUS_MAX 32768u /* several times what any kernel is built for */
 #define LONG_BITS (8 * (unsigned)sizeof(long))
-#define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62) /* the kernel adds its clock to it, and may wrap */
+#define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62) /* kernel adds its clock to it, and may wrap */
 
 /* ---- sleeping ---- */
 

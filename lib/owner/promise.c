@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the promise of promise.h. Model: tests/models/promise.pml.
+ * Model: tests/models/promise.pml.
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All of these are seq_cst. If the caller reads the old, earlier promise and does not wake the
- * owner, the owner's second reading of the inbox finds its slot. A promise that becomes earlier
- * needs no second reading: a caller that reads the old one wakes the owner.
+ * All seq_cst: if the caller reads the earlier promise and does not wake, the owner's second
+ * reading finds its slot. A promise that becomes earlier needs no second reading.
  *
- * A caller stores `woken_pass` after its wake: a caller stopped in between must not keep others
- * from waking. It stores the number of a pass and not an earlier promise, because a late store
- * would then spoil a later sleep. If `woken_pass` is stale, a caller wakes the owner in vain.
+ * `woken_pass` is stored after the wake: a caller stopped in between must not keep others from
+ * waking. It is a pass's number, since an earlier promise, stored late, would spoil a later sleep.
+ * If it is stale, a caller wakes the owner in vain.
  */
 #include "owner/promise.h"
 
@@ -33,7 +32,7 @@ void promise_begin_pass(struct promise *promise)
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* the owner is the only writer */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* owner is the only writer */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);
@@ -48,6 +47,6 @@ bool promise_woken(const struct promise *promise)
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* a caller stopped in an earlier pass must not lower it */
+	/* caller stopped in an earlier pass must not lower it */
 	u64_raise(&promise->woken_pass, pass);
 }

@@ -10,8 +10,8 @@
 #include "base/bits.h"
 
 struct promise {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* the promise, written by the owner */
-	atomic_u64 pass;       /* number of the current pass, written by the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* promise, written by the owner */
+	atomic_u64 pass;                                  /* current pass, written by the owner */
 	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; set by callers */
 };
 

@@ -31,7 +31,7 @@ struct sleeper_ops {
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell; /* the hub's eventfd that ends a sleep */
+	int bell; /* hub's eventfd that ends a sleep */
 	/*
 	 * ends a sleep when readable; -1: none. Not the sleeper's to close or clear. May change
 	 * between sleeps, but for sleeper_uring.c, which polls that of sleeper_open_uring() by
@@ -39,7 +39,7 @@ struct sleeper {
 	 */
 	int deadline_fd;
 	void *state;            /* data of sleeper_uring.c */
-	unsigned interruptions; /* number of sleeps in a row that ended with EINTR */
+	unsigned interruptions; /* sleeps in a row that ended with EINTR */
 };
 
 /* 0 or a negative errno. */

@@ -26,18 +26,18 @@
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
-	int fd;        /* the descriptor to poll, or -1 */
-	bool prepared; /* the poll request is written, but not submitted */
-	bool polling;  /* the poll request is in the ring */
+	int fd;        /* descriptor to poll, or -1 */
+	bool prepared; /* poll request is written, but not submitted */
+	bool polling;  /* poll request is in the ring */
 };
 
-/* a poll's index is the user data of its completions */
+/* poll's index is the user data of its completions */
 enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
 
 struct sleeper_uring {
 	struct io_uring ring;
 	struct uring_poll polls[URING_POLLS];
-	unsigned enter_flags; /* the flags of every io_uring_enter() */
+	unsigned enter_flags; /* flags of every io_uring_enter() */
 };
 
 /*

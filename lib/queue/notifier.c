@@ -84,7 +84,6 @@ void notifier_clear(struct notifier *notifier)
 		 */
 		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
 	}
-	test_point(TEST_POINT_CONSUME_IN_CLEAR);
 	/*
 	 * Relaxed: `signalled` is 1 before the write is counted, so with the new count one sees the
 	 * 1 or a newer value.

@@ -8,15 +8,15 @@
 #include "base/bits.h"
 
 struct notifier {
-	int fd; /* the queue's eventfd */
+	int fd; /* queue's eventfd */
 	/* zero in a forked child: what fd's calls move, and the futex */
 	const struct bell_words *bells;
 	atomic_u32 *ticket; /* odd; changes when waiters must check again */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: fd is readable, or a consumer will read the outbox */
-	atomic_u64 rings;             /* number of writes to fd: ended << 16 | in progress */
-	atomic_u64 rings_cleared;     /* number of ended writes at the last clearing of fd */
-	atomic_u32 waiters;           /* number of threads between wait_enter and wait_leave */
+	atomic_u64 rings;             /* writes to fd: ended << 16 | in progress */
+	atomic_u64 rings_cleared;     /* ended writes at the last clearing of fd */
+	atomic_u32 waiters;           /* threads between wait_enter and wait_leave */
 };
 
 /* `ticket` is zero, or another notifier's before. */

@@ -107,7 +107,7 @@ void outbox_publish(struct outbox *outbox)
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context)
 {
 	uint64_t end = outbox->put;
-	uint64_t head = u64_load_relaxed(&outbox->head); /* the head is a guess until the CAS */
+	uint64_t head = u64_load_relaxed(&outbox->head); /* head is a guess until the CAS */
 
 	/* [outbox]: the handles */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);

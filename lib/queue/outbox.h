@@ -12,15 +12,15 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells;    /* the handles, written by the owner */
-	uint64_t mask;        /* number of cells, minus one */
-	struct memory memory; /* the mapping that holds the cells */
+	atomic_u64 *cells;    /* handles, written by the owner */
+	uint64_t mask;        /* cells, minus one */
+	struct memory memory; /* mapping that holds the cells */
 	/* next to take; consumers and owner */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
 	/* end of the published, and a flag; owner */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
 	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* next position that the owner fills */
-	uint64_t head_seen; /* the head when the owner last read it; only the owner uses it */
+	uint64_t head_seen; /* head when the owner last read it; only the owner uses it */
 };
 
 /* 0 or -ENOMEM. `outbox` is zeroed; at most `capacity` timers are pending at once. */

@@ -19,8 +19,8 @@ struct publisher {
 	struct board_owner *counts;
 	/* in the order of their first events; the list's end */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_taken; /* number of slots taken since the first unpublished event */
-	uint64_t told;         /* number of events published so far */
+	unsigned untold_taken; /* slots taken since the first unpublished event */
+	uint64_t told;         /* events published so far */
 };
 
 void publisher_init(struct publisher *publisher, const struct clock *clock,

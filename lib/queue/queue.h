@@ -23,17 +23,17 @@ struct timerhub;
 struct timerhub_queue {
 	struct timerhub *hub;       /* fixed at open, like `counts` and `index` */
 	struct board_queue *counts; /* counters on the board, which outlives the queue */
-	uint32_t index; /* the queue's index in the hub's table, and in timer_cold.queue_slack */
+	uint32_t index; /* queue's index in the hub's table, and in timer_cold.queue_slack */
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* the owner's three; the publisher's list */
+	/* owner's three; the publisher's list */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished; /* number of unpublished events, 0 if the queue is not listed */
-	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of the unpublished events */
+	unsigned unpublished; /* unpublished events, 0 if the queue is not listed */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* deadlines of the unpublished events */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* number of interrupts so far */
-	atomic_u32 inside;                                /* number of threads in timerhub_wait() */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* interrupts so far */
+	atomic_u32 inside;                                /* threads in timerhub_wait() */
 	atomic_u32 stopped; /* 1: waiters do not block. Set by timerhub_queue_stop(). */
 	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
 };

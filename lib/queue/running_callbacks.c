@@ -19,7 +19,7 @@
 #endif
 
 #define NOW_RUNNING ((uint64_t)1) /* delivered: the callback runs, or soon will */
-#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
+#define NOW_WAITED ((uint64_t)2)  /* canceller waits for the callback's end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 

@@ -12,13 +12,13 @@
 struct callback {
 	/* handle << 2 | flags, or 0, by the cell's thread; a canceller sets NOW_WAITED */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
-	atomic_ptr thread; /* the thread that has the cell, or NULL */
+	atomic_ptr thread; /* thread that has the cell, or NULL */
 	atomic_u32 ended;  /* futex: number of ended callbacks with a waiting canceller */
 };
 
 struct callbacks {
-	struct callback *cells; /* a table of cells, committed page by page */
-	struct memory memory;   /* the mapping that holds the cells */
+	struct callback *cells; /* table of cells, committed page by page */
+	struct memory memory;   /* mapping that holds the cells */
 	atomic_u64 end;         /* no cell from this index on was ever used */
 };
 

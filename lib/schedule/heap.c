@@ -90,7 +90,7 @@ void heap_remove(struct heap *heap, uint32_t slot)
 	heap->filings[slot].where = 0;
 	if (index == heap->count)
 		return;
-	/* the last entry fills the hole */
+	/* last entry fills the hole */
 	if (index > 0 && heap->entries[(index - 1) / HEAP_ARITY].at_ns > last.at_ns)
 		heap_sift_up(heap, index, last);
 	else

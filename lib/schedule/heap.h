@@ -27,10 +27,8 @@ static inline bool heap_empty(const struct heap *heap)
 /* Not scheduled yet; O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
-/* Remove a slot of the heap, in O(log n). */
 void heap_remove(struct heap *heap, uint32_t slot);
 
-/* Of a slot of the heap. */
 uint64_t heap_at_ns(const struct heap *heap, uint32_t slot);
 
 /* UINT64_MAX if it is empty. */
@@ -39,13 +37,12 @@ static inline uint64_t heap_first_ns(const struct heap *heap)
 	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
-/* Not of an empty heap. */
 static inline uint32_t heap_peek(const struct heap *heap)
 {
 	return heap->entries[0].slot;
 }
 
-/* O(log n), not of an empty heap. */
+/* O(log n). */
 uint32_t heap_take(struct heap *heap);
 
 #endif

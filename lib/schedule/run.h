@@ -12,7 +12,7 @@
 
 struct run {
 	struct timer_due *entries;    /* room for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* a second array like `entries`, for sorting */
+	struct timer_due *spare;      /* second array like `entries`, for sorting */
 	struct timer_filing *filings; /* .where of a slot in the run: WHERE_RUN | its index */
 	uint32_t begin; /* index of the earliest entry, whose slot is never SLOT_NONE */
 	uint32_t end;
@@ -40,7 +40,6 @@ static inline uint64_t run_first_ns(const struct run *run)
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
-/* Not of an empty run. */
 uint32_t run_take(struct run *run);
 
 /* Or SLOT_NONE; at most `ahead` slots come before it. */

@@ -172,7 +172,7 @@ static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *s
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* an empty wheel, whatever a manual clock shows */
+		/* empty wheel, whatever a manual clock shows */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {

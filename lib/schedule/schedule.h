@@ -18,8 +18,8 @@ struct schedule {
 	struct heap heap;   /* slots added since `run` was filled and due by the bucket's end */
 	struct timer_filing *filings; /* position of each slot's entry; zero: not scheduled */
 	uint64_t taken_ns;            /* scheduled time of the slot that was taken last */
-	uint64_t cascaded;            /* number of slots moved to a lower level or to the run */
-	struct memory memory;         /* the mapping of everything except the filings */
+	uint64_t cascaded;            /* slots moved to a lower level or to the run */
+	struct memory memory;         /* mapping of everything except the filings */
 };
 
 /* For `slots` slots, with an element of `filings` each. 0 or a negative errno. */
@@ -36,7 +36,6 @@ CPU_FETCHES void schedule_fetch(const struct schedule *schedule, uint32_t slot)
 		wheel_fetch(&schedule->wheel, slot);
 }
 
-/* Remove the slot's entry, if it has one. */
 void schedule_remove(struct schedule *schedule, uint32_t slot);
 
 /* UINT64_MAX: not scheduled. */

@@ -15,7 +15,7 @@
 
 #include "base/invariant.h"
 
-/* a bound that may be too low is computed again in a bucket of so few chunks */
+/* bound that may be too low is computed again in a bucket of so few chunks */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -198,7 +198,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* the next removal here may move the last entry, and writes its filing */
+		/* next removal here may move the last entry, and writes its filing */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -391,7 +391,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* the base must not pass the earliest slot, so it enters the first bucket or none */
+	/* base must not pass the earliest slot, so it enters the first bucket or none */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));

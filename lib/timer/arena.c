@@ -97,7 +97,6 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 	uint32_t shards = cpu_parts(capacity, ARENA_SHARDS_MAX, ARENA_SHARD_SLOTS_MIN);
 	uint32_t shard_slots = (capacity + shards - 1) / shards;
 	uint32_t lines = (shard_slots + ARENA_LINE_SLOTS - 1) / ARENA_LINE_SLOTS;
-	/* offsets in the mapping, behind the pairs */
 	size_t cold = align_up(capacity * sizeof(struct timer));
 	size_t intervals = cold + align_up(capacity * sizeof(struct timer_cold));
 	size_t filings = intervals + align_up(capacity * sizeof(atomic_u64));
@@ -236,7 +235,6 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 	do {
 		uint32_t below = top_slot(top);
 
-		/* a stale depth is any number, at most UINT32_MAX */
 		depth = stack_depth(arena, top);
 		if (depth > depth_max)
 			return false;
@@ -307,7 +305,7 @@ static uint64_t shard_used(const struct arena_shard *shard)
 	return shard->end - shard->begin - shard_left(shard);
 }
 
-/* And `*ret_depth`, the number of slots at that time. */
+/* With `*ret_depth`, its number of slots. */
 static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
                            uint64_t *ret_depth)
 {

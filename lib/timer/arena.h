@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The slots of timers. All functions are lock-free, for any thread. */
+/* The slots of timers: lock-free, for any thread. */
 #ifndef TIMERHUB_ARENA_H
 #define TIMERHUB_ARENA_H
 
@@ -17,13 +17,13 @@ struct arena_shard {
 };
 
 struct arena {
-	struct timers timers;         /* a pair and a record for each slot */
+	struct timers timers;         /* pair and a record for each slot */
 	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
 	struct arena_shard *shards;   /* shard_mask + 1 shards */
-	uint32_t shard_mask;          /* number of shards (a power of two) minus 1 */
+	uint32_t shard_mask;          /* shards (a power of two) minus 1 */
 	uint64_t shards_per_slot;     /* shards a slot, in units of 2^-64, rounded up */
-	uint32_t capacity;            /* number of slots in the arena */
-	struct memory memory;         /* the mapping that holds all arrays */
+	uint32_t capacity;            /* slots in the arena */
+	struct memory memory;         /* mapping that holds all arrays */
 };
 
 /*
@@ -55,9 +55,9 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
-	uint64_t taken;      /* number of slots taken so far */
-	uint64_t in_use;     /* number of slots in use now */
-	uint64_t in_use_max; /* largest number of slots in use at once */
+	uint64_t taken;      /* slots taken so far */
+	uint64_t in_use;     /* slots in use now */
+	uint64_t in_use_max; /* most slots in use at once */
 };
 
 /* Over all shards; exact while nobody takes or puts. */

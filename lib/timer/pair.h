@@ -29,7 +29,7 @@
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner has not looked since an arm or a move */
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* owner has not looked since an arm or a move */
 #define STATE_PERIODIC ((uint64_t)1 << 4)
 #define STATE_SLACK ((uint64_t)1 << 5)
 #define STATE_KEPT ((uint64_t)1 << 6)
@@ -41,7 +41,7 @@ enum timer_phase {
 	TIMER_ARMED = 1, /* waits for its deadline; unless CLAIMED, scheduled no later */
 	/* expired, undelivered; if periodic, scheduled for the next period */
 	TIMER_PENDING = 2,
-	/* the next period is due too; no entry needed */
+	/* next period is due too; no entry needed */
 	TIMER_OVERDUE = 3,
 	/* kept, and delivered: deadline TIMER_NEVER_NS, no entry */
 	TIMER_IDLE = 4,

@@ -15,8 +15,6 @@
 
 #include "base/probe.h"
 
-/* ---- a caller's decisions ---- */
-
 static uint64_t arming_flags(const struct timer_arming *arming)
 {
 	return (arming->interval_ns > 0 ? STATE_PERIODIC : 0) |
@@ -46,7 +44,6 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 		*ret_handle = handle_make(generation, slot);
 	/* in a register already, unless `ret_handle` is NULL */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
-	test_point(TEST_POINT_ARM_BEFORE_PUBLISH);
 	/* The owner may look at or unschedule the slot. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
@@ -74,7 +71,6 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		         state_claimed(pair.state);
 		if (submit)
 			rearmed = pair_claimed(rearmed);
-		test_point(TEST_POINT_REARM_BEFORE_CAS);
 	} while (!timer_change(timer, &pair, rearmed));
 	probe2(rearm, handle, deadline_ns);
 	result = state_phase(pair.state) == TIMER_IDLE ? 1 : 0;
@@ -104,7 +100,6 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 		     queue_slack_queue(u64_load_relaxed(&timers->cold[slot].queue_slack)) != queue))
 			return -ENOENT;
 		dead = pair_cancelled(timers, slot, pair);
-		test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	} while (!timer_change(timer, &pair, dead));
 	probe1(cancel, handle);
 	return 0;
@@ -121,7 +116,6 @@ int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 	timer_fetch_record(timers, slot); /* arena_put() will write the record */
 	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
-	test_point(TEST_POINT_CANCEL_BEFORE_CAS);
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
 		return timer_cancel_any(timers, handle, queue);
 	probe1(cancel, handle);
@@ -152,8 +146,6 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 	*ret_deadline_ns = pair.deadline_ns;
 	return state_is_of(pair.state, handle);
 }
-
-/* ---- the owner's decisions ---- */
 
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 {
@@ -200,7 +192,7 @@ enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* the deliverer will push the slot */
+			/* deliverer will push the slot */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
@@ -254,8 +246,6 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	}
 	return false;
 }
-
-/* ---- a consumer's decisions ---- */
 
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count)

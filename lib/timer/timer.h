@@ -23,8 +23,8 @@ struct timer {
  * success proves that they are this timer's.
  */
 struct timer_cold {
-	atomic_u64 data;        /* the caller's data; in a free slot: the link of the free stack */
-	atomic_u64 fn;          /* the caller's timerhub_fn, as a number */
+	atomic_u64 data;        /* caller's data; in a free slot: the link of the free stack */
+	atomic_u64 fn;          /* caller's timerhub_fn, as a number */
 	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
 };
 
@@ -33,7 +33,7 @@ struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
 	atomic_u64 *intervals_ns;  /* intervals of periodic timers, written by the armer */
-	uint64_t first_generation; /* the generation before the first timer of each slot */
+	uint64_t first_generation; /* generation before the first timer of each slot */
 };
 
 /* Both ends: one record in four lies in two cache lines. */
@@ -43,11 +43,10 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 	__builtin_prefetch(&timers->cold[slot].queue_slack, 1);
 }
 
-/* Work left to the thread that decided. */
 enum timer_left {
 	TIMER_NOTHING,
 	TIMER_PUSH,       /* push the slot, and wake the owner if its promise is later */
-	TIMER_PUSH_AGAIN, /* the same for a slot that was claimed before */
+	TIMER_PUSH_AGAIN, /* same for a slot that was claimed before */
 };
 
 /* In one register; with work left, `*ret_pair` is set too. */
@@ -124,7 +123,7 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* Checked, with the deadline computed. */
 struct timer_arming {
-	uint32_t queue;       /* the queue's index */
+	uint32_t queue;       /* queue's index */
 	uint64_t deadline_ns; /* deadline on the hub's clock, or UINT64_MAX for never */
 	uint64_t interval_ns; /* period of the timer, or 0 if it is one-shot */
 	uint64_t slack_ns;
@@ -158,7 +157,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 	uint64_t state = u64_load_relaxed(&timer->state);
 	uint64_t before_ns = u64_load_relaxed(&timer->deadline_ns);
 
-	/* an equal deadline too, so that a consumer sees the caller's earlier stores */
+	/* equal deadline too, so that a consumer sees the caller's earlier stores */
 	return state_is_armed(state, handle, STATE_CLAIMED) && deadline_ns >= before_ns &&
 	       pair_cas_acq_rel(timer, before_ns, state, deadline_ns, state); /* [armed] */
 }
@@ -166,7 +165,7 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 /* ---- reading ---- */
 
 struct timer_view {
-	struct pair pair;  /* the pair is a guess until timer_change() succeeds */
+	struct pair pair;  /* pair is a guess until timer_change() succeeds */
 	struct pair after; /* pair that timer_deliver() stored; set if its caller has work left */
 	uint64_t handle;
 	uint64_t interval_ns; /* period, or 0 if the timer is not periodic */
@@ -222,10 +221,9 @@ static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t sl
  */
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns);
 
-/* What the owner reads of a timer whose time has come. */
 struct timer_expiry {
 	struct pair pair;
-	uint64_t at_ns; /* the timer's instant: the deadline, delayed within the slack */
+	uint64_t at_ns; /* timer's instant: the deadline, delayed within the slack */
 	uint64_t interval_ns;
 	uint64_t queue_slack;
 };
@@ -274,7 +272,7 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 enum timer_delivery {
 	TIMER_DELIVERED,
 	TIMER_CHANGED,    /* another thread changed the pair: decide again */
-	TIMER_GIVEN_BACK, /* the timer is armed again, because the clock was set back */
+	TIMER_GIVEN_BACK, /* timer is armed again, because the clock was set back */
 };
 
 /* PENDING, OVERDUE → ARMED for the first period that is not due, after `*ret_count`. */
