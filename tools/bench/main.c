@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub-bench measures timerhub and other timer services. Options choose workloads, subjects
- * (measured services) and sizes. A group is one workload at one size. Each round of a group
- * measures each subject once with each number of threads. The results of a group are printed at the
- * end of its rounds. The bars, which are timerhub's targets, are printed at the end of the run.
+ * Measures timerhub and other timer services. A group is one workload at one size; each of its
+ * rounds measures each subject (measured service) once with each number of threads. Groups are
+ * printed as they end, and last the bars, which are timerhub's targets.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -206,10 +205,7 @@ static bool suits(const struct subject *subject, const struct workload *workload
 	return subject->timers_max == 0 || timers <= subject->timers_max;
 }
 
-/*
- * Returns whether --no-journal leaves the subject out of the workload. The option leaves out all
- * durable workloads, and the journal in other workloads.
- */
+/* --no-journal leaves out all durable workloads, and the journal in the others. */
 static bool left_out(const struct options *options, const struct subject *subject,
                      const struct workload *workload)
 {
@@ -228,20 +224,36 @@ static void plan_group(struct table *table, const struct options *options,
 			table_add(table, workload, subjects[i], timers, threads);
 }
 
+/* 1, 2, 4 ... and two less than the CPUs, which leaves one each to the owner and the consumer. */
+static void numbers_of_cpus(struct numbers *ret)
+{
+	unsigned most = cpus_count() > 4 ? cpus_count() - 2 : 2;
+
+	for (uint32_t threads = 1; threads < most; threads *= 2)
+		ret->values[ret->count++] = threads;
+	ret->values[ret->count++] = most;
+}
+
 static void plan(struct table *table, const struct options *options)
 {
+	struct numbers each_cpu = { 0 };
+
+	numbers_of_cpus(&each_cpu);
 	for (const struct workload *workload = workloads; workload->name; workload++) {
-		bool own_threads = options->threads.count == 0 || !workload_has_threads(workload);
+		const uint32_t *threads = workload->threads;
 		const uint32_t *timers =
 			options->timers.count > 0 ? options->timers.values : workload->timers;
+
+		if (options->threads.count > 0 && workload_has_threads(workload))
+			threads = options->threads.values;
+		else if (threads[0] == EACH_CPU)
+			threads = each_cpu.values;
 
 		if (!named(&options->workloads, workload->name))
 			continue;
 		for (; *timers > 0; timers++)
-			for (const uint32_t *threads = own_threads ? workload->threads
-			                                           : options->threads.values;
-			     *threads > 0; threads++)
-				plan_group(table, options, workload, *timers, *threads);
+			for (const uint32_t *count = threads; *count > 0; count++)
+				plan_group(table, options, workload, *timers, *count);
 	}
 }
 
@@ -275,10 +287,10 @@ static void measure_group(const struct options *options, struct table *table, un
                           unsigned to)
 {
 	unsigned rounds = options->rounds;
-	unsigned rounds_max = table->cells[from].workload->rounds_max;
+	unsigned wanted = table->cells[from].workload->rounds;
 
-	if (rounds_max > 0 && rounds > rounds_max)
-		rounds = rounds_max;
+	if (wanted == 1 || rounds < wanted)
+		rounds = wanted;
 	for (unsigned round = 0; round < rounds; round++)
 		for (unsigned i = from; i < to; i++) {
 			progress(table, &table->cells[i], round);
@@ -297,11 +309,7 @@ static void measure_group(const struct options *options, struct table *table, un
 		(void)fflush(options->json); /* an interrupted run keeps the results */
 }
 
-/*
- * Returns whether two cells are in one group, with one workload and one number of timers. Cells
- * with different numbers of threads are in one group, because the report compares the rates of
- * these cells.
- */
+/* The report compares the rates of different numbers of threads, so they are in one group. */
 static bool same_group(const struct cell *a, const struct cell *b)
 {
 	return a->workload == b->workload && a->timers == b->timers;

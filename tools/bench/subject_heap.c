@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the textbook design. "heap" is a 4-ary heap under a mutex, whose owner thread sleeps on
- * a condition variable until the earliest deadline, with a timer slack of 1 ns. Only an arm with
- * the earliest deadline wakes it. It takes due timers in batches and calls back without the mutex.
- * In "push-and-take" there is no owner, and consumers take timers from the heap, one at a time.
- *
- * "heap-loop" is the heap of one event loop, without mutex and owner, which sleeps until the
- * earliest deadline. The loop of "timerfd-loop" waits in epoll for one timerfd, which ignores the
- * timer slack.
+ * "heap" is the textbook design: a 4-ary heap under a mutex, whose owner sleeps on a condition
+ * variable until the earliest deadline, with a timer slack of 1 ns. Only an arm with the earliest
+ * deadline wakes it. It takes due timers in batches and calls back without the mutex. In "push-and-
+ * take" consumers take timers from the heap, one at a time, and there is no owner. "heap-loop" is
+ * the heap of one event loop, which sleeps until the earliest deadline. "timerfd-loop" waits in
+ * epoll for one timerfd, which ignores the timer slack. "hop" is the floor of a service whose own
+ * thread tells another: one spins until each deadline and writes an eventfd, on which the other
+ * waits in epoll.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -22,14 +23,14 @@
 
 #define HEAP_BATCH 64
 
-static struct heap4 heap; /* `heap` is protected by the mutex */
+static struct heap4 heap; /* protected by the mutex, as `counts` */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t earlier;                             /* the owner sleeps on this condition */
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits on this condition */
 static bool (*awaited)(void);                              /* returns whether heap_run() may end */
-/* end of the owner's sleep, or 0 while the owner is awake; the mutex protects this variable */
+/* end of the owner's sleep, or 0 while it is awake; protected by the mutex */
 static uint64_t asleep_until_ns;
-static struct subject_counts counts; /* `counts` is protected by the mutex */
+static struct subject_counts counts;
 static bool has_owner;
 
 static void heap_sleep(uint64_t until_ns)
@@ -50,9 +51,7 @@ static bool heap_never(void)
 	return false;
 }
 
-/*
- * Repeat until done() returns true: take at most `batch` due timers, call back for them, and sleep.
- */
+/* Take up to `batch` due timers, call back for them, and sleep, until done() returns true. */
 static void heap_serve(bool (*done)(void), uint32_t batch)
 {
 	uint32_t timers[HEAP_BATCH];
@@ -121,9 +120,7 @@ static void heap_cancel(uint32_t timer)
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-/*
- * Wait until done() returns true. The owner thread calls the callbacks, so a consumer only waits.
- */
+/* The owner makes the callbacks, so a consumer only waits. */
 static void heap_run(bool (*done)(void))
 {
 	if (!has_owner) {
@@ -243,3 +240,51 @@ SUBJECT(timerfd_loop, "timerfd-loop", "a single-threaded heap with one timerfd i
 
 SUBJECT(timerfd_loop_fifo, "timerfd-loop-fifo", "timerfd-loop at SCHED_FIFO", CAN_BE_LATE,
         LOOP_CALLS(fifo_loop_open, timerfd_loop_run), .there = subject_fifo_there)
+
+/* ---- the floor of a hop ---- */
+
+static uint32_t *hops; /* the due timers, in the order of their deadlines */
+static uint32_t hops_count;
+static int bell_fd;
+
+static void hop_open(const struct subject_setup *setup)
+{
+	loop_open(setup);
+	hops = subject_allocate(setup->timers + 1, sizeof(*hops));
+	bell_fd = eventfd(0, EFD_CLOEXEC);
+	if (bell_fd < 0)
+		subject_fail("eventfd", errno);
+	epoll_fd = subject_epoll(bell_fd);
+}
+
+static void *hop_spin(void *argument)
+{
+	(void)argument;
+	for (uint32_t count = 0, taken; heap.count > 0; count += taken) {
+		taken = heap4_take(&heap, now_ns(), &hops[count], HEAP_BATCH);
+		__atomic_store_n(&hops_count, count + taken, __ATOMIC_RELEASE);
+		if (taken > 0 && eventfd_write(bell_fd, 1) < 0)
+			subject_fail("eventfd_write", errno);
+	}
+	return NULL;
+}
+
+static void hop_run(bool (*done)(void))
+{
+	struct epoll_event event;
+	pthread_t spinner;
+	uint32_t seen = 0;
+	eventfd_t bells;
+
+	if (pthread_create(&spinner, NULL, hop_spin, NULL) != 0)
+		subject_fail("pthread_create", EAGAIN);
+	while (!done()) {
+		if (epoll_wait(epoll_fd, &event, 1, -1) != 1 || eventfd_read(bell_fd, &bells) < 0)
+			subject_fail("epoll_wait", errno);
+		while (seen < __atomic_load_n(&hops_count, __ATOMIC_ACQUIRE))
+			subject_expired(hops[seen++]);
+	}
+}
+
+SUBJECT(hop, "hop", "a thread that spins until a deadline, and writes another's eventfd",
+        CAN_BE_LATE, LOOP_CALLS(hop_open, hop_run))

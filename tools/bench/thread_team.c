@@ -22,6 +22,14 @@ static pthread_barrier_t barrier;
 static void (*team_body)(unsigned member, void *context);
 static void *team_context;
 
+unsigned cpus_count(void)
+{
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ? 1
+	                                                           : (unsigned)CPU_COUNT(&allowed);
+}
+
 unsigned team_cpu(unsigned member)
 {
 	unsigned left, cpu = 0;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A team is several threads that start together. The members are pinned to the CPUs of the process
- * in turn.
- */
+/* Threads that start together, pinned to the CPUs of the process in turn. */
 #ifndef BENCH_THREAD_TEAM_H
 #define BENCH_THREAD_TEAM_H
 
@@ -14,6 +11,9 @@ struct team_times {
 	uint64_t start_ns; /* start time of all members */
 	uint64_t cpu_ns;   /* sum of the CPU times of all members */
 };
+
+/* the number of CPUs that this process may use */
+unsigned cpus_count(void);
 
 /* Returns the CPU to which a member of a team is assigned. */
 unsigned team_cpu(unsigned member);

@@ -35,14 +35,14 @@ struct result {
 void result_add(struct result *result, const char *name, double value);
 
 /*
- * Store the value `name` of the result: "ns_per_op", "cpu_ns_per_op", or the name of an extra.
- * Returns false if the result has no value of this name.
+ * Store the value "ns_per_op", "cpu_ns_per_op", or that of an extra. Returns false if there is
+ * none.
  */
 bool result_value(const struct result *result, const char *name, double *ret_value);
 
 /*
- * Add the percentiles of the histogram to the result, with names such as "p50_us". The list
- * `percents` ends with 0. The unit is "us" or "ns".
+ * Add percentiles with names such as "p50_us". The list `percents` ends with 0, the unit is "us" or
+ * "ns".
  */
 void result_add_percentiles(struct result *result, const struct histogram *histogram,
                             const char *unit, const double *percents);
@@ -60,14 +60,15 @@ struct meter meter_start(void);
 void meter_stop(const struct meter *meter, struct result *result, uint64_t ops);
 
 #define WORKLOAD_SIZES_MAX 6
+#define EACH_CPU UINT32_MAX /* 1, 2, 4 ... up to two less than the CPUs */
 
 struct workload {
 	const char *name;
 	const char *what; /* description of one operation */
 	unsigned needs;   /* CAN_… flags that a service needs for the workload */
 	uint32_t timers[WORKLOAD_SIZES_MAX];  /* default numbers of timers; ends with 0 */
-	uint32_t threads[WORKLOAD_SIZES_MAX]; /* default numbers of threads; ends with 0 */
-	unsigned rounds_max;                  /* largest useful number of rounds, or 0 for any */
+	uint32_t threads[WORKLOAD_SIZES_MAX]; /* the same; or EACH_CPU */
+	unsigned rounds; /* 0: as --rounds says; 1: one is enough; more: at least so many */
 	void (*measure)(const struct run *run, struct result *result);
 };
 
