@@ -42,7 +42,7 @@ static void caller_run(unsigned member, void *context)
 	struct caller mine = callers[member];
 
 	(void)context;
-	mine.ops = 0;
+	mine.ops = mine.refused = 0;
 	do {
 		mine.subject->tick();
 		mine.ops += calls->turn(&mine);
@@ -120,8 +120,10 @@ static struct calls_times callers_together(const struct run *run)
 	times.settle_ns = applied_ns - done_ns;
 	times.callers_ns = team.cpu_ns;
 	times.delivered = driver_delivered() - delivered;
-	for (unsigned i = 0; i < run->threads; i++)
+	for (unsigned i = 0; i < run->threads; i++) {
 		times.ops += callers[i].ops;
+		times.refused += callers[i].refused;
+	}
 	return times;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each caller of a service is a thread that repeats the same work with its own timers. In a turn it
- * caches the time and makes about 64 calls.
- *
- * If a service belongs to one thread and `apart` is set, each caller has its own service, and so a
- * process, because a subject (a measured service) has its state in static variables.
+ * caches the time and makes about 64 calls. If a service belongs to one thread and `apart` is set,
+ * each caller has a process with its own service, because a subject (a measured service) keeps its
+ * state in static variables.
  */
 #ifndef BENCH_CALLERS_H
 #define BENCH_CALLERS_H
@@ -22,7 +21,7 @@ struct caller {
 	uint32_t oldest;   /* index of the caller's oldest request, which ends next */
 	struct randoms randoms;
 	struct histogram *arms; /* durations of the caller's calls of arm(), or NULL */
-	uint64_t ops;
+	uint64_t ops, refused;  /* calls; refusals by the full service */
 };
 
 /* The work of the callers of a workload. */
@@ -43,13 +42,13 @@ struct calls {
 };
 
 struct calls_times {
-	uint64_t ops, wall_ns, cpu_ns, callers_ns;
+	uint64_t ops, refused, wall_ns, cpu_ns, callers_ns;
 	uint64_t settle_ns; /* time from the last call until the service had applied all calls */
 	uint64_t delivered; /* number of timers delivered during the calls */
 	struct subject_counts before, after;
 };
 
-/* Run the callers for the run's duration, measure their calls, and set the times of the result. */
+/* Run the callers, measure their calls, and set the times of the result. */
 struct calls_times callers_measure(const struct run *run, struct result *result,
                                    const struct calls *calls);
 

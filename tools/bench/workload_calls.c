@@ -8,8 +8,8 @@
  * the timers are in the records of connections, and each re-arm touches the record.
  *
  * In "churn", a caller cancels a random timer, and arms one for one to two minutes. "batch-rearm"
- * and "batch-churn" do so with 32 timers at once, one of each 32nd part of the N, so that none is
- * twice in a batch. A service without calls for batches gets them one by one.
+ * and "batch-churn" do so with 32 timers at once, none of them twice, or one by one where a service
+ * has no batches.
  *
  * In "request", a caller arms a timer of 30 s and cancels it 64 requests later, while N others stay
  * armed; "loop-request" cancels it at once, "loop-request-later" one turn later.
@@ -21,9 +21,8 @@
  *
  * In "cross-busy", callers arm timers of 1 to 100 ms and cancel half of them, while the owner
  * expires timers and a consumer takes the events. "tail" measures each call of arm() in the same
- * calls. "apply_ms" is the time from the last call until the service has applied all, "inbox_max"
- * the largest number of waiting entries. A caller uses its timers in turn: nearly always one has
- * ended before its next use.
+ * calls. "apply_ms" is the time from the last call until all are applied. A caller uses its timers in
+ * turn: nearly always one has ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"
@@ -41,7 +40,7 @@
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)
 #define BUSY_LAG 64
-/* No service can accept this number of timers in BUSY_TO_NS, the longest delay of a timer. */
+/* the room beyond the callers' own; if callers outrun the owner so far, they wait */
 #define BUSY_LIVE_MAX 8000000
 
 /* ---- re-arm ---- */
@@ -250,11 +249,11 @@ static unsigned server_turn(struct caller *caller)
 
 /* ---- while timers expire ---- */
 
-static void busy_arm(const struct caller *caller, uint32_t timer, uint64_t delay_ns)
+static void busy_arm(struct caller *caller, uint32_t timer, uint64_t delay_ns)
 {
 	uint64_t start_ns = caller->arms ? now_ns() : 0;
 
-	subject_must(caller->subject->arm(timer, delay_ns));
+	caller->refused += driver_arm(caller->subject, timer, delay_ns);
 	if (caller->arms)
 		histogram_add(caller->arms, now_ns() - start_ns);
 }
@@ -329,6 +328,7 @@ static void busy_run(const struct run *run, struct result *result, struct histog
 	result_add(result, "inbox_max", (double)driver_counts().inbox_max);
 	result_add(result, "apply_ms", (double)times.settle_ns * 1e-6);
 	result_add(result, "delivered_share", (double)times.delivered / (double)times.ops);
+	result_add(result, "refused_share", (double)times.refused / (double)times.ops);
 }
 
 void busy_measure(const struct run *run, struct result *result)

@@ -2,7 +2,9 @@
 /* Implements the common steps of workloads. See workload_steps.h. */
 #include "workload_steps.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 
 #include "embedding_objects.h"
@@ -70,13 +72,24 @@ const struct subject *driver_open(const struct run *run, const struct subject_se
 	return opened;
 }
 
+uint64_t driver_arm(const struct subject *subject, uint32_t timer, uint64_t delay_ns)
+{
+	uint64_t refused = 0;
+	int result;
+
+	for (; (result = subject->arm(timer, delay_ns)) == -EAGAIN; refused++)
+		(void)sched_yield();
+	subject_must(result);
+	return refused;
+}
+
 void driver_settle(void)
 {
 	if ((opened->can & CAN_EXPIRE) == 0 || (!setup.cross && (opened->can & HAS_OWNER) == 0))
 		return; /* the measured service applies each call at once */
 	settled = false;
 	opened->tick();
-	subject_must(opened->arm(setup.timers, 0));
+	(void)driver_arm(opened, setup.timers, 0);
 	if (setup.cross) {
 		while (sem_wait(&settlings) != 0) {
 		}

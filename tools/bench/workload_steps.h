@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Common steps of workloads. The functions open a subject (a measured service), run its consumer,
- * and wait until the subject has applied all calls.
+ * Common steps of workloads: open a subject (a measured service), run its consumer, wait until all
+ * calls are applied.
  */
 #ifndef BENCH_WORKLOAD_STEPS_H
 #define BENCH_WORKLOAD_STEPS_H
@@ -16,7 +16,10 @@
 const struct subject *driver_open(const struct run *run, const struct subject_setup *setup,
                                   void (*on_expiry)(uint32_t timer));
 
-/* Arm one more timer and wait until it expires. The subject has then applied all earlier calls. */
+/* Arm, and wait while the subject is full. Returns how often it has refused. */
+uint64_t driver_arm(const struct subject *subject, uint32_t timer, uint64_t delay_ns);
+
+/* Wait until one more timer has expired: the subject has then applied all earlier calls. */
 void driver_settle(void);
 
 /* Returns the number of delivered timers. Any thread may call this function. */
@@ -31,10 +34,7 @@ void driver_await(uint64_t deliveries);
 /* Returns the subject's counts, or zeros if the subject counts nothing. */
 struct subject_counts driver_counts(void);
 
-/*
- * Call `body`. If the subject has within() and this thread owns the subject's loop, call `body`
- * inside the loop.
- */
+/* Call `body`, inside the subject's loop if this thread owns it and the subject has within(). */
 void driver_within(void (*body)(void *), void *context);
 
 /*
