@@ -5,7 +5,8 @@
  *
  * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "neighbours",
  * one thread has armed all timers, and neighbours belong to different callers. In "loop-refresh",
- * the timers are in the records of connections, and each re-arm touches the record.
+ * the timers are in the records of connections, and each re-arm touches the record; in "one-message",
+ * each is a turn of its own, which reads the clock.
  *
  * In "churn", a caller cancels a random timer, and arms one for one to two minutes. "batch-rearm"
  * and "batch-churn" do so with 32 timers at once, none of them twice, or one by one where a service
@@ -68,6 +69,18 @@ static unsigned loop_refresh_turn(struct caller *caller)
 		subject_must(caller->subject->rearm(timer, MINUTE_NS));
 	}
 	caller->randoms = randoms;
+	return TURN_OPS;
+}
+
+static unsigned one_message_turn(struct caller *caller)
+{
+	for (unsigned i = 0; i < TURN_OPS; i++) {
+		uint32_t timer = randoms_below(&caller->randoms, caller->count);
+
+		caller->subject->tick();
+		records_touch(timer);
+		subject_must(caller->subject->rearm(timer, MINUTE_NS));
+	}
 	return TURN_OPS;
 }
 
@@ -287,6 +300,8 @@ static unsigned busy_turn(struct caller *caller)
 MEASURE(refresh, refresh_turn, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)
 MEASURE(neighbours, refresh_turn, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .dealt = true)
 MEASURE(loop_refresh, loop_refresh_turn, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS,
+        .setup.records = true)
+MEASURE(one_message, one_message_turn, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS,
         .setup.records = true)
 MEASURE(churn, churn_turn, .from_ns = MINUTE_NS, .to_ns = 2 * MINUTE_NS, .caller_ns = true)
 MEASURE(batch_rearm, batch_rearm_turn, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .caller_ns = true)
