@@ -40,17 +40,14 @@ MAIN = (
     ("10^7, CPU", "stream", 10**7, 1, CPU),
     ("push and take 10^6", "push-and-take", 10**6, 1, WALL),
     ("cross: arm and cancel, 2 threads", "cross", 10**6, 2, WALL),
-    ("4 threads", "cross", 10**6, 4, WALL),
-    ("16 threads", "cross", 10**6, 16, WALL),
     ("owner expiring, 2 threads", "cross-busy", 4 * 10**6, 2, WALL),
-    ("4 threads", "cross-busy", 4 * 10**6, 4, WALL),
     ("p99.9 of an arm, 2 threads", "tail", 4 * 10**6, 2, "p99.9_ns"),
     ("bytes a timer, 10", "memory", 10, 1, "bytes"),
     ("10^3", "memory", 10**3, 1, "bytes"),
     ("10^6", "memory", 10**6, 1, "bytes"),
     ("10^7", "memory", 10**7, 1, "bytes"),
 )
-LATE = ("timerhub", "timerhub-spin", "timerhub-fifo", "timerhub-loop", "timerhub-loop-alone",
+LATE = ("hop", "timerhub", "timerhub-spin", "timerhub-fifo", "timerhub-loop", "timerhub-loop-alone",
         "timerfd-loop", "timerfd-loop-fifo", "timerfd", "heap", "libev", "libuv", "libevent",
         "asio", "go")
 LATENESS = tuple((name, "lateness", 10**4, 1, name) for name in
@@ -68,12 +65,23 @@ LOOPS = ("touch", "timerhub-loop-alone", "timerhub-loop", "timerhub", "timerhub-
 LOOP = (
     ("server's message, 10^3 connections", "server", 10**3, 1, CPU),
     ("10^5", "server", 10**5, 1, CPU),
+    ("one message in a turn", "one-message", 10**3, 1, CPU),
     ("refresh, 10^4", "loop-refresh", 10**4, 1, CPU),
     ("10^6", "loop-refresh", 10**6, 1, CPU),
     ("request that ends in its turn", "loop-request", 10**4, 1, CPU),
     ("in the next turn", "loop-request-later", 10**4, 1, CPU),
     ("one of 10^6 expiries within a millisecond", "loop-expire", 10**6, 1, CPU),
     ("wakes in 3 s, 10^4 timeouts of 3 s that move", "loop-beat", 10**4, 1, "wakes_per_length"),
+)
+
+
+# The rows of the table of threads: a title, a workload and a number of timers.
+THREADED = (
+    ("re-arm, 10^4", "refresh", 10**4),
+    ("a timeout for each request", "request", 10**4),
+    ("a server's message, 10^5", "server", 10**5),
+    ("arm, cancel half", "cross", 10**6),
+    ("the same while the others expire", "cross-busy", 4 * 10**6),
 )
 
 
@@ -107,12 +115,28 @@ def print_table(head, rows, subjects, results):
     print()
 
 
+def print_threads(results):
+    """Prints wall time, and CPU time in brackets, for each number of threads."""
+    counts = sorted({threads for _, _, _, threads in results})
+    print("| ns, by threads | | " + " | ".join(map(str, counts)) + " |")
+    print("|---" * (len(counts) + 2) + "|")
+    for title, workload, timers in THREADED:
+        for subject in SUBJECTS:
+            cells = [results.get((workload, subject, timers, threads)) for threads in counts]
+            if any(cells[1:]):
+                print(f"| {title} | {subject} | " + " | ".join(
+                    f"{shown(cell[WALL])} ({shown(cell[CPU])})" if cell else ""
+                    for cell in cells) + " |")
+    print()
+
+
 def main():
     files = sys.argv[1:]
     if not files or files[0].startswith("--"):
         sys.exit(__doc__)
     results = read_results(files)
     print_table("ns", MAIN, SUBJECTS, results)
+    print_threads(results)
     print_table("lateness, us", LATENESS, LATE, results)
     print_table("owner's wake-ups; CPU in us; both a second", REST, RESTING, results)
     print_table("in the loop's own thread; CPU, ns", LOOP, LOOPS, results)
