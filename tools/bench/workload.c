@@ -56,7 +56,7 @@ const struct workload workloads[] = {
 	{ "server",
 	  "a message: a record, its connection's idle timeout, a request ended, one started",
 	  CAN_REARM | CAN_CANCEL | CAN_SERVE, { 1000, 100000 }, { EACH_CPU }, 0, server_measure },
-	{ "one-message", "in one loop: a turn with one message, which moves its connection's timeout",
+	{ "one-message", "in one loop: a turn with one message, which moves a timeout",
 	  CAN_REARM | CAN_HOLD_RECORDS, { 1000 }, { 1 }, 0, one_message_measure },
 	{ "loop-refresh",
 	  "in one loop: touch a random record, re-arm its timer to a minute from now",

@@ -5,8 +5,8 @@
  *
  * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "neighbours",
  * one thread has armed all timers, and neighbours belong to different callers. In "loop-refresh",
- * the timers are in the records of connections, and each re-arm touches the record; in "one-message",
- * each is a turn of its own, which reads the clock.
+ * the timers are in the records of connections, and each re-arm touches the record; in
+ * "one-message", each is a turn of its own, which reads the clock.
  *
  * In "churn", a caller cancels a random timer, and arms one for one to two minutes. "batch-rearm"
  * and "batch-churn" do so with 32 timers at once, none of them twice, or one by one where a service
@@ -22,8 +22,8 @@
  *
  * In "cross-busy", callers arm timers of 1 to 100 ms and cancel half of them, while the owner
  * expires timers and a consumer takes the events. "tail" measures each call of arm() in the same
- * calls. "apply_ms" is the time from the last call until all are applied. A caller uses its timers in
- * turn: nearly always one has ended before its next use.
+ * calls. "apply_ms" is the time from the last call until all are applied. A caller uses its timers
+ * in turn: nearly always one has ended before its next use.
  */
 #include "callers.h"
 #include "clocks.h"
