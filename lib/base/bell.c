@@ -8,6 +8,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/test_point.h"
+
+#define RINGS_MIDWAY ((uint64_t)1)
+#define RINGS_DONE ((uint64_t)1 << 16)
+
 int bell_open(void)
 {
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -69,4 +74,28 @@ void bell_ring(int fd)
 void bell_clear(int fd)
 {
 	bell_clear_by(fd, &always);
+}
+
+void bell_ring_counted(int fd, const struct bell_words *words, struct bell_counts *counts)
+{
+	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
+	bell_ring_by(fd, words);
+	test_point(TEST_POINT_RING_BEFORE_COUNT);
+	/* Relaxed: who misses it clears once more. */
+	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
+}
+
+void bell_clear_counted(int fd, const struct bell_words *words, struct bell_counts *counts)
+{
+	uint64_t rings = u64_load_seq_cst(&counts->writes);
+
+	/* Relaxed: an old value costs a reading in vain. */
+	if (rings == u64_load_relaxed(&counts->cleared))
+		return;
+	bell_clear_by(fd, words);
+	/*
+	 * After the clearing: if this thread stops in between, another clears. A write in
+	 * progress may come later, so it does not count.
+	 */
+	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

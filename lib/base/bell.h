@@ -3,8 +3,9 @@
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H
 
-#include <stdint.h>
 #include <sys/uio.h>
+
+#include "base/atomic.h"
 
 /*
  * What a call hands to the kernel. In the page of fork_check.h it is zero in a forked child: a call
@@ -30,5 +31,14 @@ void bell_clear(int fd);
 
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
+
+/* Counts of a bell that many threads ring: a clear makes no system call if none has rung since. */
+struct bell_counts {
+	atomic_u64 writes; /* low 16 bits: writes in progress; above: those that have ended */
+	atomic_u64 cleared;
+};
+
+void bell_ring_counted(int fd, const struct bell_words *words, struct bell_counts *counts);
+void bell_clear_counted(int fd, const struct bell_words *words, struct bell_counts *counts);
 
 #endif

@@ -42,8 +42,9 @@ struct timerhub {
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u64 queues_end; /* no queue has used this index or a higher one */
-	atomic_u32 advancing;  /* odd while a thread is in timerhub_advance() */
+	atomic_u64 queues_end;    /* no queue has used this index or a higher one */
+	atomic_u32 advancing;     /* odd while a thread is in timerhub_advance() */
+	struct bell_counts rings; /* of `bell` */
 };
 
 /* False in a forked child. */

@@ -216,7 +216,7 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
 		/* before the pass is numbered, so that later signals stay */
-		bell_clear_by(hub->bell, &hub->living->bells);
+		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
 	}
 	hub_leave(hub);

@@ -20,7 +20,7 @@
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	probe1(wake, hub);
-	bell_ring_by(hub->bell, &hub->living->bells);
+	bell_ring_counted(hub->bell, &hub->living->bells, &hub->rings);
 	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
 	                            1); /* addition is cheap compared with the system call */
 	promise_record_wake(&hub->promise, pass);

@@ -24,11 +24,6 @@
 #include "queue/notifier.h"
 
 #include "base/futex.h"
-#include "base/test_point.h"
-
-/* writes to the eventfd: in progress, and ended */
-#define RINGS_MIDWAY ((uint64_t)1)
-#define RINGS_DONE ((uint64_t)1 << 16)
 
 void notifier_begin(struct notifier *notifier)
 {
@@ -38,11 +33,7 @@ void notifier_begin(struct notifier *notifier)
 
 static void notifier_ring(struct notifier *notifier)
 {
-	(void)u64_fetch_add_seq_cst(&notifier->rings, RINGS_MIDWAY);
-	bell_ring_by(notifier->fd, notifier->bells);
-	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: who misses it clears once more. */
-	(void)u64_fetch_add_relaxed(&notifier->rings, RINGS_DONE - RINGS_MIDWAY);
+	bell_ring_counted(notifier->fd, notifier->bells, &notifier->rings);
 }
 
 void notifier_wake(struct notifier *notifier, unsigned count)
@@ -73,17 +64,7 @@ void notifier_signal_again(struct notifier *notifier)
 
 void notifier_clear(struct notifier *notifier)
 {
-	uint64_t rings = u64_load_seq_cst(&notifier->rings);
-
-	/* Relaxed: an old value costs a reading in vain. */
-	if (rings != u64_load_relaxed(&notifier->rings_cleared)) {
-		bell_clear_by(notifier->fd, notifier->bells);
-		/*
-		 * After the clearing: if this thread stops in between, another clears. A write in
-		 * progress may come later, so it does not count.
-		 */
-		u64_store_relaxed(&notifier->rings_cleared, rings & ~(RINGS_DONE - 1));
-	}
+	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
 	/*
 	 * Relaxed: `signalled` is 1 before the write is counted, so with the new count one sees the
 	 * 1 or a newer value.

@@ -14,9 +14,8 @@ struct notifier {
 	atomic_u32 *ticket; /* odd; changes when waiters must check again */
 	_Alignas(CACHE_LINE_BYTES)
 		atomic_u32 signalled; /* 1: fd is readable, or a consumer will read the outbox */
-	atomic_u64 rings;             /* writes to fd: ended << 16 | in progress */
-	atomic_u64 rings_cleared;     /* ended writes at the last clearing of fd */
-	atomic_u32 waiters;           /* threads between wait_enter and wait_leave */
+	struct bell_counts rings;
+	atomic_u32 waiters; /* threads between wait_enter and wait_leave */
 };
 
 /* `ticket` is zero, or another notifier's before. */

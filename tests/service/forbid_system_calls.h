@@ -15,10 +15,11 @@
 static inline void forbid_system_calls(int but)
 {
 	const int allowed[] = { SCMP_SYS(exit_group), SCMP_SYS(clock_gettime), but };
-	static const int forbidden[] = { SCMP_SYS(write),         SCMP_SYS(writev),
-		                         SCMP_SYS(read),          SCMP_SYS(ppoll),
-		                         SCMP_SYS(poll),          SCMP_SYS(timerfd_settime),
-		                         SCMP_SYS(io_uring_enter) };
+	static const int forbidden[] = {
+		SCMP_SYS(write),           SCMP_SYS(writev),        SCMP_SYS(read),
+		SCMP_SYS(readv),           SCMP_SYS(ppoll),         SCMP_SYS(poll),
+		SCMP_SYS(timerfd_settime), SCMP_SYS(io_uring_enter)
+	};
 	uint32_t kill = SCMP_ACT_KILL_PROCESS;
 	scmp_filter_ctx filter = seccomp_init(sanitized() ? SCMP_ACT_ALLOW : kill);
 

@@ -155,6 +155,17 @@ static void worker_run(void *argument)
 	scheduler_wake(&world.workers_over, 1);
 }
 
+static void mover_poll(uint64_t until_ns)
+{
+	struct bell *bell = kernel_bell(timerhub_wake_fd(world.hub));
+
+	scheduler_step();
+	while (bell->count == 0 && !world.mover_called && scheduler.now_ns < until_ns)
+		scheduler_block(bell, until_ns);
+	world.mover_called = false;
+	memory_lock(&bell->view);
+}
+
 /* At the times that it asks for, and when its wake descriptor is readable. */
 static void mover_run(void *unused)
 {
@@ -173,9 +184,9 @@ static void mover_run(void *unused)
 		now_ns = scheduler.now_ns;
 		report_tell("  advance");
 		result = timerhub_advance(world.hub, now_ns, &next_ns);
-		/* the worker that advances rings afterwards; it may be stalled */
+		/* the worker that advances calls afterwards; it may be stalled */
 		if (result == -EBUSY) {
-			kernel_poll_level(timerhub_wake_fd(world.hub), UINT64_MAX);
+			mover_poll(UINT64_MAX);
 			continue;
 		}
 		/* a worker has advanced beyond now_ns */
@@ -190,7 +201,7 @@ static void mover_run(void *unused)
 			return;
 		kernel.owner_until_ns = next_ns;
 		oracle.mover_sleeps = true;
-		kernel_poll_level(timerhub_wake_fd(world.hub), next_ns);
+		mover_poll(next_ns);
 		oracle.mover_sleeps = false;
 	}
 }
@@ -357,7 +368,7 @@ static void world_close(struct dice *dice)
 	world.over = true;
 	if (world.manual) {
 		scheduler_calm();
-		kernel_bell(timerhub_wake_fd(world.hub))->count = 1;
+		world.mover_called = true;
 		scheduler_wake(kernel_bell(timerhub_wake_fd(world.hub)), 1);
 		while (!oracle.mover->over)
 			scheduler_block(oracle.mover, UINT64_MAX);

@@ -81,7 +81,8 @@ struct worker {
 struct world {
 	struct timerhub *hub;
 	bool manual, over;
-	bool unattended; /* the program advances the manual hub seldom, whatever wake_fd says */
+	bool mover_called; /* a worker has advanced the hub, so the mover looks */
+	bool unattended;   /* the program advances the manual hub seldom, whatever wake_fd says */
 	struct world_queue queues[QUEUES_MAX];
 	unsigned queues_count;
 	struct worker workers[WORKERS_MAX];

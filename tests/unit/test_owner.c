@@ -372,7 +372,7 @@ static struct {
 static unsigned fair_rung(void)
 {
 	for (unsigned i = 0; i < fair.count; i++)
-		if ((u64_load_relaxed(&fair.queues[i]->notifier.rings) & UINT16_MAX) != 0)
+		if ((u64_load_relaxed(&fair.queues[i]->notifier.rings.writes) & UINT16_MAX) != 0)
 			return i;
 	expect(false); /* the owner is signalling no queue */
 	return 0;
