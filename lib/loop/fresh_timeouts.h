@@ -28,7 +28,7 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	if (timeout->is_listed)
 		return;
 	timeout->is_listed = 1;
-	loop->block_ns = 0;
+	loop->quiet_ns = 0;
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 

@@ -32,21 +32,21 @@ enum loop_unquiet {
 
 struct timerhub_loop {
 	struct timerhub_loop_front front; /* the first member, because the inline calls use it */
-	/* A quiet turn reads the members up to `wake`: two cache lines beside the front's first. */
+	/* A quiet turn reads this cache line, and the first of `front`. */
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* time of the first schedule entry, or an earlier time */
 	uint64_t turn_ns;         /* the last reading of the clock by turn, settle or timeout */
+	/* a turn before this time has nothing to schedule, to expire or to tell a descriptor */
+	uint64_t quiet_ns;
 	uint64_t turns;
+	uint32_t unquiet;    /* bits of enum loop_unquiet; 0: a turn may have nothing to do */
+	uint32_t idle_count; /* front.fresh_count while nothing is fresh */
+	struct clock clock;  /* of a loop without a hub */
 	struct fork_check fork_check;
-	/* the answer of timerhub_loop_timeout() while nothing is fresh; 0: compute it */
-	uint64_t block_ns;
-	uint32_t unquiet;      /* bits of enum loop_unquiet; 0: a turn may have nothing to do */
-	uint32_t idle_count;   /* front.fresh_count while nothing is fresh */
 	uint32_t listed_count; /* of the list: places that may be scheduled too late, once each */
 	/* place of an exact entry at next_ns, which may be stale by now, or SLOT_NONE */
 	uint32_t first;
-	struct clock clock; /* of a loop without a hub */
-	bool is_manual;     /* timerhub_loop_advance() gives the time */
+	bool is_manual; /* timerhub_loop_advance() gives the time */
 	bool is_exact;  /* is_manual, or the hub is manual: a delay counts from the call's time */
 	bool is_closed; /* a callback has closed the loop, so the end of the turn frees it */
 	struct wake wake;

@@ -178,7 +178,11 @@ int timerhub_loop_fd(struct timerhub_loop *loop)
 		result = loop_check(loop);
 	if (result == 0 && loop->is_manual)
 		result = -EINVAL;
-	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
+	if (result < 0)
+		return result;
+	if (!loop->wake.hub && loop->wake.deadline_fd.fd < 0)
+		loop->quiet_ns = 0;
+	return wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
 }
 
 int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
@@ -192,7 +196,6 @@ int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
 	if (!loop->is_manual || !clock_set(&loop->clock, now_ns))
 		return -EINVAL;
 	loop->turn_ns = u64_min(now_ns, UINT64_MAX - 1);
-	loop->block_ns = 0;
 	fresh_move_on(loop, loop->turn_ns);
 	loop->front.thread = loop_thread();
 	return 0;

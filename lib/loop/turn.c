@@ -86,9 +86,12 @@ static void turn_expire(struct turn *turn)
 
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
+	if ((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0)
+		loop->turn_ns = clock_now_ns(&loop->clock);
+	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
 		return;
-	loop->turn_ns = loop_read_ns(loop);
+	else
+		loop->turn_ns = loop_read_ns(loop);
 	fresh_move_on(loop, loop->turn_ns);
 }
 
@@ -107,13 +110,19 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
-/* Remember for how long the program may block. A manual hub may move before the question. */
-static uint64_t loop_answer(struct timerhub_loop *loop)
+/* Find until when turns have nothing to do, as long as nothing is listed. */
+static void loop_find_quiet(struct timerhub_loop *loop)
 {
-	uint64_t block_ns = loop_block_ns(loop);
+	const struct wake *wake = &loop->wake;
 
-	loop->block_ns = loop->is_exact && !loop->is_manual ? 0 : block_ns;
-	return block_ns;
+	loop->quiet_ns = 0;
+	if ((loop->unquiet & ~(uint32_t)LOOP_HAS_NO_CLOCK) != 0 || loop->listed_count > 0 ||
+	    loop->first != SLOT_NONE)
+		return;
+	if (wake->deadline_fd.fd < 0)
+		loop->quiet_ns = loop->next_ns;
+	else if (wake_fd_is_set(wake, loop->next_ns, loop->turn_ns))
+		loop->quiet_ns = wake->set_ns;
 }
 
 /*
@@ -131,7 +140,7 @@ static int loop_set_wake(struct timerhub_loop *loop)
 		loop->unquiet |= LOOP_MUST_TURN;
 		result = 0;
 	}
-	(void)loop_answer(loop);
+	loop_find_quiet(loop);
 	if (loop->board)
 		loop_show(loop);
 	return result;
@@ -175,7 +184,7 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 	bool has_more = false;
 
 	loop->front.turning = 1;
-	loop->block_ns = 0;
+	loop->quiet_ns = 0;
 	turn.is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &has_more);
 	turn.is_dispatching = false;
@@ -222,14 +231,6 @@ static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 	return result;
 }
 
-/* Returns whether there is nothing to schedule, to expire or to tell a descriptor. */
-static inline bool loop_is_quiet(const struct timerhub_loop *loop)
-{
-	return (loop->listed_count | (loop->unquiet & ~(uint32_t)LOOP_HAS_NO_CLOCK)) == 0 &&
-	       loop->next_ns > loop->turn_ns && loop->first == SLOT_NONE &&
-	       wake_fd_is_set(&loop->wake, loop->next_ns, loop->turn_ns);
-}
-
 int timerhub_loop_turn(struct timerhub_loop *loop)
 {
 	int result = loop_enter(loop);
@@ -238,10 +239,7 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 		return result;
 	loop->turns++;
 	loop_read(loop);
-	if (!loop_is_quiet(loop))
-		return turn_slowly(loop);
-	loop->block_ns = loop_block_ns(loop);
-	return 0;
+	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
 int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns)
@@ -275,15 +273,15 @@ static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_lo
 		loop_look(loop);
 		loop_rest(loop);
 	}
-	return loop_answer(loop);
+	return loop_block_ns(loop);
 }
 
 uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
 {
 	if (!loop || loop->front.thread != loop_thread() ||
-	    loop->front.fresh_count != loop->idle_count || loop->block_ns == 0)
+	    loop->front.fresh_count != loop->idle_count || loop->turn_ns >= loop->quiet_ns)
 		return loop_timeout_slowly(loop);
-	return loop->block_ns;
+	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
 int timerhub_loop_timeout_ms(struct timerhub_loop *loop)
@@ -292,7 +290,7 @@ int timerhub_loop_timeout_ms(struct timerhub_loop *loop)
 
 	if (loop && !loop_alive(loop))
 		return 0;
-	if (ns == UINT64_MAX)
-		return -1;
-	return (int)u64_min(ns / MS_NS + (ns % MS_NS > 0), INT_MAX);
+	if (ns > (uint64_t)INT_MAX * MS_NS)
+		return ns == UINT64_MAX ? -1 : INT_MAX;
+	return (int)((ns + MS_NS - 1) / MS_NS);
 }
