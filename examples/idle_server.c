@@ -3,6 +3,7 @@
  * An echo server on epoll, which closes a connection after two seconds of silence. README.md shows
  * parts of this file. Usage: idle_server
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,9 @@ int main(void)
 	fprintf(stderr, "try: nc localhost %d\n", ntohs(address.sin_port));
 	for (;;) {
 		timerhub_loop_turn(loop); /* calls hang_up() for each timeout that is due */
-		const int count = epoll_wait(epoll_fd, events, 64, -1);
+		int count = epoll_wait(epoll_fd, events, 64, -1);
+		if (count < 0 && errno == EINTR) /* stopped: serve what came meanwhile */
+			count = epoll_wait(epoll_fd, events, 64, 0);
 		for (int i = 0; i < count; i++) /* handle all sockets before the next turn */
 			if (events[i].data.ptr == &address)
 				greet(loop, epoll_fd, accept(listener, NULL, NULL));

@@ -15,7 +15,9 @@ io_uring to a program.
 import os
 import pathlib
 import re
+import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -140,9 +142,37 @@ def talk(port, messages):
     return [] if silent >= SILENT else [f"it hung up after {silent:.3f} s of silence"]
 
 
+def answer(client):
+    try:
+        return client.recv(3)
+    except ConnectionResetError:  # the server left data unread
+        return b"reset"
+
+
+def stop(server, port):
+    """Data comes, and every timeout passes, while the server is stopped: it serves the data."""
+    clients = [socket.create_connection(("127.0.0.1", port), timeout=ARRIVES) for _ in range(20)]
+    for client in clients:
+        exchange(client, b"one")
+    stat = pathlib.Path(f"/proc/{server.pid}/stat")
+    while stat.read_text("utf-8").rsplit(") ", 1)[1][0] != "S":  # until it waits
+        time.sleep(0.001)
+    os.kill(server.pid, signal.SIGSTOP)
+    closed, _, _ = select.select(clients, [], [], 0)  # before the stop, if this process was slow
+    clients = [client for client in clients if client not in closed]
+    for client in clients:
+        client.sendall(b"two")
+    time.sleep(SILENT + 0.1)
+    os.kill(server.pid, signal.SIGCONT)
+    wrong = [said for said in map(answer, clients) if said != b"two"]
+    if wrong or not clients:
+        return [f"after a stop, {len(wrong)} of {len(clients)} clients were told {wrong[:1]}"]
+    return []
+
+
 def check_server(program):
     """A second after a message the connection is open. The server closes it later, and not early.
-    Then a second client."""
+    Then a second client, and 20 while the server is stopped."""
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()
@@ -150,6 +180,7 @@ def check_server(program):
             if not port:
                 return [f"it says {line}"]
             complaints = talk(int(port[1]), [b"one", b"two"]) + talk(int(port[1]), [b"three"])
+            complaints += stop(server, int(port[1]))
             if server.poll() is not None:
                 complaints.append(f"it has ended with {server.returncode}")
         finally:
