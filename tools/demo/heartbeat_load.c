@@ -3,7 +3,8 @@
  * Runs the heartbeat server under load, see clients.h. The exit status is 1 if the server closed an
  * active connection, or left a silent one open. Ctrl-C ends the run and prints the table so far.
  *
- * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] SERVER [ARGUMENT...]
+ * Usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] [-w TIMERHUB_TOP]
+ *                       SERVER [ARGUMENT...]
  */
 #include "clients.h"
 #include "server_process.h"
@@ -43,7 +44,8 @@ static struct {
 	uint64_t duration_ns;
 	uint64_t idle_ms;
 	uint64_t seed;
-	char **command; /* command line that starts the server */
+	const char *top; /* timerhub-top, for the hint to watch the server by it; or NULL */
+	char **command;  /* command line that starts the server */
 	int command_count;
 
 	int epoll_fd;
@@ -156,6 +158,9 @@ static int gather_crowd(void)
 	       demo.connections, demo.idle_ms);
 	printf("seed %" PRIu64 "\n", demo.seed);
 	printf("the server is process %d\n", (int)demo.server.pid);
+	if (demo.top)
+		printf("to see its timeouts in another terminal: %s %d\n", demo.top,
+		       (int)demo.server.pid);
 	fflush(stdout);
 	return r == 0 ? 0 : failed("crowd", r);
 }
@@ -285,7 +290,7 @@ static void parse(int argc, char **argv)
 	int option;
 
 	demo.seed = clock_now();
-	while ((option = getopt(argc, argv, "+n:d:t:s:")) >= 0) {
+	while ((option = getopt(argc, argv, "+n:d:t:s:w:")) >= 0) {
 		if (option == 'n')
 			demo.connections = (uint32_t)number(optarg, 1, FDS_MAX);
 		else if (option == 'd')
@@ -294,6 +299,8 @@ static void parse(int argc, char **argv)
 			demo.idle_ms = number(optarg, 100, 60000);
 		else if (option == 's')
 			demo.seed = number(optarg, 0, UINT64_MAX);
+		else if (option == 'w')
+			demo.top = optarg;
 		else
 			exit(2);
 	}
@@ -305,7 +312,7 @@ static void parse(int argc, char **argv)
 		return;
 	fprintf(stderr,
 	        "usage: heartbeat_load [-n CONNECTIONS] [-d SECONDS] [-t IDLE_MS] [-s SEED] "
-	        "SERVER\n"
+	        "[-w TIMERHUB_TOP] SERVER\n"
 	        "SECONDS must be at least %" PRIu64 ", so that each silent client can time out\n",
 	        (shortest_ns + S - 1) / S);
 	exit(2);
