@@ -178,11 +178,7 @@ int timerhub_loop_fd(struct timerhub_loop *loop)
 		result = loop_check(loop);
 	if (result == 0 && loop->is_manual)
 		result = -EINVAL;
-	if (result < 0)
-		return result;
-	if (!loop->wake.hub && loop->wake.deadline_fd.fd < 0)
-		loop->quiet_ns = 0;
-	return wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
+	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
 }
 
 int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)

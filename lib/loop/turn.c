@@ -117,7 +117,7 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 
 	loop->quiet_ns = 0;
 	if ((loop->unquiet & ~(uint32_t)LOOP_HAS_NO_CLOCK) != 0 || loop->listed_count > 0 ||
-	    loop->first != SLOT_NONE)
+	    loop->first != SLOT_NONE || loop->clock.goes_back)
 		return;
 	if (wake->deadline_fd.fd < 0)
 		loop->quiet_ns = loop->next_ns;
