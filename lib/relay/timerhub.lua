@@ -160,14 +160,10 @@ local function find_seats(look_by, seats, due, now)
     return {at = at, relays = redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
 end
 
--- Returns the name of the field of `state` that has a holder's fence.
-local function fence_of(holder)
-    return 'fence:' .. (holder or '')
-end
-
--- Returns as text look_by and the fence of a holder.
+-- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
 local function look_by_of(state, holder)
-    return unpack(redis.call('HMGET', state, 'look_by', fence_of(holder)))
+    local told = redis.call('HMGET', state, 'look_by', holder or '')
+    return told[1], told[2]
 end
 
 -- Returns the prefix that the names of all keys and channels of the queue have.
@@ -276,19 +272,26 @@ end
 
 -- Remove a task that has ended, and note its id in the key `past`. The queue refuses further puts
 -- of this id until past_us have passed since the task's put. Therefore a client can repeat a put
--- whose reply was lost, and the repeated put changes nothing.
-local function finish(task, past, id, put, past_us, now)
-    redis.call('HDEL', task, id)
+-- whose reply was lost, and the repeated put changes nothing. The other arguments are a command that
+-- withdraws the task. If a key has the wrong type, changes nothing and returns the error, a table.
+local function finish(task, past, id, put, past_us, now, ...)
     local refused_until = put + past_us
-    if refused_until > now then
-        redis.call('ZADD', past, text(refused_until), id)
+    local noted = refused_until > now and redis.pcall('ZADD', past, text(refused_until), id)
+    if type(noted) == 'table' then
+        return noted
     end
+    local withdrawn = ... and redis.pcall(...)
+    if type(withdrawn) == 'table' then
+        redis.call('ZREM', past, id)
+        return withdrawn
+    end
+    redis.call('HDEL', task, id)
 end
 
 -- Returns past_us, and as text the fence of a holder.
 local function past_us_of(state, holder)
-    local told = redis.call('HMGET', state, 'past_us', fence_of(holder))
-    return tonumber(told[1] or nil) or DEFAULT.past_us, told[2]
+    local told = redis.call('HMGET', state, 'past_us', holder or '')
+    return told[1] or DEFAULT.past_us, told[2]
 end
 
 -- Returns 0, and the stage, put time and `rest` of a task's record, or an error. The argument
@@ -297,14 +300,18 @@ local function find_task(task, id, delivery)
     if not is_id(id) or delivery == '' then
         return EINVAL
     end
-    local stage, _, put_us, rest = parse(redis.call('HGET', task, id) or nil)
+    local record = redis.call('HGET', task, id) or nil
+    if delivery and record then
+        local put_us, entry = match(record, '^r%d+:(%d+):(.*)$')
+        if entry == delivery then
+            return 0, 'r', put_us, entry
+        end
+    end
+    local stage, _, put_us, rest = parse(record)
     if not stage then
         return ENOENT
     end
-    if delivery and (stage == 'w' or delivery ~= rest) then
-        return ESTALE
-    end
-    return 0, stage, put_us, rest
+    return delivery and ESTALE or 0, stage, put_us, rest
 end
 
 -- ---- the life that a change belongs to ----
@@ -336,14 +343,14 @@ local function fence(keys, args)
     if not is_id(holder) or not epoch or not limit then
         return {EINVAL}
     end
-    local now, field = now_us(), fence_of(holder)
+    local now = now_us()
     local refusal = refusal_of_late(now, nil, holder)
     if refusal then
         return refusal
     end
-    local was = tonumber(redis.call('HGET', state, field) or nil) or 0
-    redis.call('ZADD', seen, 'GT', text(limit), field)
-    redis.call('HSET', state, field, text(math.max(was, epoch)))
+    local was = tonumber(redis.call('HGET', state, holder) or nil) or 0
+    redis.call('ZADD', seen, 'GT', text(limit), 'fence:' .. holder)
+    redis.call('HSET', state, holder, text(math.max(was, epoch)))
     return {0, now}
 end
 
@@ -396,9 +403,8 @@ end
 
 -- Returns the settings tasks_max and data_max, and as text look_by and the fence of a holder.
 local function limits_of(state, holder)
-    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by', fence_of(holder))
-    return tonumber(told[1] or nil) or DEFAULT.tasks_max,
-        tonumber(told[2] or nil) or DEFAULT.data_max, told[3], told[4]
+    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '')
+    return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
 end
 
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
@@ -529,19 +535,16 @@ local function cancel(keys, args)
     if late then
         return late
     end
-    redis.call('ZCARD', past)
-    if stage == 'w' then
-        redis.call('ZREM', due_key, id)
-    else
+    local command, key, member = 'ZREM', due_key, id
+    if stage == 'r' then
         local where = find_entry(ready, entry)
         if where == 'taken' then
             return {EBUSY}
         end
-        redis.call('XDEL', ready, entry)
+        command, key, member = 'XDEL', ready, entry
         result = where == 'finished' and ENOENT or 0
     end
-    finish(task, past, id, put_us, past_us, now)
-    return {result}
+    return finish(task, past, id, put_us, past_us, now, command, key, member) or {result}
 end
 
 -- Returns 0, and the attempts and data of an undelivered entry. If the entry cannot be withdrawn,
@@ -620,9 +623,11 @@ local function done(keys, args)
     if late then
         return late
     end
-    redis.call('ZCARD', past)
-    acknowledge(ready, entry)
-    finish(task, past, id, put_us, past_us, now)
+    local refusal = finish(task, past, id, put_us, past_us, now, 'XACK', ready, GROUP, entry)
+    if refusal then
+        return refusal
+    end
+    redis.call('XDEL', ready, entry)
     return {0}
 end
 
@@ -683,7 +688,7 @@ local function touch(keys, args)
     end
     local now = now_us()
     local late = refusal_of_late(now, args[3], args[4], args[5],
-        redis.call('HGET', state, fence_of(args[4])))
+        redis.call('HGET', state, args[4] or ''))
     if late then
         return late
     end
@@ -724,7 +729,7 @@ local function forget(q, now)
     for _, relay in ipairs(relays) do
         redis.call('ZREM', q.seen, relay)
         redis.call('ZREM', q.seats, relay)
-        redis.call('HDEL', q.state, find(relay, '^fence:') and relay or 'relay:' .. relay)
+        redis.call('HDEL', q.state, match(relay, '^fence:(.*)') or 'relay:' .. relay)
     end
     return count > FORGET_PAST
 end

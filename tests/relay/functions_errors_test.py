@@ -33,7 +33,7 @@ WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted
 UNUSED = {
     ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
     ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
-    ("cancel", "past"): "none",
+    ("cancel", "past"): "none taken exhausted",
     ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
     ("move", "state"): "none", ("move", "past"): " ".join(STATES),
     ("move", "seats"): "none waiting",
