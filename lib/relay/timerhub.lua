@@ -34,7 +34,12 @@ local HOLDER = VERSION .. '-'  -- how the name of a holder begins
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
 -- While Redis loads a library of functions, Lua has no global variables, but strings have their
--- methods.
+-- methods. The first call of a function copies these globals, which are slower to find.
+local function globals()
+    return redis.call, redis.pcall, tonumber, type
+end
+
+local redis_call, redis_pcall, tonumber, type
 local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
 
 local DEFAULTS = {
@@ -54,7 +59,7 @@ for index = 1, #DEFAULTS do
 end
 
 local function now_us()
-    local time = redis.call('TIME')
+    local time = redis_call('TIME')
     return time[1] * 1000000 + time[2] -- arithmetic converts text faster than tonumber()
 end
 
@@ -112,7 +117,7 @@ local function settings(state)
     for index, setting in ipairs(DEFAULTS) do
         names[index + 1] = setting.name
     end
-    local values = redis.call('HMGET', state, unpack(names))
+    local values = redis_call('HMGET', state, unpack(names))
     local found = {version = tonumber(values[1] or nil)}
     for index, setting in ipairs(DEFAULTS) do
         found[setting.name] = tonumber(values[index + 1] or setting.value) or setting.value
@@ -157,12 +162,12 @@ local function find_seats(look_by, seats, due, now)
     elseif at >= promised then
         return nil
     end
-    return {at = at, relays = redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
+    return {at = at, relays = redis_call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
 end
 
 -- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
 local function look_by_of(state, holder)
-    local told = redis.call('HMGET', state, 'look_by', holder or '')
+    local told = redis_call('HMGET', state, 'look_by', holder or '')
     return told[1], told[2]
 end
 
@@ -179,10 +184,10 @@ local function ring_seats(state, seats, found, due)
     local place = 0
     for _, relay in ipairs(found) do
         local bell = prefix(state) .. 'bell:' .. relay
-        if redis.call('PUBLISH', bell, text(due) .. ' ' .. place) > 0 then
+        if redis_call('PUBLISH', bell, text(due) .. ' ' .. place) > 0 then
             place = place + 1
         else
-            redis.call('ZREM', seats, relay)
+            redis_call('ZREM', seats, relay)
         end
         if place == 2 then
             break
@@ -193,9 +198,9 @@ end
 
 local function ring(state, seats, found)
     if found then
-        redis.call('HSET', state, 'look_by', text(found.at))
+        redis_call('HSET', state, 'look_by', text(found.at))
         if ring_seats(state, seats, found.relays, found.at) == 0 then
-            redis.call('PUBLISH', prefix(state) .. 'bell', text(found.at))
+            redis_call('PUBLISH', prefix(state) .. 'bell', text(found.at))
         end
     end
 end
@@ -216,10 +221,10 @@ end
 -- Returns the id of the last entry that the consumer group has delivered, or nil if the group does
 -- not exist.
 local function last_delivered(ready)
-    if redis.call('EXISTS', ready) == 0 then
+    if redis_call('EXISTS', ready) == 0 then
         return nil
     end
-    for _, group in ipairs(redis.call('XINFO', 'GROUPS', ready)) do
+    for _, group in ipairs(redis_call('XINFO', 'GROUPS', ready)) do
         if group[2] == GROUP then
             return group[8]
         end
@@ -227,7 +232,7 @@ local function last_delivered(ready)
 end
 
 local function pending_of(ready, entry)
-    return redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+    return redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
 end
 
 -- Returns the state of an entry. The state is 'undelivered', 'taken', or 'finished'. A consumer
@@ -254,19 +259,19 @@ local function entry_fields(entry)
 end
 
 local function read_entry(ready, entry)
-    return redis.call('XRANGE', ready, entry, entry)[1]
+    return redis_call('XRANGE', ready, entry, entry)[1]
 end
 
 -- Add an entry to the stream of ready tasks. The argument `attempts` is text. Returns the entry's
 -- id, or an error, which is a table.
 local function add_entry(ready, id, due, attempts, data)
-    return redis.pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
+    return redis_pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
 -- Add an entry to the key `dead`, the stream of tasks that are given up. If Redis refuses the
 -- entry, returns an error, which is a table.
 local function bury(dead, most, id, due, attempts, why, data)
-    return redis.pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
+    return redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
         'n', text(attempts), 'why', why, 'data', data)
 end
 
@@ -276,21 +281,21 @@ end
 -- withdraws the task. If a key has the wrong type, changes nothing and returns the error, a table.
 local function finish(task, past, id, put, past_us, now, ...)
     local refused_until = put + past_us
-    local noted = refused_until > now and redis.pcall('ZADD', past, text(refused_until), id)
+    local noted = refused_until > now and redis_pcall('ZADD', past, text(refused_until), id)
     if type(noted) == 'table' then
         return noted
     end
-    local withdrawn = ... and redis.pcall(...)
+    local withdrawn = ... and redis_pcall(...)
     if type(withdrawn) == 'table' then
-        redis.call('ZREM', past, id)
+        redis_call('ZREM', past, id)
         return withdrawn
     end
-    redis.call('HDEL', task, id)
+    redis_call('HDEL', task, id)
 end
 
 -- Returns past_us, and as text the fence of a holder.
 local function past_us_of(state, holder)
-    local told = redis.call('HMGET', state, 'past_us', holder or '')
+    local told = redis_call('HMGET', state, 'past_us', holder or '')
     return told[1] or DEFAULT.past_us, told[2]
 end
 
@@ -300,7 +305,7 @@ local function find_task(task, id, delivery)
     if not is_id(id) or delivery == '' then
         return EINVAL
     end
-    local record = redis.call('HGET', task, id) or nil
+    local record = redis_call('HGET', task, id) or nil
     if delivery and record then
         local put_us, entry = match(record, '^r%d+:(%d+):(.*)$')
         if entry == delivery then
@@ -348,9 +353,9 @@ local function fence(keys, args)
     if refusal then
         return refusal
     end
-    local was = tonumber(redis.call('HGET', state, holder) or nil) or 0
-    redis.call('ZADD', seen, 'GT', text(limit), 'fence:' .. holder)
-    redis.call('HSET', state, holder, text(math.max(was, epoch)))
+    local was = tonumber(redis_call('HGET', state, holder) or nil) or 0
+    redis_call('ZADD', seen, 'GT', text(limit), 'fence:' .. holder)
+    redis_call('HSET', state, holder, text(math.max(was, epoch)))
     return {0, now}
 end
 
@@ -367,20 +372,20 @@ local function insert(keys, id, due, flags, data, now, look_by, call)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, seats, due, now)
     local value = new_record(text(now), call, data)
-    if redis.call('HSETNX', task, id, value) == 0 then
-        local stage, _, _, _, by = parse(redis.call('HGET', task, id) or nil)
+    if redis_call('HSETNX', task, id, value) == 0 then
+        local stage, _, _, _, by = parse(redis_call('HGET', task, id) or nil)
         if call and by == call then
-            return {0, reply_of(tonumber(redis.call('ZSCORE', due_key, id) or nil) or due), now}
+            return {0, reply_of(tonumber(redis_call('ZSCORE', due_key, id) or nil) or due), now}
         end
         if not find(flags, 'r', 1, true) or stage ~= 'w' then
             return {EEXIST}
         end
-        redis.call('ZADD', due_key, score_of(due), id)
-        redis.call('HSET', task, id, value)
+        redis_call('ZADD', due_key, score_of(due), id)
+        redis_call('HSET', task, id, value)
     else
-        local added = redis.pcall('ZADD', due_key, score_of(due), id)
+        local added = redis_pcall('ZADD', due_key, score_of(due), id)
         if type(added) == 'table' then
-            redis.call('HDEL', task, id)
+            redis_call('HDEL', task, id)
             return added
         end
     end
@@ -403,7 +408,7 @@ end
 
 -- Returns the settings tasks_max and data_max, and as text look_by and the fence of a holder.
 local function limits_of(state, holder)
-    local told = redis.call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '')
+    local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '')
     return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
 end
 
@@ -438,13 +443,13 @@ local function put(keys, args)
     if late then
         return late
     end
-    local past_count = redis.call('ZCARD', keys[5])
-    local room = tasks_max - past_count - redis.call('HLEN', keys[2])
-    local known = room <= 0 and redis.call('HGET', keys[2], id)
+    local past_count = redis_call('ZCARD', keys[5])
+    local room = tasks_max - past_count - redis_call('HLEN', keys[2])
+    local known = room <= 0 and redis_call('HGET', keys[2], id)
     if known and call and select(5, parse(known)) == call then
         room, known = 1, nil
     end
-    result = refusal_of(room, data_max, past_count > 0 and redis.call('ZSCORE', keys[5], id),
+    result = refusal_of(room, data_max, past_count > 0 and redis_call('ZSCORE', keys[5], id),
         known, flags, data, now)
     if result ~= 0 then
         return {result}
@@ -466,13 +471,13 @@ local function puts(keys, args)
     if late then
         return late
     end
-    local past_count = redis.call('ZCARD', keys[5])
-    local room, ids = tasks_max - past_count - redis.call('HLEN', keys[2]), {}
+    local past_count = redis_call('ZCARD', keys[5])
+    local room, ids = tasks_max - past_count - redis_call('HLEN', keys[2]), {}
     for index = 3, #args, 6 do
         ids[#ids + 1] = args[index]
     end
-    local records = redis.call('HMGET', keys[2], unpack(ids))
-    local refused = past_count > 0 and redis.call('ZMSCORE', keys[5], unpack(ids)) or {}
+    local records = redis_call('HMGET', keys[2], unpack(ids))
+    local refused = past_count > 0 and redis_call('ZMSCORE', keys[5], unpack(ids)) or {}
     local reply, scores, values, size = {0, now}, {}, {}, 0
     local written, dues, earliest, stamp = {}, {}, math.huge, text(now)
     for index, id in ipairs(ids) do
@@ -492,7 +497,7 @@ local function puts(keys, args)
                 not is_ours and record, flags, data, now)
         end
         if is_ours then
-            due = dues[id] or tonumber(redis.call('ZSCORE', keys[1], id) or nil) or due
+            due = dues[id] or tonumber(redis_call('ZSCORE', keys[1], id) or nil) or due
         end
         if result == 0 and record and not is_ours and
             (not find(flags, 'r', 1, true) or stage ~= 'w') then
@@ -513,8 +518,8 @@ local function puts(keys, args)
         local found = find_seats(look_by, keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
         -- fail, because the earlier HMGET has read the key of HSET.
-        redis.call('ZADD', keys[1], unpack(scores))
-        redis.call('HSET', keys[2], unpack(values))
+        redis_call('ZADD', keys[1], unpack(scores))
+        redis_call('HSET', keys[2], unpack(values))
         ring(keys[3], keys[4], found)
     end
     return reply
@@ -591,11 +596,11 @@ local function move(keys, args)
         if result ~= 0 then
             return {result}
         end
-        redis.call('ZADD', due_key, score_of(due), id)
-        redis.call('HSET', task, id, record_of('w', text(attempts - 1), put_us, data))
-        redis.call('XDEL', ready, entry)
+        redis_call('ZADD', due_key, score_of(due), id)
+        redis_call('HSET', task, id, record_of('w', text(attempts - 1), put_us, data))
+        redis_call('XDEL', ready, entry)
     else
-        redis.call('ZADD', due_key, score_of(due), id)
+        redis_call('ZADD', due_key, score_of(due), id)
     end
     ring(state, seats, found)
     return {0, reply_of(due), now}
@@ -604,8 +609,8 @@ end
 -- ---- functions of consumers ----
 
 local function acknowledge(ready, entry)
-    redis.call('XACK', ready, GROUP, entry)
-    redis.call('XDEL', ready, entry)
+    redis_call('XACK', ready, GROUP, entry)
+    redis_call('XDEL', ready, entry)
 end
 
 -- Ends a task that is done.
@@ -627,7 +632,7 @@ local function done(keys, args)
     if refusal then
         return refusal
     end
-    redis.call('XDEL', ready, entry)
+    redis_call('XDEL', ready, entry)
     return {0}
 end
 
@@ -659,19 +664,19 @@ local function retry(keys, args)
         return {ENOENT}
     end
     local conf, found = settings(state), find_seats(look_by, seats, due, now)
-    redis.call('ZCARD', past)
+    redis_call('ZCARD', past)
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
         if type(buried) == 'table' then
             return buried
         end
-        redis.call('HINCRBY', state, 'buried', 1)
+        redis_call('HINCRBY', state, 'buried', 1)
         finish(task, past, id, put_us, conf.past_us, now)
         acknowledge(ready, entry)
         return {0, -1, now, 1}
     end
-    redis.call('ZADD', due_key, score_of(due), id)
-    redis.call('HSET', task, id, record_of('w', text(attempts), put_us, data))
+    redis_call('ZADD', due_key, score_of(due), id)
+    redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data))
     acknowledge(ready, entry)
     ring(state, seats, found)
     return {0, reply_of(due), now, 0}
@@ -688,16 +693,16 @@ local function touch(keys, args)
     end
     local now = now_us()
     local late = refusal_of_late(now, args[3], args[4], args[5],
-        redis.call('HGET', state, args[4] or ''))
+        redis_call('HGET', state, args[4] or ''))
     if late then
         return late
     end
     local pending = last_delivered(ready) and
-        redis.call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+        redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
     if not pending then
         return {ESTALE}
     end
-    redis.call('XCLAIM', ready, GROUP, pending[2], 0, entry, 'JUSTID')
+    redis_call('XCLAIM', ready, GROUP, pending[2], 0, entry, 'JUSTID')
     return {0, now}
 end
 
@@ -713,23 +718,23 @@ end
 -- Create the queue if the queue does not exist or was deleted.
 local function begin(ready, state, conf)
     if not conf.version then
-        redis.pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
-        redis.call('HSET', state, 'version', LAYOUT)
+        redis_pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
+        redis_call('HSET', state, 'version', LAYOUT)
     end
 end
 
 -- Remove ids whose time has passed from the key `past`. Remove relays whose time has passed from
 -- the key `seen`. Returns whether `past` still has ids whose time has passed.
 local function forget(q, now)
-    local count = redis.call('ZCOUNT', q.past, '-inf', text(now))
+    local count = redis_call('ZCOUNT', q.past, '-inf', text(now))
     if count > 0 then
-        redis.call('ZREMRANGEBYRANK', q.past, 0, math.min(count, FORGET_PAST) - 1)
+        redis_call('ZREMRANGEBYRANK', q.past, 0, math.min(count, FORGET_PAST) - 1)
     end
-    local relays = redis.call('ZRANGEBYSCORE', q.seen, '-inf', text(now), 'LIMIT', 0, FORGET_SEEN)
+    local relays = redis_call('ZRANGEBYSCORE', q.seen, '-inf', text(now), 'LIMIT', 0, FORGET_SEEN)
     for _, relay in ipairs(relays) do
-        redis.call('ZREM', q.seen, relay)
-        redis.call('ZREM', q.seats, relay)
-        redis.call('HDEL', q.state, match(relay, '^fence:(.*)') or 'relay:' .. relay)
+        redis_call('ZREM', q.seen, relay)
+        redis_call('ZREM', q.seats, relay)
+        redis_call('HDEL', q.state, match(relay, '^fence:(.*)') or 'relay:' .. relay)
     end
     return count > FORGET_PAST
 end
@@ -739,18 +744,18 @@ end
 -- stream, the id's record goes to the key `dead`. If Redis refuses the entry in `dead`, keep the
 -- record and set the due time to never.
 local function set_aside(q, conf, id, due, record, stage)
-    redis.call('HINCRBY', q.state, 'orphans', 1)
+    redis_call('HINCRBY', q.state, 'orphans', 1)
     if stage == 'r' then
-        redis.call('ZREM', q.due, id)
+        redis_call('ZREM', q.due, id)
         return
     end
     local buried = bury(q.dead, conf.dead_max, id, due, 0, 'record', record or '')
     if record and type(buried) == 'table' then
-        redis.call('ZADD', q.due, '+inf', id)
+        redis_call('ZADD', q.due, '+inf', id)
         return
     end
-    redis.call('ZREM', q.due, id)
-    redis.call('HDEL', q.task, id)
+    redis_call('ZREM', q.due, id)
+    redis_call('HDEL', q.task, id)
 end
 
 -- Count a task's lateness in the histogram. Bucket i counts a lateness from 2^i ns up to but not
@@ -771,7 +776,7 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     for index = from, last, 2 do
         ids[#ids + 1] = heads[index]
     end
-    local records = redis.call('HMGET', q.task, unpack(ids))
+    local records = redis_call('HMGET', q.task, unpack(ids))
     for index, id in ipairs(ids) do
         local due, record = heads[from + 2 * index - 1], records[index] or nil
         local stage, attempts, put_us, data = parse(record)
@@ -790,10 +795,10 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
         end
     end
     if size > 0 then
-        redis.call('HSET', q.task, unpack(values))
+        redis_call('HSET', q.task, unpack(values))
         -- The moved tasks are the first elements of the key `due`, because set_aside() has removed
         -- all other ids between them.
-        redis.call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
+        redis_call('ZREMRANGEBYRANK', q.due, 0, size / 2 - 1)
     end
     sum.moved = sum.moved + size / 2
     return bytes
@@ -807,7 +812,7 @@ end
 -- Move up to `batch` due tasks into the stream. Stop after the chunk with which the moved data
 -- reaches LOOK_BYTES. Returns whether there may be more due tasks.
 local function promote(q, conf, now, batch, sum)
-    local heads = redis.call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
+    local heads = redis_call('ZRANGEBYSCORE', q.due, '-inf', text(now), 'WITHSCORES', 'LIMIT', 0,
         batch)
     local bytes, chunk = 0, chunk_of(conf)
     for from = 1, #heads, 2 * chunk do
@@ -830,9 +835,9 @@ end
 -- the entry in `dead`, add the task to the stream. If the entry is not its task's latest entry, add
 -- it only to `dead`. Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
-    local stage, _, put_us, current = parse(redis.call('HGET', q.task, id) or nil)
+    local stage, _, put_us, current = parse(redis_call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
-        redis.call('HINCRBY', q.state, 'orphans', 1)
+        redis_call('HINCRBY', q.state, 'orphans', 1)
         return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data)) ~= 'table'
     end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max and
@@ -846,7 +851,7 @@ local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
         sum.refusal = again
         return false
     end
-    redis.call('HSET', q.task, id, record_of('r', text(attempts + 1), put_us, again))
+    redis_call('HSET', q.task, id, record_of('r', text(attempts + 1), put_us, again))
     sum.again = sum.again + 1
     return true
 end
@@ -862,7 +867,7 @@ local function end_lease(q, conf, now, sum, entry)
         -- author of the other program can find the entry.
         local fields = table.concat(found[2], ' ')
         useless = type(bury(q.dead, conf.dead_max, '', '0', 0, 'entry', fields)) ~= 'table'
-        redis.call('HINCRBY', q.state, 'orphans', 1)
+        redis_call('HINCRBY', q.state, 'orphans', 1)
     end
     if useless then
         acknowledge(q.ready, entry)
@@ -875,7 +880,7 @@ end
 -- checked: consumers extend leases, so an earlier entry's lease may end after a later one's.
 local function sweep_pending(q, conf, now, sum, from)
     local lease_ms, bytes = math.ceil(conf.lease_us / 1000), 0
-    local pending = redis.call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
+    local pending = redis_call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
     for _, one in ipairs(pending) do
         if one[3] >= lease_ms and not sum.refusal then
             bytes = bytes + end_lease(q, conf, now, sum, one[1])
@@ -891,21 +896,21 @@ end
 -- copies data, so it reads no pending entry. Returns whether there may be more to delete.
 local function sweep_acked(q, conf, now, sum)
     local last = last_delivered(q.ready)
-    local first = redis.call('XPENDING', q.ready, GROUP)[2]
+    local first = redis_call('XPENDING', q.ready, GROUP)[2]
     local upto, chunk, bytes, seen = first and '(' .. first or '+', chunk_of(conf), 0, 0
     while last and seen < ACKED and bytes < LOOK_BYTES do
         local count = math.min(chunk, ACKED - seen)
-        local entries = redis.call('XRANGE', q.ready, '-', upto, 'COUNT', count)
+        local entries = redis_call('XRANGE', q.ready, '-', upto, 'COUNT', count)
         for _, entry in ipairs(entries) do
             if is_below(last, entry[1]) then
                 return false
             end
             local id, _, _, data = entry_fields(entry)
-            local stage, _, put_us, current = parse(id and redis.call('HGET', q.task, id) or nil)
+            local stage, _, put_us, current = parse(id and redis_call('HGET', q.task, id) or nil)
             if stage == 'r' and current == entry[1] then
                 finish(q.task, q.past, id, put_us, conf.past_us, now)
             end
-            redis.call('XDEL', q.ready, entry[1])
+            redis_call('XDEL', q.ready, entry[1])
             sum.swept = sum.swept + 1
             seen, bytes = seen + 1, bytes + (data and #data or 0)
         end
@@ -919,14 +924,14 @@ end
 -- Delete the consumers of the group that have been idle for a day. A consumer that has pending
 -- entries stays, because XGROUP DELCONSUMER would lose the entries.
 local function sweep_consumers(q, now)
-    local next_at = tonumber(redis.call('HGET', q.state, 'consumers_at') or nil)
+    local next_at = tonumber(redis_call('HGET', q.state, 'consumers_at') or nil)
     if next_at and next_at > now and next_at <= now + CONSUMERS_EVERY_US then
         return
     end
-    redis.call('HSET', q.state, 'consumers_at', text(now + CONSUMERS_EVERY_US))
-    for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', q.ready, GROUP)) do
+    redis_call('HSET', q.state, 'consumers_at', text(now + CONSUMERS_EVERY_US))
+    for _, one in ipairs(redis_call('XINFO', 'CONSUMERS', q.ready, GROUP)) do
         if one[4] == 0 and one[6] > CONSUMER_IDLE_MS then
-            redis.call('XGROUP', 'DELCONSUMER', q.ready, GROUP, one[2])
+            redis_call('XGROUP', 'DELCONSUMER', q.ready, GROUP, one[2])
         end
     end
 end
@@ -935,21 +940,21 @@ end
 -- time of the next sweep, or nil if no sweep is needed until a task is moved into the stream.
 local function sweep(q, conf, now, sum, sweep_at, from)
     if not last_delivered(q.ready) then
-        redis.pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
+        redis_pcall('XGROUP', 'CREATE', q.ready, GROUP, '0', 'MKSTREAM')
     end
     local go_on = sweep_pending(q, conf, now, sum, from or '-')
     if go_on then
-        redis.call('HSET', q.state, 'sweep_from', go_on)
+        redis_call('HSET', q.state, 'sweep_from', go_on)
         return now
     end
     if from then
-        redis.call('HDEL', q.state, 'sweep_from')
+        redis_call('HDEL', q.state, 'sweep_from')
     end
     if sweep_acked(q, conf, now, sum) then
         return now
     end
     sweep_consumers(q, now)
-    return redis.call('XLEN', q.ready) > 0 and now + math.ceil(conf.lease_us / 8) or nil
+    return redis_call('XLEN', q.ready) > 0 and now + math.ceil(conf.lease_us / 8) or nil
 end
 
 -- ---- seats: the registered relays and their ranks ----
@@ -968,17 +973,17 @@ end
 -- is absent, one grace past, or further ahead than the horizon. If the promise is broken, add 1 to
 -- the score of each relay of a lower rank. Returns the rank of the calling relay.
 local function sit(q, now, look_by, relay, horizon, grace)
-    local rank = redis.call('ZRANK', q.seats, relay)
+    local rank = redis_call('ZRANK', q.seats, relay)
     if not rank then
-        redis.call('ZADD', q.seats, format('%.17g', own_order(q, relay)), relay)
-        rank = redis.call('ZRANK', q.seats, relay)
+        redis_call('ZADD', q.seats, format('%.17g', own_order(q, relay)), relay)
+        rank = redis_call('ZRANK', q.seats, relay)
     end
     local broken = not look_by or now >= look_by + grace or look_by > now + horizon
     if rank > 0 and broken then
-        for _, other in ipairs(redis.call('ZRANGE', q.seats, 0, rank - 1)) do
-            redis.call('ZINCRBY', q.seats, 1, other)
+        for _, other in ipairs(redis_call('ZRANGE', q.seats, 0, rank - 1)) do
+            redis_call('ZINCRBY', q.seats, 1, other)
         end
-        rank = redis.call('ZRANK', q.seats, relay)
+        rank = redis_call('ZRANK', q.seats, relay)
     end
     return rank
 end
@@ -991,10 +996,10 @@ local function be_seen(q, now, relay, rank, horizon, grace, info, seen_until, mo
     local life = 4 * (horizon + PUT_OFF_US + rank * grace)
     local renewed = not seen_until or seen_until - now < life / 2 or seen_until - now > life
     if renewed then
-        redis.call('ZADD', q.seen, text(now + life), relay)
+        redis_call('ZADD', q.seen, text(now + life), relay)
     end
     if renewed or moved > 0 then
-        redis.call('HSET', q.state, 'relay:' .. relay, text(now) .. ' ' .. info)
+        redis_call('HSET', q.state, 'relay:' .. relay, text(now) .. ' ' .. info)
     end
 end
 
@@ -1006,11 +1011,11 @@ local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
         local steps = ladder(rank, grace)
         return math.max(0, math.min(look_by, now + horizon) + steps - now)
     end
-    local head = redis.call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
+    local head = redis_call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
     local first = math.min(tonumber(head or nil) or math.huge, now + horizon, sweep_at or math.huge)
     first = math.max(first, now)
     if first ~= look_by then
-        redis.call('HSET', q.state, 'look_by', text(first))
+        redis_call('HSET', q.state, 'look_by', text(first))
     end
     return first - now
 end
@@ -1018,11 +1023,11 @@ end
 -- Read all keys of timerhub_look, so that a key of the wrong type fails before any effect. Returns
 -- the length of the stream.
 local function check_types(q)
-    redis.call('ZCARD', q.due)
-    redis.call('HLEN', q.task)
-    redis.call('ZCARD', q.seats)
-    redis.call('ZCARD', q.past)
-    return redis.call('XLEN', q.ready)
+    redis_call('ZCARD', q.due)
+    redis_call('HLEN', q.task)
+    redis_call('ZCARD', q.seats)
+    redis_call('ZCARD', q.past)
+    return redis_call('XLEN', q.ready)
 end
 
 local function count_up(q, sum)
@@ -1030,21 +1035,21 @@ local function count_up(q, sum)
         swept = sum.swept}
     for _, name in ipairs({'promoted', 'leases_over', 'buried', 'swept'}) do
         if counters[name] > 0 then
-            redis.call('HINCRBY', q.state, name, counters[name])
+            redis_call('HINCRBY', q.state, name, counters[name])
         end
     end
     for bucket = 0, BUCKETS - 1 do
         if sum.buckets[bucket] then
-            redis.call('HINCRBY', q.state, 'late:' .. bucket, sum.buckets[bucket])
+            redis_call('HINCRBY', q.state, 'late:' .. bucket, sum.buckets[bucket])
         end
     end
 end
 
 local function set_sweep(q, was, sweep_at)
     if sweep_at and sweep_at ~= was then
-        redis.call('HSET', q.state, 'sweep_at', text(sweep_at))
+        redis_call('HSET', q.state, 'sweep_at', text(sweep_at))
     elseif was and not sweep_at then
-        redis.call('HDEL', q.state, 'sweep_at')
+        redis_call('HDEL', q.state, 'sweep_at')
     end
 end
 
@@ -1078,8 +1083,8 @@ local function look(keys, args)
         return {EOPNOTSUPP}
     end
     local length = check_types(q)
-    local seen_until = tonumber(redis.call('ZSCORE', q.seen, relay) or nil)
-    local told = redis.call('HMGET', q.state, 'sweep_at', 'sweep_from')
+    local seen_until = tonumber(redis_call('ZSCORE', q.seen, relay) or nil)
+    local told = redis_call('HMGET', q.state, 'sweep_at', 'sweep_from')
     local sum = {moved = 0, again = 0, dead = 0, swept = 0, total = 0, most = 0, buckets = {}}
     begin(q.ready, q.state, conf)
     local outdated = forget(q, now)
@@ -1088,7 +1093,7 @@ local function look(keys, args)
     if sum.refusal and sum.moved + sum.again == 0 then
         return sum.refusal
     end
-    local look_by = tonumber(redis.call('HGET', q.state, 'look_by') or nil)
+    local look_by = tonumber(redis_call('HGET', q.state, 'look_by') or nil)
     local rank = sit(q, now, look_by, relay, horizon, grace)
     be_seen(q, now, relay, rank, horizon, grace, args[5] or '', seen_until, sum.moved)
     local wait = promise(q, now, rank, look_by, sweep_at, horizon, grace)
@@ -1109,17 +1114,17 @@ end
 -- Argument: `relay`.
 local function leave(keys, args)
     local seats, seen, state, relay = keys[1], keys[2], keys[3], args[1]
-    local rank = relay and redis.call('ZRANK', seats, relay)
-    redis.call('ZCARD', seen)
-    local look_by = tonumber(redis.call('HGET', state, 'look_by') or nil)
+    local rank = relay and redis_call('ZRANK', seats, relay)
+    redis_call('ZCARD', seen)
+    local look_by = tonumber(redis_call('HGET', state, 'look_by') or nil)
     if not rank then
         return {ENOENT}
     end
-    redis.call('ZREM', seats, relay)
-    redis.call('ZREM', seen, relay)
-    redis.call('HDEL', state, 'relay:' .. relay)
+    redis_call('ZREM', seats, relay)
+    redis_call('ZREM', seen, relay)
+    redis_call('HDEL', state, 'relay:' .. relay)
     if rank < 2 and look_by then
-        ring_seats(state, seats, redis.call('ZRANGE', seats, 0, SEATS_RUNG - 1), look_by)
+        ring_seats(state, seats, redis_call('ZRANGE', seats, 0, SEATS_RUNG - 1), look_by)
     end
     return {0}
 end
@@ -1129,14 +1134,14 @@ end
 -- Returns for how long the first undelivered task in the stream has been due.
 local function lag_of(ready, now)
     local last = last_delivered(ready)
-    local first = last and redis.call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
+    local first = last and redis_call('XRANGE', ready, '(' .. last, '+', 'COUNT', 1)[1]
     local _, due = entry_fields(first)
     return due and math.max(0, now - (tonumber(due) or now)) or 0
 end
 
 -- Returns for how long the first waiting task (outside the stream) has been due.
 local function overdue_of(due, now)
-    local first = tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or nil)
+    local first = tonumber(redis_call('ZRANGE', due, 0, 0, 'WITHSCORES')[2] or nil)
     return first and math.max(0, now - first) or 0
 end
 
@@ -1147,7 +1152,7 @@ local function say_lateness(state, say)
     for bucket = 0, BUCKETS - 1 do
         names[bucket + 1] = 'late:' .. bucket
     end
-    local values = redis.call('HMGET', state, unpack(names))
+    local values = redis_call('HMGET', state, unpack(names))
     for index, name in ipairs(names) do
         if values[index] then
             say(name, values[index])
@@ -1164,35 +1169,35 @@ local function stat(keys)
         reply[#reply + 1] = name
         reply[#reply + 1] = tostring(value)
     end
-    local tasks, due = redis.call('HLEN', q.task), redis.call('ZCARD', q.due)
+    local tasks, due = redis_call('HLEN', q.task), redis_call('ZCARD', q.due)
     local now = now_us()
     say('now', text(now))
     say('tasks', tasks)
     say('due', due)
-    local length, taken = redis.call('XLEN', q.ready), 0
+    local length, taken = redis_call('XLEN', q.ready), 0
     if last_delivered(q.ready) then
-        taken = redis.call('XPENDING', q.ready, GROUP)[1]
+        taken = redis_call('XPENDING', q.ready, GROUP)[1]
     end
     say('ready', length)
     say('taken', taken)
     say('lag', text(lag_of(q.ready, now)))
     say('overdue', text(overdue_of(q.due, now)))
-    say('dead', redis.call('XLEN', q.dead))
-    say('past', redis.call('ZCARD', q.past))
-    say('relays', redis.call('ZCARD', q.seats))
+    say('dead', redis_call('XLEN', q.dead))
+    say('past', redis_call('ZCARD', q.past))
+    say('relays', redis_call('ZCARD', q.seats))
     local conf = settings(q.state)
     for _, setting in ipairs(DEFAULTS) do
         say(setting.name, text(conf[setting.name]))
     end
     local counters = {'look_by', 'sweep_at', 'promoted', 'leases_over', 'buried', 'orphans',
         'swept'}
-    local values = redis.call('HMGET', q.state, unpack(counters))
+    local values = redis_call('HMGET', q.state, unpack(counters))
     for index, name in ipairs(counters) do
         say(name, values[index] or '0')
     end
     say_lateness(q.state, say)
-    for rank, relay in ipairs(redis.call('ZRANGE', q.seats, 0, 99)) do
-        local info = redis.call('HGET', q.state, 'relay:' .. relay)
+    for rank, relay in ipairs(redis_call('ZRANGE', q.seats, 0, 99)) do
+        local info = redis_call('HGET', q.state, 'relay:' .. relay)
         say('relay:' .. relay, (rank - 1) .. ' ' .. (info or '0 '))
     end
     return reply
@@ -1207,10 +1212,10 @@ local function list(keys, args)
     if not from or not count or count < 1 or count > 1000 then
         return {EINVAL}
     end
-    local heads = redis.call('ZRANGE', keys[1], args[1], text(from + count - 1), 'WITHSCORES')
+    local heads = redis_call('ZRANGE', keys[1], args[1], text(from + count - 1), 'WITHSCORES')
     local reply = {0}
     for index = 1, #heads, 2 do
-        local record = redis.call('HGET', keys[2], heads[index]) or nil
+        local record = redis_call('HGET', keys[2], heads[index]) or nil
         local stage, attempts, put_us, data = parse(record)
         local is_ours = stage == 'w'
         reply[#reply + 1] = heads[index]
@@ -1229,12 +1234,12 @@ local function peek(keys, args)
     if not is_id(args[1]) then
         return {EINVAL}
     end
-    local stage, attempts, put_us, rest = parse(redis.call('HGET', keys[2], args[1]) or nil)
+    local stage, attempts, put_us, rest = parse(redis_call('HGET', keys[2], args[1]) or nil)
     if not stage then
         return {ENOENT}
     end
     if stage == 'w' then
-        local due = tonumber(redis.call('ZSCORE', keys[1], args[1]) or nil) or math.huge
+        local due = tonumber(redis_call('ZSCORE', keys[1], args[1]) or nil) or math.huge
         return {0, 'waiting', reply_of(due), tonumber(attempts), tonumber(put_us), rest, ''}
     end
     local _, due, _, data = entry_fields(read_entry(keys[3], rest))
@@ -1251,7 +1256,7 @@ local function revive(keys, args)
     if not args[1] or not find(args[1], '^%d+%-%d+$') then
         return {EINVAL}
     end
-    local found = redis.call('XRANGE', dead, args[1], args[1])[1]
+    local found = redis_call('XRANGE', dead, args[1], args[1])[1]
     if not found then
         return {ENOENT}
     end
@@ -1259,7 +1264,7 @@ local function revive(keys, args)
     if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_id(fields[2]) then
         return {EINVAL}
     end
-    redis.call('ZCARD', past)
+    redis_call('ZCARD', past)
     local now, look_by, fenced = now_us(), look_by_of(state, args[3])
     local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
     if late then
@@ -1268,8 +1273,8 @@ local function revive(keys, args)
     local result = insert({due_key, task, state, seats}, fields[2], now, '', fields[10], now,
         look_by)
     if result[1] == 0 then
-        redis.call('XDEL', dead, args[1])
-        redis.call('ZREM', past, fields[2])
+        redis_call('XDEL', dead, args[1])
+        redis_call('ZREM', past, fields[2])
     end
     return result
 end
@@ -1283,17 +1288,17 @@ local function repair_record(q, conf, now, sum, id, record)
     local stage, _, put_us, entry = parse(record)
     if not stage then
         if type(bury(q.dead, conf.dead_max, id, 0, 0, 'record', record)) ~= 'table' then
-            redis.call('ZREM', q.due, id)
-            redis.call('HDEL', q.task, id)
+            redis_call('ZREM', q.due, id)
+            redis_call('HDEL', q.task, id)
             sum.removed = sum.removed + 1
         end
     elseif stage == 'w' then
-        if not redis.call('ZSCORE', q.due, id) then
-            redis.call('ZADD', q.due, text(now), id)
+        if not redis_call('ZSCORE', q.due, id) then
+            redis_call('ZADD', q.due, text(now), id)
             sum.restored = sum.restored + 1
         end
     elseif not read_entry(q.ready, entry) then -- the entry was deleted by hand
-        redis.call('XACK', q.ready, GROUP, entry)
+        redis_call('XACK', q.ready, GROUP, entry)
         finish(q.task, q.past, id, put_us, conf.past_us, now)
         sum.removed = sum.removed + 1
     end
@@ -1301,14 +1306,14 @@ end
 
 -- If an id of the key `due` has no record of a waiting task, remove the id.
 local function repair_due(q, conf, sum, id, due)
-    local record = redis.call('HGET', q.task, id) or nil
+    local record = redis_call('HGET', q.task, id) or nil
     local stage = parse(record)
     if stage == 'w' or (record and not stage) then
         return -- leave an unreadable record, which `dead` has refused
     end
     if stage == 'r' or
         type(bury(q.dead, conf.dead_max, id, due, 0, 'record', '')) ~= 'table' then
-        redis.call('ZREM', q.due, id)
+        redis_call('ZREM', q.due, id)
         sum.removed = sum.removed + 1
     end
 end
@@ -1318,14 +1323,14 @@ end
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
     local id, _, attempts = entry_fields(found)
-    local record = attempts and redis.call('HGET', q.task, id) or nil
+    local record = attempts and redis_call('HGET', q.task, id) or nil
     local stage, _, _, current = parse(record)
     if stage == 'r' and current == entry then
         return
     end
     if attempts and not record and find_entry(q.ready, entry) ~= 'finished' then
         local put_us = match(entry, '^%d+') .. '000'
-        redis.call('HSET', q.task, id, record_of('r', text(attempts), put_us, entry))
+        redis_call('HSET', q.task, id, record_of('r', text(attempts), put_us, entry))
         sum.restored = sum.restored + 1
         return
     end
@@ -1351,14 +1356,14 @@ local function repair(keys, args)
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
     local found = find_seats((look_by_of(q.state)), q.seats, now, now)
-    redis.call('ZCARD', q.seats)
-    redis.call('ZCARD', q.past)
-    redis.call('ZCARD', q.due)
-    redis.call('HLEN', q.task)
-    redis.call('XLEN', q.ready)
+    redis_call('ZCARD', q.seats)
+    redis_call('ZCARD', q.past)
+    redis_call('ZCARD', q.due)
+    redis_call('HLEN', q.task)
+    redis_call('XLEN', q.ready)
     local after
     if is_scan then
-        local scanned = redis.call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], cursor,
+        local scanned = redis_call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], cursor,
             'COUNT', REPAIRED)
         for index = 1, #scanned[2], 2 do
             if stage == 'task' then
@@ -1372,7 +1377,7 @@ local function repair(keys, args)
             stage, after = unpack(stage == 'task' and {'due', '0'} or {'ready', ''})
         end
     else
-        local entries = redis.call('XRANGE', q.ready, cursor == '' and '-' or cursor, '+', 'COUNT',
+        local entries = redis_call('XRANGE', q.ready, cursor == '' and '-' or cursor, '+', 'COUNT',
             REPAIRED)
         for _, entry in ipairs(entries) do
             repair_entry(q, conf, sum, entry)
@@ -1424,18 +1429,18 @@ local function create(keys, args)
         return {EOPNOTSUPP}
     end
     for _, name in ipairs({'shards', 'shard'}) do
-        local stored = tonumber(redis.call('HGET', state, name) or nil)
+        local stored = tonumber(redis_call('HGET', state, name) or nil)
         if stored and wanted[name] and wanted[name] ~= stored then
             return {EEXIST}
         end
         wanted[name] = wanted[name] or stored or conf[name]
     end
     if not last_delivered(ready) then
-        redis.call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
+        redis_call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
     end
-    redis.call('HSET', state, 'version', LAYOUT)
+    redis_call('HSET', state, 'version', LAYOUT)
     for name, value in pairs(wanted) do
-        redis.call('HSET', state, name, text(value))
+        redis_call('HSET', state, name, text(value))
     end
     local reply = {0, conf.version and 0 or 1, now_us()}
     conf = settings(state)
@@ -1469,6 +1474,9 @@ end
 local function register(name, flag, parts, callback)
     redis.register_function{function_name = 'timerhub_' .. name, flags = {flag},
         callback = function(keys, args)
+            if not redis_call then
+                redis_call, redis_pcall, tonumber, type = globals()
+            end
             keys = keys_of(keys, parts)
             return keys and callback(keys, args) or {EINVAL}
         end}

@@ -176,7 +176,7 @@ def library(path, now_key=None):
     key."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     if now_key:
-        begin = text.index("    local time = redis.call('TIME')")
+        begin = text.index("    local time = redis_call('TIME')")
         end = text.index("end\n", begin)
         text = f"{text[:begin]}    return tonumber(redis.call('GET', '{now_key}'))\n{text[end:]}"
     return text
