@@ -479,9 +479,10 @@ local function puts(keys, args)
     local records = redis_call('HMGET', keys[2], unpack(ids))
     local refused = past_count > 0 and redis_call('ZMSCORE', keys[5], unpack(ids)) or {}
     local reply, scores, values, size = {0, now}, {}, {}, 0
-    local written, dues, earliest, stamp = {}, {}, math.huge, text(now)
+    local written, earliest, stamp = {}, math.huge, text(now)
     for index, id in ipairs(ids) do
-        local at, record = 6 * index - 3, written[id] or records[index]
+        local at, own = 6 * index - 3, written[id]
+        local record = own and values[own] or records[index]
         local flags, data, limit = args[at + 2], args[at + 3], args[at + 4]
         local call = args[at + 5] ~= '' and args[at + 5] or nil
         local result, due = read_put(id, args[at + 1], flags, data, call, now)
@@ -497,7 +498,8 @@ local function puts(keys, args)
                 not is_ours and record, flags, data, now)
         end
         if is_ours then
-            due = dues[id] or tonumber(redis_call('ZSCORE', keys[1], id) or nil) or due
+            local score = own and scores[own - 1] or redis_call('ZSCORE', keys[1], id)
+            due = tonumber(score or nil) or due
         end
         if result == 0 and record and not is_ours and
             (not find(flags, 'r', 1, true) or stage ~= 'w') then
@@ -507,7 +509,7 @@ local function puts(keys, args)
             local value = new_record(stamp, call, data)
             scores[size + 1], scores[size + 2] = score_of(due), id
             values[size + 1], values[size + 2] = id, value
-            size, written[id], dues[id] = size + 2, value, due
+            size, written[id] = size + 2, size + 2
             room = record and room or room - 1
             earliest = due < earliest and due or earliest
         end

@@ -253,14 +253,15 @@ def check_puts(redis):
     call(redis, "create", "tasks_max", 5)  # the queue has a task and two ids in past
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
     answer = call(redis, "puts", "", "", "a", 500, "", "1", "", "", "a", 400, "", "2", "", "",
-                  "a", 300, "r", "33", "", "", "b", 900, "", "", "", "", "c", 100, "", "", "", "",
-                  "buried", 100, "", "", "", "", "task", 700, "r", "new", "", "",
-                  "a", 600, "", "4", "", "")
+                  "a", 300, "r", "33", "", "", "b", 900, "", "", "", "the-call",
+                  "c", 100, "", "", "", "", "buried", 100, "", "", "", "",
+                  "task", 700, "r", "new", "", "", "a", 600, "", "4", "", "",
+                  "b", 200, "", "", "", "the-call")
     now = answer[1]
     expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -17, 0,
-                      0, now + 700, -17, 0], "puts:", answer)
+                      0, now + 700, -17, 0, 0, now + 900], "puts:", answer)
     records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
-    expect(records == {b"a": b"w0:%d:33" % now, b"b": b"w0:%d:" % now,
+    expect(records == {b"a": b"w0:%d:33" % now, b"b": b"c%d:the-call" % now,
                        b"task": b"w0:%d:new" % now}, "records", records)
     dues = redis("ZRANGE", QUEUE + "due", 0, -1, "WITHSCORES")
     expect(dues == [b"a", b"%d" % (now + 300), b"task", b"%d" % (now + 700), b"b",
