@@ -389,8 +389,8 @@ def fill(bench, count, due_us):
 
 
 def fill_by_many(bench, count, due_us, each=64):
-    words = ["t:__rand_int__", due_us, "", "data", ""] * each
-    calls = redis_benchmark(bench, *bench.queue.words("puts", *words), pipeline=4,
+    words = ["t:__rand_int__", due_us, "", "data", "", ""] * each  # after holder and epoch
+    calls = redis_benchmark(bench, *bench.queue.words("puts", "", "", *words), pipeline=4,
                             count=count // each)
     return Rate(calls.wall * each, calls.busy * each)
 
