@@ -30,6 +30,7 @@ struct address {
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
+	uint64_t epoch; /* of the Sentinels' configuration that named host and port */
 };
 
 /*

@@ -130,6 +130,10 @@ void handshake_ask_master(struct wire *wire, const struct address *address)
 	bytes_text(wire_output(wire), "SENTINEL");
 	bytes_text(wire_output(wire), "get-master-addr-by-name");
 	bytes_text(wire_output(wire), address->master);
+	bytes_command(wire_output(wire), 3);
+	bytes_text(wire_output(wire), "SENTINEL");
+	bytes_text(wire_output(wire), "master");
+	bytes_text(wire_output(wire), address->master);
 }
 
 int handshake_read_master(const struct reply *reply, struct address *server)
@@ -142,6 +146,23 @@ int handshake_read_master(const struct reply *reply, struct address *server)
 	               : 0;
 }
 
+uint64_t handshake_read_epoch(const struct reply *reply)
+{
+	return reply_type(reply) == REPLY_ARRAY ? strtoull(field(reply, "config-epoch"), NULL, 10)
+	                                        : 0;
+}
+
+static uint64_t ask_epoch(struct wire *wire, uint64_t timeout_ns)
+{
+	struct reply *reply = NULL;
+	uint64_t epoch = 0;
+
+	if (handshake_call(wire, &reply, timeout_ns) == 0)
+		epoch = handshake_read_epoch(reply);
+	reply_free(reply);
+	return epoch;
+}
+
 static int ask_sentinel(const struct address *sentinel, struct address *server, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
@@ -152,6 +173,7 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 		return result;
 	handshake_ask_master(wire, server);
 	result = handshake_call(wire, &reply, timeout_ns);
+	server->epoch = result == 0 ? ask_epoch(wire, timeout_ns) : 0;
 	wire_close(wire);
 	if (result < 0)
 		return result;
@@ -164,19 +186,21 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 
 /*
  * Ask one Sentinel after the other for the master, and connect to the server that it names. One
- * that was cut off from the others may name an old master, and one may refuse the question: only a
- * final error of a named server ends the search. If none is a master, returns the last error.
+ * that was cut off from the others may name an old master: a lower epoch than one known is not
+ * believed. One may refuse the question: only a final error of a named server ends the search. If
+ * none is a master, returns the last error.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
 {
 	const char *text = address->sentinels;
-	unsigned count = 1;
+	unsigned count = 1, outdated = 0;
+	bool is_known = false;
 	int result = -EHOSTUNREACH;
 
 	for (; *text; text++)
 		count += *text == '+';
-	for (; count > 0; count--) {
+	for (unsigned i = 0; i < count; i++) {
 		struct address sentinel, server = *address;
 		bool named;
 
@@ -185,15 +209,24 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		if (result < 0)
 			return result;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
-		named = result == 0;
+		named = result == 0 && server.epoch >= address->epoch;
+		is_known |= named;
+		outdated += result == 0 && !named;
 		if (named)
 			result = connect_to(ret_wire, &server, timeout_ns);
+		else if (result == 0)
+			result = -EROFS;
+		if (result == 0)
+			address->epoch = server.epoch;
 		if (result == 0 && ret_server)
 			*ret_server = server;
 		if (result == 0 || (named && (result == -EACCES || result == -EOPNOTSUPP)))
 			return result;
 		address_rotate_sentinels(address);
 	}
+	/* Most Sentinels have begun anew. */
+	if (!is_known && outdated > count / 2)
+		address->epoch = 0;
 	return result;
 }
 

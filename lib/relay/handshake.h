@@ -28,9 +28,14 @@ struct handshake {
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);
 
-/* Encode the question for the master of `address`, and read a Sentinel's answer into `server`. */
+/*
+ * Encode the question for the master of `address`, read a Sentinel's first reply into `server`, and
+ * the epoch of its configuration from the second. Of two Sentinels that differ, the one with the
+ * higher epoch is right; 0 is an epoch that is not told.
+ */
 void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
+uint64_t handshake_read_epoch(const struct reply *reply);
 
 /* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);

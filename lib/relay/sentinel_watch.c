@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements sentinel_watch.h. Four questions a second on one kept connection, and no subscription
- * to +switch-master: the Sentinel that leads a failover publishes it only when all replicas follow
- * the new master, seconds after it names that master. Tested by tests/relay/sentinel_test.py.
+ * Implements sentinel_watch.h. Four questions a second to a Sentinel, then to the next, because one
+ * may be cut off from the others together with an old master. No subscription to +switch-master:
+ * the Sentinel that leads a failover publishes it only when all replicas follow the new master,
+ * seconds after it names that master. Tested by tests/relay/sentinel_test.py.
  */
 #include "relay/sentinel_watch.h"
 
@@ -14,11 +15,18 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define ASK_NS (250 * NS_PER_MS)
 #define LATE_NS (1000 * NS_PER_MS)
+#define TURN_NS (500 * NS_PER_MS)
 
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed)
 {
 	*watch = (struct sentinel_watch){ .address = address };
 	link_init(&watch->link, seed);
+}
+
+static void turn(struct sentinel_watch *watch, uint64_t now_ns)
+{
+	address_rotate_sentinels(watch->address);
+	watch->turn_ns = now_ns + TURN_NS;
 }
 
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
@@ -27,8 +35,8 @@ void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 	if (watch->answered)
 		watch->link.backoff_ns = 0;
 	else
-		address_rotate_sentinels(watch->address);
-	watch->answered = false;
+		turn(watch, now_ns);
+	watch->answered = watch->is_half = false;
 	link_lose(&watch->link, why, now_ns);
 }
 
@@ -52,6 +60,16 @@ static bool open_watch(struct sentinel_watch *watch, uint64_t now_ns)
 	return true;
 }
 
+static void take_turn(struct sentinel_watch *watch, uint64_t now_ns)
+{
+	if (now_ns < watch->turn_ns || !strchr(watch->address->sentinels, '+'))
+		return;
+	wire_close(watch->link.wire);
+	link_set(&watch->link, NULL);
+	watch->answered = watch->is_half = false;
+	turn(watch, now_ns);
+}
+
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
 {
 	if (!watch->address->sentinels[0])
@@ -64,6 +82,7 @@ uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
 		return watch->link.answer_by_ns;
 	if (now_ns < watch->ask_ns)
 		return watch->ask_ns;
+	take_turn(watch, now_ns);
 	if (!open_watch(watch, now_ns))
 		return watch->link.retry_ns;
 	handshake_ask_master(watch->link.wire, watch->address);
@@ -85,25 +104,46 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
+/* Returns what an answer says, or 0 if a later configuration of the Sentinels is known. */
+static int conclude(struct sentinel_watch *watch, uint64_t epoch)
+{
+	watch->is_half = false;
+	watch->link.answer_by_ns = LINK_NEVER;
+	if (epoch < watch->address->epoch) {
+		watch->turn_ns = 0;
+		return 0;
+	}
+	watch->address->epoch = epoch;
+	return watch->named;
+}
+
+static int read_reply(struct sentinel_watch *watch, const struct reply *reply,
+                      const struct address *server)
+{
+	if (watch->is_half)
+		return conclude(watch, handshake_read_epoch(reply));
+	watch->named = compare(watch, reply, server);
+	watch->answered = watch->is_half = watch->named != -EPROTO;
+	watch->link.backoff_ns = 0;
+	return watch->answered ? 0 : -EPROTO;
+}
+
 int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server, uint64_t now_ns)
 {
-	int filled = wire_fill(watch->link.wire), result = 0, found;
+	int filled = wire_fill(watch->link.wire), result = 0, found = 0;
 	struct reply *reply;
 
-	while (result == 0 && (found = wire_next(watch->link.wire, &reply)) != 0) {
-		if (found < 0) {
-			result = found;
-			break;
-		}
-		result = compare(watch, reply, server);
-		watch->answered = result == 0 || result == -EROFS;
-		watch->link.answer_by_ns = LINK_NEVER;
-		watch->link.backoff_ns = 0;
+	while (result == 0 && (found = wire_next(watch->link.wire, &reply)) == 1) {
+		result = read_reply(watch, reply, server);
 		reply_free(reply);
 	}
-	if (result < 0 && result != -EROFS)
-		watch->answered = false;
-	if (result < 0 || filled < 0)
-		sentinel_watch_lose(watch, result < 0 ? result : filled, now_ns);
+	if (result == 0 && watch->is_half && (found < 0 || filled < 0))
+		result = conclude(watch, 0); /* it does not tell its epoch */
+	if (result < 0 || found < 0 || filled < 0)
+		sentinel_watch_lose(watch,
+		                    result < 0  ? result
+		                    : found < 0 ? found
+		                                : filled,
+		                    now_ns);
 	return result;
 }

@@ -12,8 +12,11 @@
 struct sentinel_watch {
 	struct address *address; /* the pipeline's; its first Sentinel is the one to ask */
 	struct link link;
-	uint64_t ask_ns; /* when to ask next */
-	bool answered;   /* the Sentinel has answered on this connection */
+	uint64_t ask_ns;  /* when to ask next */
+	uint64_t turn_ns; /* when to ask the next Sentinel */
+	int named;        /* the first of an answer's two replies: 0 or -EROFS */
+	bool is_half;     /* the second is to come */
+	bool answered;    /* the Sentinel has answered on this connection */
 };
 
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed);

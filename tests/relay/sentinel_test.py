@@ -4,10 +4,12 @@
 
 Usage: sentinel_test.py DRIVER
 
-There are a master, two replicas and three Sentinels. The failover is planned, or the master is
-stopped and goes on. A caller puts all the time. When all Sentinels name the new master and the old
-one follows it, what the new one lacks of the acknowledged puts is lost: of 1.5 s at most, and none
-if both replicas confirm each put.
+There are a master, two replicas and three Sentinels. The failover is planned, the master is
+stopped and goes on, or it is cut off from all but its callers, alone or with one Sentinel. A caller
+puts all the time. When all Sentinels name the new master and the old one follows it, what the new
+one lacks of the acknowledged puts is lost: of 1.5 s at most, and none if both replicas confirm each
+put. Of a master that is cut off, only what it acknowledges after two Sentinels name another one
+counts, unless it has min-replicas-to-write: how soon they miss it is their setting.
 """
 
 import pathlib
@@ -22,6 +24,9 @@ from redis_server import Client, RedisError, die_with_test, program
 from servers_test import KEY, Driver, PortServer, expect, free_port, wait_until
 
 LOST_S = 1.5  # of acknowledged puts
+NEAR = "near"
+HIDDEN = ("-ping -info -publish resetchannels",
+          "-ping -info -psync -sync -replconf resetchannels")
 RULES = ("sentinel down-after-milliseconds main 1000", "sentinel failover-timeout main 20000",
          "sentinel parallel-syncs main 2")
 
@@ -35,8 +40,12 @@ class Sentinels:
             place = pathlib.Path(folder) / f"sentinel-{number}"
             place.mkdir()
             conf, link = place / "conf", place / "redis-sentinel"
+            login = ("user near on >near ~* &* +@all", "sentinel sentinel-user near",
+                     "sentinel sentinel-pass near", "sentinel auth-user main near",
+                     "sentinel auth-pass main near") if number == 0 else ()
             conf.write_text("\n".join((f"port {own}", "bind 127.0.0.1", f"dir {place}",
-                                       f"sentinel monitor main 127.0.0.1 {port} 2", *RULES, "")))
+                                       f"sentinel monitor main 127.0.0.1 {port} 2", *RULES,
+                                       *login, "")))
             link.symlink_to(program(place))
             with open(place / "log", "ab") as log:
                 self.processes.append(subprocess.Popen([link, conf, "--sentinel"], stdout=log,
@@ -58,8 +67,11 @@ class Sentinels:
         except (OSError, RedisError):
             return False
 
+    def names(self, port):
+        return int(self.ask(port, "get-master-addr-by-name", "main")[1])
+
     def masters(self):
-        return {int(self.ask(port, "get-master-addr-by-name", "main")[1]) for port in self.ports}
+        return {self.names(port) for port in self.ports}
 
     def url(self):
         return "sentinel://" + "+".join(f"127.0.0.1:{port}" for port in self.ports) + "/main"
@@ -94,7 +106,7 @@ class Caller(threading.Thread):
         self.driver.close()
 
 
-def plan(sentinels, _master):
+def plan(sentinels, _servers):
     wait_until(lambda: _ordered(sentinels), "a failover that is accepted")
 
 
@@ -105,11 +117,57 @@ def _ordered(sentinels):
         return False
 
 
-def stop(sentinels, master):
+def stop(sentinels, servers):
     """Stops the master until a Sentinel names another one."""
+    master = servers[0]
     master.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: sentinels.masters() - {master.port}, "a failover", 60)
     master.process.send_signal(signal.SIGCONT)
+
+
+def hide(port, user):
+    """Refuses the user what replicas and Sentinels need, and nothing that callers need."""
+    client = Client(("127.0.0.1", port))
+    is_server = client("ROLE")[0] != b"sentinel"
+    client("ACL", "SETUSER", user, *HIDDEN[is_server].split(), "&timerhub*")
+    for kind in ("replica", "pubsub"):
+        client("CLIENT", "KILL", "TYPE", kind, "USER", user)
+    client.close()
+
+
+def show(port, user):
+    client = Client(("127.0.0.1", port))
+    client("ACL", "SETUSER", user, "allchannels", "+@all")
+    client.close()
+
+
+def cut(sentinels, hidden, new_servers):
+    """Hides the users of the ports until the new master has puts. Returns when two Sentinels named
+    it."""
+    for port, user in hidden:
+        hide(port, user)
+    far = sentinels.ports[1:]
+    wait_until(lambda: all(sentinels.names(port) in {one.port for one in new_servers}
+                           for port in far), "a failover", 60)
+    named = time.monotonic()
+    new = next(one for one in new_servers if one.port == sentinels.names(far[0]))
+    had = new.client()("HLEN", KEY + "task")
+    wait_until(lambda: new.client()("HLEN", KEY + "task") > had + 5, "puts on the new master")
+    for port, user in hidden:
+        show(port, user)
+    return named
+
+
+def part(sentinels, servers):
+    """Cuts the master off from the Sentinels and replicas."""
+    return cut(sentinels, [(servers[0].port, "default"), (servers[0].port, NEAR)], servers[1:])
+
+
+def part_with_sentinel(sentinels, servers):
+    """The first Sentinel, which logs in as NEAR, stays with the old master."""
+    near = [(port, NEAR) for port in (*sentinels.ports[1:], *(one.port for one in servers[1:]))]
+    hidden = [(servers[0].port, "default"), (sentinels.ports[0], "default"), *near]
+    return cut(sentinels, hidden, servers[1:])
 
 
 def follows(server):
@@ -119,8 +177,9 @@ def follows(server):
         return False  # the Sentinel closes all connections when it changes the role
 
 
-def check(how, replicas):
-    servers = [PortServer("--repl-diskless-sync-delay", "0") for _ in range(3)]
+def check(how, replicas, *options):
+    servers = [PortServer("--user", NEAR, "on", ">" + NEAR, "~*", "&*", "+@all", *options)
+               for _ in range(3)]
     master = servers[0]
     sentinels = None
     try:
@@ -131,7 +190,7 @@ def check(how, replicas):
         sentinels = Sentinels(master.folder, master.port)
         caller = Caller(sentinels.url(), replicas)
         wait_until(lambda: len(caller.acked) > 20, "puts")
-        how(sentinels, master)
+        named = how(sentinels, servers)
         wait_until(lambda: len(sentinels.masters()) == 1 and sentinels.masters() != {master.port},
                    "one new master", 60)
         new = next(one for one in servers if one.port in sentinels.masters())
@@ -142,8 +201,10 @@ def check(how, replicas):
         there = {name.decode() for name in new.client()("HKEYS", KEY + "task")}
         lost = sorted(at for name, at in caller.acked.items() if name not in there)
         span = lost[-1] - lost[0] if lost else 0
-        print(f"{how.__name__}, replicas {replicas}: {len(lost)} of {len(caller.acked)} puts lost,"
-              f" of {span:.2f} s", flush=True)
+        if lost and named and not options:
+            span = max(lost[-1] - named, 0)
+        print(how.__name__, "replicas", replicas, *options, f"lost {len(lost)} of"
+              f" {len(caller.acked)} puts, of {span:.2f} s", flush=True)
         expect(span <= LOST_S and not (lost and replicas), "too many lost")
     finally:
         if sentinels:
@@ -155,9 +216,10 @@ def check(how, replicas):
 
 def main(arguments):
     Driver.program = arguments[1]
-    for how in (plan, stop):
+    for how in (plan, stop, part, part_with_sentinel):
         for replicas in (0, 2):
             check(how, replicas)
+    check(part, 0, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "1")
     return 0
 
 
