@@ -22,14 +22,13 @@ local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
 local ID_MAX = 64
 local LAST_US = 9007199254740991  -- 2^53 - 1
 local PUT_OFF_US = 300000000  -- largest failover delay, without rank times grace
-local CHUNK = 16  -- most records or entries that timerhub_look reads at a time
+local CHUNK = 16  -- most records or entries that a look or repair reads at a time
 local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- bounds of one timerhub_look
 local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
 local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, the relays are dead
 local PUTS = 128  -- largest number of tasks of one timerhub_puts
-local REPAIRED = 64  -- number of records or entries that one timerhub_repair checks
 local HOLDER = VERSION .. '-'  -- how the name of a holder begins
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
@@ -1205,8 +1204,8 @@ local function stat(keys)
     return reply
 end
 
--- The reply has five values for each of up to `count` waiting tasks: id, due time, attempts, time
--- of the put, and bytes of data. A due time of -1 means never.
+-- The reply has five values for each of up to `count` waiting tasks, of about LOOK_BYTES: id, due
+-- time, attempts, time of the put, and bytes of data. A due time of -1 means never.
 -- Keys: `due`, `task`.
 -- Arguments: `from`, `count`.
 local function list(keys, args)
@@ -1215,11 +1214,15 @@ local function list(keys, args)
         return {EINVAL}
     end
     local heads = redis_call('ZRANGE', keys[1], args[1], text(from + count - 1), 'WITHSCORES')
-    local reply = {0}
+    local reply, bytes = {0}, 0
     for index = 1, #heads, 2 do
+        if bytes >= LOOK_BYTES then
+            break
+        end
         local record = redis_call('HGET', keys[2], heads[index]) or nil
         local stage, attempts, put_us, data = parse(record)
         local is_ours = stage == 'w'
+        bytes = bytes + #(data or record or '')
         reply[#reply + 1] = heads[index]
         reply[#reply + 1] = reply_of(tonumber(heads[index + 1]))
         reply[#reply + 1] = is_ours and tonumber(attempts) or -1
@@ -1363,10 +1366,10 @@ local function repair(keys, args)
     redis_call('ZCARD', q.due)
     redis_call('HLEN', q.task)
     redis_call('XLEN', q.ready)
-    local after
+    local after, chunk = nil, chunk_of(conf)
     if is_scan then
         local scanned = redis_call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], cursor,
-            'COUNT', REPAIRED)
+            'COUNT', chunk)
         for index = 1, #scanned[2], 2 do
             if stage == 'task' then
                 repair_record(q, conf, now, sum, scanned[2][index], scanned[2][index + 1])
@@ -1380,13 +1383,13 @@ local function repair(keys, args)
         end
     else
         local entries = redis_call('XRANGE', q.ready, cursor == '' and '-' or cursor, '+', 'COUNT',
-            REPAIRED)
+            chunk)
         for _, entry in ipairs(entries) do
             repair_entry(q, conf, sum, entry)
         end
         stage, after = 'end', ''
-        if #entries == REPAIRED then
-            stage, after = 'ready', '(' .. entries[REPAIRED][1]
+        if #entries == chunk then
+            stage, after = 'ready', '(' .. entries[chunk][1]
         end
     end
     if sum.restored > 0 then

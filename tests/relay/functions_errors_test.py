@@ -455,6 +455,22 @@ def check_repair(redis):
         expect(call(redis, "repair", *arguments) == [-22], "repair", arguments)
 
 
+def check_bytes(redis):
+    """What list and repair read must be bounded in bytes too."""
+    bring_about(redis, "none")
+    call(redis, "create", "data_max", 1048576)
+    for number in range(4):
+        call(redis, "put", f"big-{number}", "never", "", "x" * 600000)
+        call(redis, "put", f"due-{number}", "0", "", "x" * 600000)
+    expect(len(call(redis, "list", 0, 1000)) == 1 + 2 * 5, "list reads too many bytes")
+    while call(redis, "look", "relay", 128, 10**7, 10**5, "")[1]:
+        pass
+    first = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
+    expect(call(redis, "repair", "ready", "")[1:3] == [b"ready", b"(" + first],
+           "repair reads too many bytes")
+    expect(repair(redis) == (0, 0) and agrees(redis), "a sound queue")
+
+
 def check_full_stream(redis):
     """If the stream takes no more entries, a task whose lease is over must not be lost."""
     bring_about(redis, "exhausted")
@@ -508,6 +524,7 @@ def main(arguments):
         check_created(redis)
         check_wiped(redis)
         check_full_stream(redis)
+        check_bytes(redis)
         check_repair(redis)
         check_later_version(redis)
         check_consumers(redis, arguments[1])

@@ -278,11 +278,14 @@ class Run:
 
     def step_list(self):
         start, count = self.dice.randrange(4), self.dice.randrange(1, 9)
-        wanted = [0]
+        wanted, size = [0], 0
         for due, name, text in self.model.waiting()[start:start + count]:
+            if size >= SMALL["LOOK_BYTES"]:
+                break
             task = None if text in self.model.poison else self.model.tasks.get(text)
             wanted += [name, -1 if due == NEVER else due]
             wanted += [task.attempts, task.put, len(task.data)] if task else [-1, -1, -1]
+            size += len(task.data) if task else 0
         return self.call("list", start, count), wanted
 
     # ---- what holds after every step ----
