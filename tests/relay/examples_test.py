@@ -19,6 +19,7 @@ import sys
 from redis_server import ARRIVES, Server
 
 QUEUE = "orders"
+CLI = shutil.which("redis-cli") or "valkey-cli"
 NODE_PATHS = os.environ | {"NODE_PATH": "/usr/share/nodejs"}  # of Debian's packages
 PRINTED = ["order:2: paid in time", "order:1: cancel unless paid, attempt 1",
            "order:3: cancel unless paid, attempt 1", "order:3: cancel unless paid, attempt 2"]
@@ -38,7 +39,7 @@ def check_page(root, server, environment):
     text = (root / "man/timerhub-relay.5").read_text(encoding="utf-8")
     block = re.search(r"^\.Bd -literal\n(.*?)^\.Ed", text, re.MULTILINE | re.DOTALL)[1]
     script = block.replace(r"\e", "\\").replace("1800000000", "0")
-    script = "set -e\n" + script.replace("redis-cli ", f"redis-cli -s {server.address} ")
+    script = "set -e\n" + script.replace("redis-cli ", f"{CLI} -s {server.address} ")
     printed = run(["bash", "-c", script], environment).split()
     wanted = ["id", "order:4711", "due", "n", "1", "data", "pay", "or", "cancel", "0"]
     rest = iter(printed)
