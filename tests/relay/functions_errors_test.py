@@ -463,6 +463,7 @@ def check_bytes(redis):
         call(redis, "put", f"big-{number}", "never", "", "x" * 600000)
         call(redis, "put", f"due-{number}", "0", "", "x" * 600000)
     expect(len(call(redis, "list", 0, 1000)) == 1 + 2 * 5, "list reads too many bytes")
+    expect(call(redis, "repair", "task", "0")[1] == b"task", "repair reads too many records")
     while call(redis, "look", "relay", 128, 10**7, 10**5, "")[1]:
         pass
     first = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
