@@ -114,7 +114,7 @@ void report_bars(const struct table *table)
 		     !find_value(table, bar, bar->other, bar->other_threads, &theirs)) ||
 		    (bar->plus && !find_value(table, bar, bar->plus, 1, &hop)))
 			continue;
-		theirs += hop;
+		theirs = hop > theirs ? hop : theirs; /* the peer, and what a hop adds over it */
 		if (!printed_head)
 			(void)printf("\n%-80s%9s%12s\n", "bar", "measured", "wanted");
 		printed_head = true;
