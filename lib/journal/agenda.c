@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the agenda of agenda.h, a heap of tasks by time. The caller of each function holds the
- * journal's lock. The tests in tests/journal compare the agenda with an unsorted array of tasks.
+ * A heap of tasks by time, under the journal's lock. tests/journal compares it with an unsorted
+ * array.
  */
 #include "journal/agenda.h"
 

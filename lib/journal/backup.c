@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the backup of backup.h: copies a journal's files to another directory. Any thread may
- * call timerhub_journal_backup(). A backup opens the journal's directory once more and reads the
- * files without the journal's lock. The watermark is copied before the segments. If the copy lacks
- * its last segment, its log ends before its watermark. timerhub_journal_open() refuses such a copy.
- * Tested by tests/journal/test_calls.c, in which other threads change the journal during a backup,
- * and by tests/journal/tool_test.py.
+ * Any thread; opens the directory once more, and reads without the journal's lock. The watermark is
+ * copied before the segments: a copy without its last segment ends before its watermark, and
+ * timerhub_journal_open() refuses it. Tested by test_calls.c, with changes meanwhile, and
+ * tool_test.py.
  */
 #include "journal/backup.h"
 
@@ -33,10 +31,7 @@ struct backup {
 	bool by_copy; /* an error came from the disk of the copy, not of the journal */
 };
 
-/*
- * Note the result of a call on the copy's disk. If `result` is an error, set `by_copy`. Returns
- * `result`.
- */
+/* Of a call on the copy's disk: an error sets `by_copy`. Returns `result`. */
 static int backup_of_copy(struct backup *backup, int result)
 {
 	backup->by_copy = backup->by_copy || result < 0;
@@ -126,10 +121,7 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 	(void)to->ops->unlink(to, WATERMARK_NAME);
 }
 
-/*
- * Returns whether the backup must begin again, because compaction dropped a segment during the
- * copy.
- */
+/* Compaction dropped a segment during the copy. */
 static bool backup_begins_again(const struct backup *backup, int result)
 {
 	return result == -ENOENT && !backup->by_copy;

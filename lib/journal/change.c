@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that change tasks: put, cancel, move, done, retry, park, revive, commit and
- * submit. Each call turns its arguments into a transaction (transaction.c), and returns the
- * transaction's outcome. Any thread may change tasks. Every call except submit waits until the
- * change is on the disk. tests/journal compares the calls with a model. The tests' disk fails and
- * crashes at every step.
+ * Put, cancel, move, done, retry, park, revive, commit and submit, for any thread: each makes a
+ * transaction (transaction.c), and all but submit wait until it is on the disk. tests/journal
+ * compares with a model, on a disk that fails and crashes at every step.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +48,7 @@ static int change_read_interval(const struct timerhub_journal_change *asked,
 	return *ret_interval_ns < DUE_MAX_NS ? 0 : -ERANGE;
 }
 
-/* Copies and sums the data before the lock is taken, so that callers do this at the same time. */
+/* Copies and sums the data before the lock, so that callers do it at the same time. */
 static int change_prepare_put(struct timerhub_journal *journal,
                               const struct timerhub_journal_change *asked, struct change *change)
 {
@@ -137,10 +135,7 @@ static int change_prepare(struct timerhub_journal *journal,
 
 /* ---- the calls ---- */
 
-/*
- * Convert the caller's changes to changes of a transaction. If a change is faulty, `*ret_index` is
- * its index, and the caller of transaction_prepare() frees the prepared tasks.
- */
+/* On a fault `*ret_index` is its index, and the caller frees the prepared tasks. */
 static int transaction_prepare(struct timerhub_journal *journal, struct transaction *transaction,
                                const struct timerhub_journal_change *changes, unsigned count,
                                unsigned *ret_index)
@@ -157,7 +152,7 @@ static int transaction_prepare(struct timerhub_journal *journal, struct transact
 	                                                                            : result;
 }
 
-/* Free the new tasks of a transaction that was refused before it got into a batch. */
+/* Refused before it got into a batch. */
 static void transaction_free_tasks(struct transaction *transaction)
 {
 	for (unsigned i = 0; i < transaction->count; i++)

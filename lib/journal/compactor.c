@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements compaction (compactor.h): copies the live tasks of the first segment and drops the
- * segment. The leader compacts after a batch, and tasks are delivered during compaction. The record
- * that ends a task is always behind the record that put the task. Therefore compaction copies only
- * live tasks whose data is in the first segment.
+ * The leader compacts after a batch, while tasks are delivered. The record that ends a task is
+ * behind the one that put it, so only live tasks with data in the first segment are copied.
  */
 #include "journal/compactor.h"
 
@@ -11,10 +9,7 @@
 #include <stdlib.h>
 
 #define STEP_BYTES ((size_t)64 << 10)
-/*
- * Bytes that compaction writes for each dropped segment, beside the copies of tasks: two segment
- * headers and one DROP record.
- */
+/* written for each dropped segment beside copies: two headers and a DROP record */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)
 
 void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
@@ -36,11 +31,10 @@ void compactor_fini(struct compactor *compactor)
 }
 
 /*
- * Returns whether a round of compaction must begin. The files must be larger than a limit. The
- * limit is `halves` times half the live tasks' bytes, plus the size of one segment. The round must
- * also free at least a quarter of a segment. Without this condition, rounds would follow each other
- * without end if the spare file makes the files larger than the limit. A round over N segments
- * writes copies of the live records, N DROP records, and at most 2N+1 segment headers.
+ * Must a round begin? The files exceed `halves` times half the live bytes plus a segment, and the
+ * round frees a quarter of a segment at least: else rounds would follow without end where the spare
+ * alone exceeds the limit. A round over N segments writes the live records, N DROP records, and
+ * 2N+1 headers at most.
  */
 static bool compactor_is_over(struct compactor *compactor, unsigned halves)
 {
@@ -117,10 +111,9 @@ static struct record compactor_record(const struct task *task)
 }
 
 /*
- * Add a copy of a live task of the first segment to the buffer. Only the leader ends a task or
- * changes its place on disk, so the task stays live during the copy. The lock protects the fields
- * of the task that other threads change. Returns 0, -ENOMEM, or -ENOSPC if the buffered copies fill
- * a segment and must be written first.
+ * To the buffer. Only the leader ends a task or changes its place on disk, so it stays live; the
+ * lock protects the other fields. -ENOSPC: the buffered copies fill a segment, and must be written
+ * first; or -ENOMEM.
  */
 static int compactor_copy(struct compactor *compactor, const struct task *task)
 {
@@ -140,7 +133,7 @@ static int compactor_copy(struct compactor *compactor, const struct task *task)
 	return 0;
 }
 
-/* Returns the live task that the record at `offset` of the first segment holds, or NULL. */
+/* Of the record at `offset` of the first segment, or NULL. */
 static struct task *compactor_find(struct compactor *compactor, const struct record *record,
                                    uint64_t offset)
 {
@@ -157,10 +150,7 @@ static struct task *compactor_find(struct compactor *compactor, const struct rec
 	return task;
 }
 
-/*
- * Read records of the first segment until the buffer has `enough` bytes of copies. Returns 1 if the
- * segment may have more records, or 0 at the segment's end.
- */
+/* Until the buffer has `enough` bytes. 1: perhaps more; 0: the segment's end. */
 static int compactor_read(struct compactor *compactor, size_t enough)
 {
 	uint64_t begin = compactor->reader.offset;
@@ -185,10 +175,7 @@ static int compactor_read(struct compactor *compactor, size_t enough)
 	return 1;
 }
 
-/*
- * Search the bucket for the next task whose data is in the first segment. Returns the task or NULL.
- * The search begins behind the task `after`, or at the beginning of the bucket if `after` is NULL.
- */
+/* With data in the first segment, behind `after` (NULL: from the beginning); or NULL. */
 static struct task *compactor_next_in_bucket(struct compactor *compactor, struct task *after)
 {
 	uint32_t first = (uint32_t)compactor->log->segments[0].number;
@@ -203,9 +190,8 @@ static struct task *compactor_next_in_bucket(struct compactor *compactor, struct
 }
 
 /*
- * Copy the tasks of the first segment without reading the segment, by a scan of the table of ids.
- * If the tasks of a bucket do not fit into the buffer, the next step scans that bucket from its
- * beginning.
+ * By a scan of the table of ids, without reading the segment. A bucket that does not fit is scanned
+ * again by the next step.
  */
 static int compactor_scan(struct compactor *compactor, size_t enough)
 {
@@ -252,10 +238,7 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 	compactor->used = 0;
 }
 
-/*
- * Drop the first segment, after a record of the drop is stable. If the disk is full, the record of
- * the drop may use the spare room.
- */
+/* After its DROP record is stable, which may use the spare room of a full disk. */
 static bool compactor_drop(struct compactor *compactor)
 {
 	struct log *log = compactor->log;
@@ -284,10 +267,7 @@ static void compactor_begin(struct compactor *compactor)
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
 	}
-	/*
-	 * Stop the reader at the end of the good records, because a refused write may have left
-	 * bytes behind the records.
-	 */
+	/* at the end of the good records: a refused write may have left bytes behind */
 	compactor->reader.end = log->segments[0].bytes;
 }
 
@@ -302,8 +282,8 @@ static int compactor_collect(struct compactor *compactor, size_t enough)
 		if (result >= 0 || result == -ENOMEM)
 			return result;
 		/*
-		 * The first segment cannot be read. Write the collected copies before the scan, so
-		 * that no task is copied twice.
+		 * unreadable; what was collected is written before the scan, so that nothing is
+		 * copied twice
 		 */
 		reader_close(&compactor->reader);
 		compactor->state = COMPACTOR_SCANS;
@@ -328,8 +308,7 @@ static bool compactor_may_work(struct compactor *compactor)
 }
 
 /*
- * Do one step of compaction: copy about `enough` bytes of tasks. If all tasks of the first segment
- * are copied, drop the segment. Returns false if there is nothing to compact, or compaction is
+ * Copies about `enough` bytes, and drops the segment when all is copied. False: nothing to do, or
  * impossible now.
  */
 static bool compactor_step(struct compactor *compactor, size_t enough)

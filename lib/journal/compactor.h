@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compacts the log: copies the first segment's live tasks to the end of the log, and drops the
- * segment. After the drop, the second segment has become the first. Only the leader compacts.
- *
- * Let L be the bytes of live tasks, and S the size of a segment. If the files hold more than
- * 1.5L+S, compaction does one step with every batch. If the files hold more than 2L+S, changes wait
- * for compaction. Before compaction drops a segment, it writes another segment. Therefore the files
- * hold at most 2L+2S: twice the bytes of the live tasks plus two segments. One round of compaction
- * copies the L bytes of live tasks. If the segments exceed the limit 1.5L+S even without the spare
- * file, a round frees at least half the live bytes. If the files exceed the limit 1.5L+S only
- * because of the spare file, a round frees at least a quarter of a segment.
- *
- * The compactor reads only the ids of tasks from the first segment, and copies the tasks from
- * memory. If the first segment has a bad sector, the compactor scans all tasks in memory for the
- * segment's tasks.
+ * Copies the first segment's live tasks, from memory, to the log's end, and drops it. Only the
+ * leader does. With L the bytes of live tasks and S a segment's: beyond 1.5L+S, a step with every
+ * batch; beyond 2L+S, changes wait. A segment is written before one is dropped, so the files hold
+ * 2L+2S at most. A round copies L; it frees half of L at least, or a quarter of a segment where
+ * only the spare exceeds the limit. Where a bad sector hides the ids in the first segment, the
+ * tasks in memory are scanned.
  */
 #ifndef JOURNAL_COMPACTOR_H
 #define JOURNAL_COMPACTOR_H
@@ -29,7 +21,7 @@ enum compactor_state {
 	COMPACTOR_IDLE,
 	/* A round of compaction is in progress, and reads records of the first segment. */
 	COMPACTOR_READS,
-	/* The first segment cannot be read, so a scan of the table of ids finds its tasks. */
+	/* unreadable: a scan of the table of ids finds its tasks */
 	COMPACTOR_SCANS,
 };
 
@@ -56,16 +48,12 @@ struct compactor {
 void compactor_init(struct compactor *compactor, struct log *log, struct lock *lock,
                     struct tasks *tasks);
 
-/*
- * Returns whether compaction would free room and can run now. A backup or an error of the disk
- * prevents compaction.
- */
+/* Would it free room, and can it run? A backup or an error of the disk prevents it. */
 bool compactor_is_due(struct compactor *compactor);
 
 /*
- * Compact after a batch of `batch_bytes`, until the files hold at most 2L+S (twice the live bytes
- * and a segment). If `early` is true and the files hold more than 1.5L+S, first do one step of
- * compaction. Returns whether a step of compaction was done.
+ * After a batch of `batch_bytes`, until the files hold 2L+S; `early`: a step first if beyond
+ * 1.5L+S. Returns whether a step was done.
  */
 bool compactor_work(struct compactor *compactor, size_t batch_bytes, bool early);
 

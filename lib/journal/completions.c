@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the list of completions of completions.h. The leader adds completions, and any thread
- * takes them. Another thread may empty the list before the leader writes to the fd. The fd is then
- * readable with an empty list, until the next completions_take().
+ * The leader adds, any thread takes. If another empties the list before the leader writes to the
+ * fd, it is readable for nothing until the next take.
  */
 #include "journal/completions.h"
 
@@ -57,10 +56,7 @@ bool completions_must_ring(struct completions *completions)
 
 void completions_ring(const struct completions *completions)
 {
-	/*
-	 * The write to the eventfd fails only if the eventfd's count is 2^64 - 2. If the count is
-	 * 2^64 - 2, the eventfd is readable already.
-	 */
+	/* fails only at the largest count, where it is readable already */
 	(void)eventfd_write(completions->fd, 1);
 }
 
@@ -74,10 +70,7 @@ struct transaction *completions_take(struct completions *completions)
 		if (!completions->first)
 			completions->last = NULL;
 	} else if (completions->fd >= 0) {
-		/*
-		 * If the leader writes to the fd after eventfd_read(), the fd is readable although
-		 * the list is empty.
-		 */
+		/* if the leader writes afterwards, it is readable for nothing */
 		(void)eventfd_read(completions->fd, &count);
 		completions->rung = false;
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the outcomes of timerhub_journal_submit() in a list until a caller takes them. While the
- * list has outcomes, an eventfd is readable. The caller of each function except completions_ring()
- * holds the journal's lock.
+ * The outcomes of timerhub_journal_submit(), until taken; an eventfd is readable meanwhile. Under
+ * the journal's lock, but for completions_ring().
  */
 #ifndef JOURNAL_COMPLETIONS_H
 #define JOURNAL_COMPLETIONS_H
@@ -27,18 +26,12 @@ int completions_fd(struct completions *completions);
 /* Add a transaction that has ended to the list of outcomes. */
 void completions_put(struct completions *completions, struct transaction *transaction);
 
-/*
- * Returns whether the fd must be made readable. If the result is true, the caller releases the lock
- * and calls completions_ring().
- */
+/* True: release the lock, and call completions_ring(). */
 bool completions_must_ring(struct completions *completions);
 
 void completions_ring(const struct completions *completions);
 
-/*
- * Remove the first transaction from the list and return it. The caller frees the transaction. If
- * the list is empty, make the fd unreadable and return NULL.
- */
+/* The first, which the caller frees; NULL, with the fd unreadable, if there is none. */
 struct transaction *completions_take(struct completions *completions);
 
 #endif

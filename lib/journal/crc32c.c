@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes CRC-32C (crc32c.h) in steps of eight bytes, by eight tables. Source: Kounavis and Berry,
- * "A systematic approach to building high performance software-based CRC generators", 2005. A
- * constructor fills the tables before main(). Later the tables are only read. tests/journal
- * compares the result with a CRC that is computed bit by bit.
+ * By eight tables, eight bytes a step (Kounavis and Berry, "A systematic approach to building high
+ * performance software-based CRC generators", 2005), filled by a constructor. tests/journal
+ * compares with a CRC bit by bit.
  */
 #include "journal/crc32c.h"
 
@@ -61,9 +60,8 @@ uint32_t crc32c_before(uint32_t after, const void *bytes, size_t count)
 
 	while (count-- > 0) {
 		/*
-		 * Undo the eight steps by which crc32c() handles one byte. The highest bit of the
-		 * polynomial is set. Therefore, if a step shifted out a 1, the highest bit of `crc`
-		 * is 1 after the step.
+		 * undoes a byte's eight steps: the polynomial's highest bit is set, so a 1 was
+		 * shifted out if the highest bit is 1
 		 */
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 31 != 0 ? (crc ^ POLYNOMIAL_REVERSED) << 1 | 1 : crc << 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements delivery.h: chooses the next task, begins and ends leases, and checks the answers of
- * workers. The record of a delivery (TAKE) only counts the task's attempts. The leader writes a
- * TAKE after the delivery, with the next change or some milliseconds later.
+ * A delivery's record (TAKE) only counts attempts, so the leader writes it later, with the next
+ * change or after some milliseconds.
  */
 #include "journal/delivery.h"
 
@@ -89,10 +88,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};
-	/*
-	 * If the batch is full, leave out the record of the delivery, because no caller waits for
-	 * the record.
-	 */
+	/* nobody waits for it, so a full batch does without */
 	record.attempts = task->attempts;
 	if (journal->failed == 0 && write_batch_has_room(batch, RECORD_HEADER_BYTES))
 		(void)write_batch_add(batch, &record);
@@ -100,8 +96,8 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
 }
 
 /*
- * After timerhub_journal_stop(), only tasks that were due at the stop are delivered. Otherwise a
- * worker that retries a task would get the task again without end.
+ * After timerhub_journal_stop() only what was due then: a worker that retries would get the task
+ * again without end.
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the table of deliveries (delivery_table.h) as an array with a free list. The tests of
- * take, done, retry and release also test the table.
- */
+/* An array with a free list, tested with take, done, retry and release. */
 #include "journal/delivery_table.h"
 
 #include <errno.h>

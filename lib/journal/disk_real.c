@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the disk of disk.h by system calls on a directory. With strace, tests in tests/journal
- * make every system call of this file fail once, and kill the process after the call.
+ * System calls on a directory. By strace, tests/journal make each fail once, and kill the process
+ * after it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -90,10 +90,8 @@ static int disk_real_list(struct disk *disk, int (*found)(void *context, const c
 }
 
 /*
- * Returns the number of names of a file, or -1 if the number is unknown. Calls statx() instead of
- * fstat(), because fstat() makes the next sync slow. After fstat(), the kernel stores the exact
- * time of the next write in the inode. A file system without a journal then writes the inode at the
- * next sync.
+ * Of names; -1: unknown. Not fstat(), after which the kernel stores the exact time of the next
+ * write, and a file system without a journal writes the inode at the next sync.
  */
 static int64_t disk_real_links(int file)
 {
@@ -110,7 +108,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 	struct disk_real *real = disk_real_of(disk);
 	int file;
 
-	/* Remove a file of the same name first. It may be a symbolic link of another user. */
+	/* first what has this name, perhaps another user's symbolic link */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -122,7 +120,7 @@ static int disk_real_create(struct disk *disk, const char *name)
 
 static int disk_real_open_file(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
-	/* O_NONBLOCK is set, because without it the open of a FIFO of this name would block. */
+	/* O_NONBLOCK: a FIFO of this name would block */
 	int file = openat(disk_real_of(disk)->dir, name,
 	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
@@ -163,10 +161,7 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 	return result < 0 ? -errno : result;
 }
 
-/*
- * Remove a pending SIGXFSZ, which a write beyond RLIMIT_FSIZE raises. The SIGXFSZ is pending and
- * not delivered, because the thread that writes blocks all signals.
- */
+/* Of a write beyond RLIMIT_FSIZE; pending, since the writer blocks all signals. */
 static void disk_real_swallow_signal(void)
 {
 	const struct timespec now = { .tv_sec = 0 };
@@ -237,10 +232,7 @@ static uint32_t disk_real_random(struct disk *disk)
 	uint32_t number = 0;
 
 	(void)disk;
-	/*
-	 * If getrandom() fails, checksums are seeded with 0. With the seed 0, checksums are less
-	 * likely to detect stale bytes.
-	 */
+	/* else seeded with 0: checksums find stale bytes less surely */
 	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
 	return number;
 }
@@ -262,10 +254,7 @@ static const struct disk_ops disk_real_ops = {
 	.random = disk_real_random,
 };
 
-/*
- * Create a disk for the directory with the descriptor `dir`. The new disk owns the descriptor. If
- * `dir` is -1, return the error that is in errno.
- */
+/* Owns `dir`; -1: returns errno's error. */
 static int disk_real_new(struct disk **ret_disk, int dir)
 {
 	int result = dir < 0 ? -errno : 0;

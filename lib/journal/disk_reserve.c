@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the spare, the reserve file of disk_reserve.h: opens, grows and shrinks it. Only the
- * leader and the thread that opens the journal use the spare. The tests in tests/journal fill the
- * disk.
- */
+/* For the leader and the opener. tests/journal fill the disk. */
 #include "journal/disk_reserve.h"
 
 #include <errno.h>
@@ -42,8 +38,8 @@ static int disk_reserve_write(struct disk_reserve *reserve, uint64_t to)
 
 		if (written <= 0) {
 			/*
-			 * Cut the spare to its old size. If truncate() fails too, the spare's file
-			 * is larger than reserve->bytes says.
+			 * to its old size; if that fails too, the file is larger than
+			 * reserve->bytes
 			 */
 			(void)reserve->disk->ops->truncate(reserve->disk, reserve->file,
 			                                   reserve->bytes);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the lock of file_lock.h by flock(2). The lock belongs to the open file, so a second
- * open in the same process finds the file locked. A forked child inherits the lock, and the lock
- * lasts as long as any process has the file open. Therefore a child closes the file before fork()
- * returns in the child. For the same reason, file_lock_give() unlocks the file before the close. A
- * child of vfork or posix_spawn ends in exec, which closes the file. A child of a bare clone()
- * system call keeps the file open and locked. The module uses no mutex, because a signal handler
- * may call fork().
- *
- * Invariant: `file_lock_places` lists every locked file, except a file that a file_lock_take() in
- * progress will unlock again. The lock is tested by tests/journal/test_lock_after_fork.c.
+ * flock(2): of the open file, so a second open in this process finds it locked, and a forked child
+ * inherits it. So a child closes the file before fork() returns in it, and file_lock_give() unlocks
+ * before the close. vfork and posix_spawn end in exec, which closes; a bare clone() keeps it. No
+ * mutex, since a signal handler may fork(). Invariant: `file_lock_places` lists every locked file
+ * but those that a take in progress will unlock again. Tested by
+ * tests/journal/test_lock_after_fork.c.
  */
 #define _GNU_SOURCE
 #include "journal/file_lock.h"
@@ -27,17 +23,11 @@
 
 #define HOLDS_MAX 256
 #define FILE_MODE 0600
-/*
- * Largest number of attempts of file_lock_take(). The number of attempts is limited, because a fork
- * handler of another library may delay a fork for any time.
- */
+/* attempts: another library's fork handler may delay a fork for any time */
 #define TRIES_MAX 1000
 #define TRY_AGAIN_MS 1
 
-/*
- * The locked files of this process. An element of file_lock_places is a descriptor plus 1, or 0 if
- * the element is free.
- */
+/* This process's: descriptor plus 1; 0: free. */
 static atomic_int file_lock_places[HOLDS_MAX];
 static atomic_uint file_lock_forks_begun;
 static atomic_uint file_lock_forks_ended;
@@ -60,7 +50,7 @@ static void file_lock_fork_ended_in_child(void)
 		if (file >= 0)
 			(void)close(file);
 	}
-	/* The child has only the thread that forked, so no fork is in progress in the child. */
+	/* the child has one thread, so no fork is in progress */
 	atomic_store(&file_lock_forks_ended, atomic_load(&file_lock_forks_begun));
 }
 
@@ -85,9 +75,7 @@ static int file_lock_open_locked(int dir, const char *name)
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*
-	 * A network file system cannot lock a directory. If flock() of a directory fails with an
-	 * error other than EWOULDBLOCK, use the directory without a lock. If the directory has no
-	 * lock, only the lock of the file "lock" excludes other processes.
+	 * a network file system can't lock a directory: then only the file "lock" excludes others
 	 */
 	if (itself && errno != EWOULDBLOCK)
 		return file;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the keeper, the journal's own thread (keeper.h). The keeper becomes the leader for
- * work that no caller waits for: changes of timerhub_journal_submit(), records of deliveries, and
- * compaction. The keeper sleeps until the first lease ends. When the lease of a task has ended, the
- * keeper makes the task deliverable again. Takers end leases too, because the keeper may be waiting
- * for the disk. The keeper is tested by tests/journal/test_writer.c.
+ * The journal's own thread leads for work that nobody waits for: submits, records of deliveries,
+ * compaction; and it ends leases, as takers do too, since it may be waiting for the disk. Tested by
+ * tests/journal/test_writer.c.
  */
 #define _GNU_SOURCE
 #include "journal/keeper.h"
@@ -16,10 +14,7 @@
 
 #define THREAD_NAME "timerhub-keeper"
 
-/*
- * Returns how long the keeper may sleep, or UINT64_MAX if only a wake-up may end its sleep. The
- * caller holds the journal's lock.
- */
+/* UINT64_MAX: until woken. Under the lock. */
 static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
@@ -32,10 +27,7 @@ static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 	return end_ns > now_ns ? end_ns - now_ns : 0;
 }
 
-/*
- * Sleep until the keeper may have work. The caller holds the journal's lock, which is free during
- * the sleep.
- */
+/* Under the lock, which is free meanwhile. */
 static void keeper_sleep(struct timerhub_journal *journal)
 {
 	uint64_t timeout_ns = keeper_sleep_ns(journal);
@@ -81,16 +73,10 @@ int keeper_start(struct timerhub_journal *journal)
 	sigset_t all, before;
 	int result;
 
-	/*
-	 * Check for compaction at the start, because an earlier process may have left segments to
-	 * compact.
-	 */
+	/* an earlier process may have left segments to compact */
 	journal->compacts = true;
 	journal->called = true;
-	/*
-	 * The keeper inherits a mask that blocks all signals, so the program's signal handlers
-	 * never run on the keeper.
-	 */
+	/* inherited by the keeper, which so never runs a handler */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = pthread_create(&journal->thread, NULL, keeper_main, journal);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Starts and stops the keeper, the journal's own thread. The keeper does the work that no caller
- * waits for.
- */
+/* The journal's own thread, for work that nobody waits for. */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the log of log.h. The functions append records to segment files, sync the files, and
- * drop the first file. Only one thread at a time uses the log. The tests in tests/journal let a
- * simulated disk refuse any one operation, or crash at any one operation.
+ * Appends to segment files, syncs them, and drops the first; one thread at a time. tests/journal
+ * let a disk refuse, or crash at, any operation.
  */
 #include "journal/log.h"
 
@@ -15,9 +14,8 @@
 
 #define ZEROS_BYTES ((size_t)64 << 10)
 /*
- * Size of the steps in which the spare shrinks. The spare has room for all records that will end
- * tasks. The spare is one step larger than these records, because a file system allocates whole
- * blocks.
+ * The spare shrinks by such steps, and is one larger than the records that will end tasks: file
+ * systems allocate blocks.
  */
 #define SPARE_STEP_BYTES (UINT64_C(64) << 10)
 
@@ -52,9 +50,8 @@ bool log_is_full(int result)
 }
 
 /*
- * Decide whether the log can continue after a call that returned `result`. If `result` is 0,
- * returns 0. If room, memory or descriptors are lacking, or the file system is read-only, returns
- * `result`. After any other error, the log has failed, and log_answer() returns -EIO.
+ * Can the log go on? Lack of room, memory or descriptors, or a read-only file system, is returned;
+ * any other error fails the log, with -EIO.
  */
 static int log_answer(struct log *log, int result)
 {
@@ -139,10 +136,9 @@ static int log_write_zeros(struct log *log, uint64_t from, uint64_t to)
 }
 
 /*
- * If the next `bytes` of records do not fit into the zeros of the last segment, write more zeros.
- * The sync of these records also makes the zeros stable. Therefore no caller waits for a separate
- * sync of zeros. If the disk refuses the zeros, the log cuts them off, and writes zeros again after
- * some more records. If the disk has no room for the records, the later write of the records fails.
+ * More zeros if the next `bytes` do not fit; the records' sync makes them stable, so nobody waits
+ * for one of zeros. Refused ones are cut off, and written again some records later. Without room
+ * the records' own write fails.
  */
 static void log_stretch(struct log *log, size_t bytes)
 {
@@ -163,8 +159,7 @@ static void log_stretch(struct log *log, size_t bytes)
 		return;
 	log->plain_to = to;
 	/*
-	 * If log_cut_ahead() fails too, the file has fewer zeros than log->ahead says, and later
-	 * records make the file grow.
+	 * if that fails too, there are fewer zeros than log->ahead, and records make the file grow
 	 */
 	(void)log_cut_ahead(log);
 }
@@ -183,7 +178,7 @@ static int log_write_header(struct log *log, int file, const struct segment_head
 	return result;
 }
 
-/* Rename the new file `file` to the name of its segment, which makes it the last segment. */
+/* Renamed to its segment's name, it is the last. */
 static int log_publish(struct log *log, int file, const struct segment_header *header)
 {
 	const struct disk_ops *ops = log->disk->ops;
@@ -199,9 +194,8 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		log->count--;
 		log->bytes -= SEGMENT_HEADER_BYTES;
 		/*
-		 * A rename that failed with -EIO may have taken effect on the disk. If the old
-		 * segment then got more records, recovery would find a gap before the empty new
-		 * segment.
+		 * after -EIO the rename may be on the disk: more records in the old segment would
+		 * be a gap before an empty new one
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
@@ -252,8 +246,8 @@ static int log_sync_now(struct log *log)
 }
 
 /*
- * Make the last segment stable, cut off its zeros, and begin the next segment. Recovery refuses
- * bytes behind the records of any segment except the last.
+ * Makes the last segment stable, without zeros: recovery refuses bytes behind the records of any
+ * but the last.
  */
 static int log_rotate(struct log *log)
 {
@@ -264,7 +258,7 @@ static int log_rotate(struct log *log)
 	return log_begin_segment(log, log_last(log)->number + 1, log->segments[0].number);
 }
 
-/* Seal all records of a batch with salt, sequence and checksum. Returns the number of records. */
+/* With salt, sequence and checksum. Returns the number of records. */
 static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 {
 	uint64_t sequence = log->sequence;
@@ -275,16 +269,12 @@ static uint64_t log_seal(const struct log *log, uint8_t *records, size_t bytes)
 }
 
 /*
- * Cut off the bytes of a refused write, and sync the cut. Returns `refusal`, or -EIO if the cut
- * fails. If the bytes of a refused put stayed in the file, the task could be delivered after a
+ * And syncs the cut; `refusal`, or -EIO. A refused put that stayed could be delivered after a
  * crash.
  */
 static int log_cut_back(struct log *log, int refusal)
 {
-	/*
-	 * log_cut_ahead() also removes the zeros behind the records, because a copy-on-write file
-	 * system may need the room of these zeros.
-	 */
+	/* with the zeros, whose room a copy-on-write file system may need */
 	log->plain_to = log_last(log)->bytes + log->stretch_bytes;
 	if (log_cut_ahead(log) < 0 || log_sync_now(log) < 0)
 		return log_fail(log);
@@ -303,10 +293,7 @@ static int log_write_out(struct log *log, const uint8_t *bytes, size_t count, ui
 	return 0;
 }
 
-/*
- * Add `bytes` to the size of the records in the last segment. The new records may have overwritten
- * zeros.
- */
+/* They may have overwritten zeros. */
 static void log_note_written(struct log *log, size_t bytes)
 {
 	uint64_t over = bytes < log->ahead ? bytes : log->ahead;
@@ -316,10 +303,7 @@ static void log_note_written(struct log *log, size_t bytes)
 	log->bytes += bytes - over;
 }
 
-/*
- * Note that all written records are stable, and write the watermark. If the write of the watermark
- * fails, the old watermark remains correct.
- */
+/* With the watermark; if its write fails, the old one stays correct. */
 static int log_note_stable(struct log *log)
 {
 	log->stable = log->sequence;
@@ -392,10 +376,7 @@ int log_reserve(struct log *log, uint64_t bytes)
 	return log_answer(log, disk_reserve_grow(&log->spare, bytes, bytes + bytes / 4 + step));
 }
 
-/*
- * Shrink the spare file, but keep more room than `bytes`, for the next puts. If the spare shrank to
- * `bytes` each time a task ends, each following put would write zeros to the spare file again.
- */
+/* To somewhat more than `bytes`: else each put after an end would write zeros again. */
 void log_release(struct log *log, uint64_t bytes)
 {
 	uint64_t step = log_spare_step(log);
@@ -412,10 +393,7 @@ int log_sync(struct log *log)
 	return log->stable == log->sequence ? 0 : log_sync_now(log);
 }
 
-/*
- * Write and sync the watermark. If the write or the sync of the watermark fails, an older watermark
- * remains valid.
- */
+/* If it fails, an older one stays valid. */
 static void log_sync_watermark(struct log *log)
 {
 	if (log->watermark >= 0 && watermark_write(log->disk, log->watermark, log->stable) == 0)
@@ -453,10 +431,7 @@ int log_drop_first(struct log *log)
 	log->count--;
 	for (uint32_t i = 0; i < log->count; i++)
 		log->segments[i] = log->segments[i + 1];
-	/*
-	 * Make the removal stable before the next segment is dropped, because recovery refuses a
-	 * gap between segments.
-	 */
+	/* before the next is dropped: recovery refuses a gap */
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Appends records to the last segment file of the log, and drops the first segment for compaction.
- * The log also has the watermark, and the spare room for records that end tasks. The watermark says
- * up to which record the log is stable. Only the leader and the thread that opens the journal use
- * the log. Recovery (replay.c) fills in struct log.
- *
- * If the disk refuses a write, the log cuts off the written bytes before the call returns. After a
- * failed sync, or an error that log_answer() does not list, the contents of the disk are unknown.
- * The log then never writes again.
- *
- * The log writes zeros behind the last record, and later overwrites the zeros with records. The
- * sync of a record that overwrites zeros need not write a new file size or new blocks.
+ * Appends records to the last segment, drops the first; has the watermark, up to which record the
+ * log is stable, and the spare. For the leader and the opener; recovery (replay.c) fills in struct
+ * log. What a refused write has left is cut off before the call returns. After a failed sync, or an
+ * error that log_answer() does not list, the disk is unknown, and nothing is written any more.
+ * Zeros are written ahead of the records: over them a sync needs no new size or blocks.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -18,7 +12,7 @@
 #include "journal/disk.h"
 #include "journal/disk_reserve.h"
 
-/* The name of a new segment's file, until the header is stable and the file is renamed. */
+/* of a new segment, until its header is stable */
 #define LOG_NEW_NAME "segment.new"
 
 struct segment {
@@ -43,7 +37,7 @@ struct log {
 	uint64_t next_id;  /* the id of the next task */
 	uint64_t bytes;    /* bytes of all segments, including the zeros written ahead */
 	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
-	/* After a refused write, the log writes no zeros until the last segment has this size. */
+	/* after a refused write, no zeros until the last segment has this size */
 	uint64_t plain_to;
 	uint64_t syncs; /* number of appends that ended with a sync */
 	int failed;     /* 0, or -EIO after a failure. The log then never writes again. */
@@ -70,16 +64,14 @@ struct segment *log_last(struct log *log);
 int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
- * Begin a new segment, with stable header and name. `oldest` is the number of the log's oldest
- * segment. Returns 0 or an error. After an error other than -EIO, the log is unchanged.
+ * With stable header and name; `oldest` is the log's oldest segment. After an error but -EIO the
+ * log is unchanged.
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
 /*
- * Seal encoded records in place, and append them to the log. The records must fit in a segment. The
- * argument `how` has bits of enum log_how. Returns 0, or -EIO if the log has failed. If room,
- * memory or descriptors are lacking, or the file system is read-only, returns an error and adds no
- * record.
+ * Sealed in place; they must fit in a segment. `how`: bits of enum log_how. -EIO: failed; another
+ * error: nothing was added.
  */
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
                struct log_position *ret_position);
@@ -87,29 +79,25 @@ int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
 /* Returns whether a result of log_append() means that the disk is full. */
 bool log_is_full(int result);
 
-/* Reserve room in the spare for `bytes` of records. Returns 0 or an error of the disk. */
+/* In the spare. 0 or a disk's error. */
 int log_reserve(struct log *log, uint64_t bytes);
 
 /* Shrink the spare to about `bytes`, if the spare is much larger. */
 void log_release(struct log *log, uint64_t bytes);
 
-/* Returns the bytes of all files of the journal: segments with zeros ahead, watermark and spare. */
+/* Segments with zeros, watermark and spare. */
 uint64_t log_disk_bytes(const struct log *log);
 
 /* Make all written records stable. Returns 0, or -EIO if the log has failed. */
 int log_sync(struct log *log);
 
 /*
- * Cut the zeros off the last segment, make its records stable, and sync the watermark. Call
- * log_trim() at the end of a segment or of the log. Returns 0, or an error of the disk. After an
- * error other than -EIO, the log is unchanged.
+ * At the end of a segment or the log: no zeros, all stable, watermark synced. After an error but
+ * -EIO the log is unchanged.
  */
 int log_trim(struct log *log);
 
-/*
- * Remove the first segment of the log. The log must have a second segment, which becomes the first.
- * Returns 0, -EIO if the log has failed, or an error of the disk.
- */
+/* There must be a second. 0, -EIO (failed), or a disk's error. */
 int log_drop_first(struct log *log);
 
 /* Close the log's files and empty struct log. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Opens and closes a journal (open.h). While a thread opens or closes a journal, no other thread
- * uses the journal.
- */
+/* Meanwhile no other thread uses the journal. */
 #include "journal/open.h"
 
 #include <errno.h>
@@ -21,26 +18,17 @@
 #define TASKS_MAX_DEFAULT (UINT32_C(1) << 20)
 #define DATA_MAX_DEFAULT (UINT32_C(64) << 10)
 #define DATA_BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
-/*
- * Smallest size of a caller's config. In version 0.1 of the library, the struct of the config ended
- * before data_bytes_max.
- */
+/* version 0.1's config ended before data_bytes_max */
 #define CONFIG_BYTES_MIN offsetof(struct timerhub_journal_config, data_bytes_max)
-/*
- * Size of a batch in bytes. If the largest record is larger than BATCH_BYTES, a batch has the size
- * of the largest record. A batch is never larger than the room for records in a segment.
- */
+/* or the largest record, and no more than a segment has room for */
 #define BATCH_BYTES ((size_t)1 << 20)
-/*
- * The log writes zeros ahead of the records, in pieces of this size. Pieces of 1 MiB brought no
- * speed, and delayed the batch whose sync included the zeros.
- */
+/* zeros ahead: pieces of 1 MiB brought no speed, and delayed the batch whose sync included them */
 #define STRETCH_BYTES (UINT64_C(256) << 10)
 #define CLOSE_LOOK_NS 1000000u
 
 /* ---- config ---- */
 
-/* Returns the size of a record with an interval, the longest key and `data_max` bytes of data. */
+/* With an interval, the longest key and `data_max` bytes. */
 static size_t journal_record_max(uint32_t data_max)
 {
 	return record_bytes(1, RECORD_KEY_MAX_BYTES, data_max);
@@ -96,9 +84,7 @@ static void journal_park_exhausted(void *context, struct task *task)
 	delivery_let_come(journal, task);
 }
 
-/*
- * Reserve room for tasks_max tasks in the tables, so that no later insert of a task needs memory.
- */
+/* For tasks_max tasks, so that no later insert needs memory. */
 static int journal_reserve(struct timerhub_journal *journal, struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, journal->tasks_max);
@@ -133,9 +119,7 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 	if (journal->attempts_max > 0)
 		tasks_each(&journal->tasks, journal_park_exhausted, journal);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
-	/*
-	 * The agenda of tasks has room for all recovered tasks, which may be more than tasks_max.
-	 */
+	/* all recovered tasks, perhaps more than tasks_max */
 	if (journal->lease_ns > 0)
 		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
 	return result;
@@ -157,7 +141,7 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 	return 0;
 }
 
-/* Free a journal. The journal may be partly opened, or may be the copy in a forked child. */
+/* Partly open, or a forked child's copy. */
 static void journal_free(struct timerhub_journal *journal)
 {
 	compactor_fini(&journal->compactor);
@@ -240,10 +224,7 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 		result = disk_real_open(&disk, dir);
 	if (result < 0)
 		return result;
-	/*
-	 * Lock the directory first, so that no thread is started if another process has the journal
-	 * open.
-	 */
+	/* first, so that no thread starts if another process has it */
 	result = disk->ops->lock(disk);
 	if (result == 0)
 		result = wall_timer_real_open(&timer);
@@ -275,10 +256,7 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 	lock_give(&journal->lock);
 }
 
-/*
- * Write a CLOSE record, which tells the next recovery that all earlier records were stable. A bad
- * record before the CLOSE record is damage, and not a torn tail.
- */
+/* A CLOSE record: all before was stable, so a bad record before it is damage, not a torn tail. */
 static void journal_sign_off(struct timerhub_journal *journal)
 {
 	struct record record = { .type = RECORD_CLOSE };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that change nothing: find, peek, each, stats and check. Any thread may query
- * a journal. The calls copy their results under the journal's lock, and run callbacks without the
- * lock.
+ * Find, peek, each, stats and check, for any thread: results are copied under the lock, callbacks
+ * run without.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +17,7 @@ static int query_may_begin(struct timerhub_journal *journal)
 	return fork_check_result(&journal->fork_check);
 }
 
-/*
- * Returns `task`, or NULL if the task's put is still in flight. The caller holds the journal's
- * lock.
- */
+/* NULL if its put is in flight. Under the lock. */
 static const struct task *query_live(const struct task *task)
 {
 	return task && task->state != TASK_ARRIVING ? task : NULL;
@@ -73,10 +69,7 @@ static void query_describe(const struct task *task, struct timerhub_journal_info
 		memcpy(ret_info->key, task_key(task), task->key_len);
 }
 
-/*
- * Describe a task and copy its data. The task is found by `key` if key_len is not 0, otherwise by
- * `id`.
- */
+/* With a copy of its data; by `key` if key_len is not 0, else by `id`. */
 static int query_peek(struct timerhub_journal *journal, uint64_t id, const void *key,
                       size_t key_len, struct timerhub_journal_info *ret_info, void *data,
                       size_t data_size)
@@ -147,10 +140,7 @@ static int query_compare(const void *a, const void *b)
 	return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/*
- * Copy the times and ids of all tasks under the lock, and sort them. The caller of query_list()
- * later finds each task by its id.
- */
+/* Times and ids, sorted; each task is found again by its id. */
 static int query_list(struct timerhub_journal *journal, struct query_list *ret_list)
 {
 	struct query_list list = { .count = 0 };

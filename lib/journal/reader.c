@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the reader of segments (reader.h). The tests in tests/journal cut, flip and tear
- * segments at every offset.
- */
+/* tests/journal cut, flip and tear segments at every offset. */
 #include "journal/reader.h"
 
 #include <errno.h>
@@ -12,10 +9,7 @@
 #include <string.h>
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-/*
- * Assumed size of a disk's sector. If the disk's sectors are larger than SECTOR_BYTES, salvage
- * loses more records around a bad sector.
- */
+/* assumed; larger ones make salvage lose more around a bad one */
 #define SECTOR_BYTES 512u
 
 void segment_name(char name[DISK_NAME_MAX], uint64_t number)
@@ -23,10 +17,7 @@ void segment_name(char name[DISK_NAME_MAX], uint64_t number)
 	(void)snprintf(name, DISK_NAME_MAX, "%016" PRIx64 ".seg", number);
 }
 
-/*
- * Make room in the buffer for `count` bytes from reader->offset on, and keep the bytes that are
- * buffered already.
- */
+/* From reader->offset on, keeping what is buffered. */
 static int reader_make_room(struct reader *reader, size_t count)
 {
 	size_t skip = (size_t)(reader->offset - reader->buffer_offset);
@@ -47,10 +38,7 @@ static int reader_make_room(struct reader *reader, size_t count)
 	return 0;
 }
 
-/*
- * Read bytes of the segment into the buffer. If the read fails and the reader is forgiving, read
- * only to the end of the sector. The next sectors may be good.
- */
+/* A forgiving reader's failed read ends with the sector; the next may be good. */
 static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 {
 	const struct disk_ops *ops = reader->disk->ops;
@@ -68,7 +56,7 @@ static int64_t reader_read(struct reader *reader, size_t count, uint64_t at)
 	return (int64_t)count;
 }
 
-/* Fill the buffer with `count` bytes from reader->offset on, or up to the end of the file. */
+/* Or up to the file's end. */
 static int reader_fill(struct reader *reader, size_t count)
 {
 	int result;
@@ -146,9 +134,8 @@ int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool 
 /* ---- a header that is damaged ---- */
 
 /*
- * Returns 1 if the record at reader->offset is good with `salt`, 0 if not, or an error of the disk.
- * A salt that was derived from the record at reader->offset always fits the header of this record.
- * If `derived` is true, reader_try_salt() therefore also requires a good header of the next record.
+ * 1: good with `salt`; 0; or a disk's error. A salt `derived` from this record always fits it, so
+ * the next one's header must be good too.
  */
 static int reader_try_salt(struct reader *reader, uint32_t salt, bool derived,
                            struct record *ret_record)

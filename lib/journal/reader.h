@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads a segment from its beginning, record by record, for recovery, compaction and the tool
- * timerhub-journal. Only one thread at a time uses a reader.
- */
+/* A segment, record by record, for recovery, compaction and the tool. One thread at a time. */
 #ifndef JOURNAL_READER_H
 #define JOURNAL_READER_H
 
@@ -26,55 +23,41 @@ struct reader {
 void segment_name(char name[DISK_NAME_MAX], uint64_t number);
 
 /*
- * Open a segment and read its header. If `write` is set, open the file for reading and writing. The
- * caller can then keep the open file after a reader_release(). If `forgiving` is set, treat
- * unreadable bytes as zeros. Returns 0 or an error of the disk. Returns -EBADMSG if the header is
- * bad or belongs to another segment, and -EOPNOTSUPP if the header has another version.
+ * With its header. `write`: open for writing too, to be kept by reader_release(); `forgiving`:
+ * unreadable bytes are zeros. -EBADMSG: a bad header, or another segment's; -EOPNOTSUPP: another
+ * version; or a disk's error.
  */
 int reader_open(struct reader *reader, struct disk *disk, uint64_t number, bool write,
                 bool forgiving);
 
 /*
- * Derive the segment's salt and first sequence from its records, after a reader_open() that
- * returned -EBADMSG. Returns 1 and fills in reader->header, returns 0 if no record is good, or
- * returns an error of the disk.
+ * Salt and first sequence from the records, after -EBADMSG of reader_open(): 1 with reader->header,
+ * 0 without a good record, or a disk's error.
  */
 int reader_guess_header(struct reader *reader, uint64_t number);
 
 /* The reader may be zeroed, or its reader_open() may have failed. */
 void reader_close(struct reader *reader);
 
-/*
- * Returns the descriptor of the segment's file, which then belongs to the caller. The caller must
- * still close the reader.
- */
+/* The file is the caller's then; the reader must still be closed. */
 int reader_release(struct reader *reader);
 
 /*
- * Read the next record. The record's data is valid until the next call that uses the reader.
- * Returns 1 for a record, 0 at the end of the file, or an error of the disk. If there is no good
- * record at reader->offset, returns -EBADMSG and leaves reader->offset unchanged.
+ * 1 (its data is valid until the next call), 0 at the file's end, a disk's error, or -EBADMSG
+ * without moving: no good record here.
  */
 int reader_next(struct reader *reader, struct record *ret_record);
 
-/*
- * Returns 1 or 0, the result of record_is_foreign() for the bytes at reader->offset, or an error of
- * the disk. Leaves reader->offset unchanged.
- */
+/* record_is_foreign() of the bytes here, or a disk's error. Does not move. */
 int reader_is_foreign(struct reader *reader);
 
 /*
- * Search the bytes behind a bad record at reader->offset for the next good record header. The
- * sequence number in this header must be at least `from`, and the field `stable` at least
- * `stable_from`. If there is such a header, sets reader->offset to the header and returns 1. If
- * there is no such header, returns 0. May also return an error of the disk.
+ * Behind a bad record: the next good header with a sequence from `from` and `stable` from
+ * `stable_from` on. 1 and moves there, 0, or a disk's error.
  */
 int reader_search(struct reader *reader, uint64_t from, uint64_t stable_from);
 
-/*
- * Find the first offset, at or behind reader->offset, from which on the file has only zeros.
- * Returns 0 or an error.
- */
+/* The first offset from here on behind which the file has only zeros. */
 int reader_find_zeros(struct reader *reader, uint64_t *ret_offset);
 
 #endif

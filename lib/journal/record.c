@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the encoding of records and segment headers (record.h). Threads may call the functions
- * at the same time, with different bytes. tests/journal/test_format.c flips every bit of a record.
+ * For threads at the same time, with different bytes. tests/journal/test_format.c flips every bit
+ * of a record.
  */
 #include "journal/record.h"
 
@@ -28,10 +28,7 @@ enum {
 	AT_REASON = 52,
 };
 
-/*
- * If a record on disk has this flag, its body begins with an interval. struct record never has the
- * flag.
- */
+/* on disk: the body begins with an interval; never in struct record */
 #define FLAG_PERIODIC 4u
 
 /* Offsets of the fields in a segment's header. */
@@ -134,10 +131,7 @@ size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stabl
 	return record_size_at(at);
 }
 
-/*
- * Returns whether record_encode() could have written a header with these fields. record_may_be()
- * checks no checksum.
- */
+/* Could record_encode() have written these fields? Without a checksum. */
 static bool record_may_be(const uint8_t *from, const struct record *record)
 {
 	bool has_body = record_has_body(record->type);
@@ -179,10 +173,7 @@ bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret
 {
 	struct record record = record_read_header(from);
 
-	/*
-	 * Check the fields before the checksum, for speed: the search for records behind damage
-	 * calls this function at every eighth byte.
-	 */
+	/* before the checksum, for speed: the search behind damage asks at every eighth byte */
 	if (!record_may_be(from, &record) ||
 	    record_header_crc(from, salt) != little_get32(from + AT_CRC))
 		return false;
@@ -195,8 +186,8 @@ bool record_is_foreign(const uint8_t *from, uint32_t salt)
 	struct record record = record_read_header(from);
 
 	/*
-	 * For one of the 2^32 possible salts, a header of zeros has the right checksum. Such a
-	 * header is not a foreign record, because no record has the sequence number 0.
+	 * for one salt in 2^32 a header of zeros has the right checksum, but no record has the
+	 * sequence 0
 	 */
 	return record.sequence > 0 && !record_may_be(from, &record) &&
 	       record_header_crc(from, salt) == little_get32(from + AT_CRC);
@@ -221,10 +212,7 @@ static bool record_is_zero(const uint8_t *bytes, size_t count)
 	return true;
 }
 
-/*
- * Read the interval from the record's body. Let record->key and record->data point into the body.
- * Returns false if record_encode() cannot have written the body.
- */
+/* And lets key and data point into it. False: record_encode() can't have written it. */
 static bool record_decode_body(const uint8_t *from, size_t bytes, struct record *record)
 {
 	const uint8_t *body = from + RECORD_HEADER_BYTES, *end = from + bytes;

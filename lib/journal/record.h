@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes and decodes the records and segment headers of a journal's files, by pure functions.
- * man/timerhub-journal.5 describes the format.
- *
- * A caller, which has the data, encodes a record by record_encode(). Later the leader, which knows
- * the sequence number, completes the record by record_seal(). Because two threads make a record,
- * the record has two checksums. The first checksum covers the body (interval, key, data). The
- * second checksum covers the header, which holds the first checksum.
+ * Records and segment headers (timerhub-journal(5)), by pure functions. The caller, who has the
+ * data, encodes; the leader, who knows the sequence number, seals. So there are two checksums: of
+ * the body (interval, key, data), and of the header, which has the first.
  */
 #ifndef JOURNAL_RECORD_H
 #define JOURNAL_RECORD_H
@@ -21,10 +17,7 @@
 #define RECORD_DATA_MAX_BYTES (16u << 20)
 #define RECORD_KEY_MAX_BYTES 255u
 #define RECORD_INTERVAL_BYTES 8u /* size of a periodic task's interval, before the key */
-/*
- * Ids, sequence numbers and segment numbers are below RECORD_NUMBER_END, so the sum of two such
- * numbers does not overflow.
- */
+/* ids, sequence and segment numbers are below, so that a sum of two does not overflow */
 #define RECORD_NUMBER_END (UINT64_C(1) << 63)
 #define FORMAT_VERSION 2u
 
@@ -37,14 +30,11 @@ enum record_type {
 	RECORD_TAKE = 6,   /* record of a delivery, with the task's number of attempts */
 	/* Record of a task that compaction copied, with id, due time, attempts, key and data. */
 	RECORD_COPY = 7,
-	/* The last record of a closed journal. A bad record before a CLOSE record is damage. */
+	/* last of a closed journal: a bad record before it is damage */
 	RECORD_CLOSE = 8,
 	RECORD_DROP = 9,  /* record that drops all segments with numbers below the record's `id` */
 	RECORD_PARK = 10, /* record of a parked task, with due time, attempts and reason */
-	/*
-	 * Record of a task that got its next period or was revived, with the new due time. The
-	 * task's attempts become 0.
-	 */
+	/* next period, or revived: a new due time, attempts 0 */
 	RECORD_RENEW = 11,
 	RECORD_TYPE_END = 12,
 };
@@ -62,7 +52,7 @@ struct record {
 	uint32_t key_len;
 	uint32_t body_crc; /* result of record_body_crc() */
 	uint32_t attempts; /* number of deliveries of the task; stops at UINT32_MAX */
-	/* Why the task is parked; in a PARK record, and in a COPY record with RECORD_PARKED. */
+	/* why parked: in PARK, and in COPY with RECORD_PARKED */
 	uint32_t reason;
 	uint64_t sequence; /* sequence number of the record in the log, without gaps */
 	/* Sequence number up to which the log was stable when the record was written. */
@@ -92,19 +82,13 @@ size_t record_size(const struct record *record);
 /* Returns the checksum of a record's interval, key and data. */
 uint32_t record_body_crc(const struct record *record);
 
-/*
- * Encode a record into record_size() bytes at `to`. Leave out the fields `sequence` and `stable`
- * and the header's checksum, which record_seal() writes.
- */
+/* record_size() bytes, without `sequence`, `stable` and the header's checksum. */
 void record_encode(uint8_t *to, const struct record *record);
 
 /* Returns the size of the encoded record at `at`. */
 size_t record_size_at(const uint8_t *at);
 
-/*
- * Complete an encoded record: write the fields `sequence` and `stable` and the header's checksum.
- * Returns the record's size.
- */
+/* Writes these three. Returns the record's size. */
 size_t record_seal(uint8_t *at, uint32_t salt, uint64_t sequence, uint64_t stable);
 
 enum record_verdict {
@@ -113,30 +97,20 @@ enum record_verdict {
 	RECORD_BAD,
 };
 
-/*
- * Decode the record at `from`. If the record is good with the salt, the pointers in `*ret_record`
- * point into `from`, and `*ret_bytes` is the record's size.
- */
+/* If it is good with the salt, `*ret_record` points into `from`, and `*ret_bytes` is its size. */
 enum record_verdict record_decode(const uint8_t *from, size_t available, uint32_t salt,
                                   struct record *ret_record, size_t *ret_bytes);
 
-/*
- * Decode a record's header, without the body (interval, key, data). Returns false if the header is
- * not good. The search for good records behind damage uses record_decode_header().
- */
+/* The header alone, for the search behind damage. False: not good. */
 bool record_decode_header(const uint8_t *from, uint32_t salt, struct record *ret_record);
 
 /*
- * Returns whether the bytes are a record header with a right checksum, but with fields that
- * record_encode() never writes. A torn write cannot leave a foreign header, but a forger or a later
- * version of the library can.
+ * A right checksum over fields that record_encode() never writes: by a forger or a later version,
+ * not by a torn write.
  */
 bool record_is_foreign(const uint8_t *from, uint32_t salt);
 
-/*
- * Compute the salt with which the header at `from` would be good. Returns false if the bytes cannot
- * be a record's header.
- */
+/* With which the header would be good. False: it can't be one. */
 bool record_guess_salt(const uint8_t *from, uint32_t *ret_salt);
 
 void segment_header_encode(uint8_t *to, const struct segment_header *header);
@@ -144,10 +118,7 @@ void segment_header_encode(uint8_t *to, const struct segment_header *header);
 /* Returns the salt in a segment's header, even if the header is bad. */
 uint32_t segment_header_salt(const uint8_t *from);
 
-/*
- * Decode a segment's header. Returns 0, -EBADMSG if the header is bad, or -EOPNOTSUPP if it has
- * another version.
- */
+/* 0, -EBADMSG, or -EOPNOTSUPP (another version). */
 int segment_header_decode(const uint8_t *from, struct segment_header *ret_header);
 
 #endif

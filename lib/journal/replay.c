@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the recovery of a journal (replay.h). Recovery must tell a torn tail from damage. Each
- * record, and the watermark, says up to which sequence number the log was stable at the time. If
- * the watermark or a record behind a bad place says that the place was stable, acknowledged changes
- * are damaged. timerhub_journal_open() then refuses the journal. Otherwise a crash interrupted an
- * unacknowledged write, and the log ends at the bad place. Only the last segment can have a torn
- * tail, or zeros behind its records. Each other segment was stable before the next segment began.
- *
- * Recovery cuts off zeros behind the last record, as it cuts off a torn tail.
+ * Recovery tells a torn tail from damage: each record, and the watermark, says up to which sequence
+ * number the log was stable then. If one behind a bad place says so of it, acknowledged changes are
+ * damaged, and timerhub_journal_open() refuses; otherwise an unacknowledged write was interrupted,
+ * and the log ends there. Only the last segment can have a torn tail, or zeros, which are cut off
+ * likewise: each other was stable before the next began.
  */
 #include "journal/replay.h"
 
@@ -23,8 +20,8 @@
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
 #define NAME_DIGITS 16
 /*
- * Another process may change the journal during a read. LOOKS_MAX is the largest number of repeated
- * reads before REPLAY_VERIFY reports a fault.
+ * reads before REPLAY_VERIFY reports a fault, since another process may change the journal
+ * meanwhile
  */
 #define LOOKS_MAX 100
 #define WRITE_AGAIN_BYTES 4096
@@ -40,7 +37,7 @@ static int replay_faulty(struct replay *replay, const struct reader *reader, int
 
 /* ---- which segments there are ---- */
 
-/* Returns whether a file's name is the name of a segment, and stores the segment's number. */
+/* And which number it has. */
 static bool replay_parse_name(const char *name, uint64_t *ret_number)
 {
 	char expected[DISK_NAME_MAX];
@@ -79,10 +76,7 @@ static void replay_forget_before(struct log *log, uint64_t oldest)
 	memmove(log->segments, log->segments + gone, log->count * sizeof(*log->segments));
 }
 
-/*
- * Find the oldest segment of the log, whose number is in the header of the last segment. In
- * salvage, the last segment's header may be unreadable.
- */
+/* From the last segment's header, which salvage may not be able to read. */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
@@ -117,10 +111,7 @@ static int replay_refuse_gap(struct replay *replay, uint64_t number, const char 
 static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
-	/*
-	 * Read the watermark before the segments, because another process may be writing records
-	 * and larger watermarks.
-	 */
+	/* before the segments: another process may be writing both */
 	int result = watermark_read(log->disk, &replay->has_watermark, &replay->watermark);
 
 	if (result == 0)
@@ -137,7 +128,7 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 
 /* ---- what the records say ---- */
 
-/* Reserve room for one more task, in tables that grow by doubling. Returns 0 or -ENOMEM. */
+/* In tables that double. 0 or -ENOMEM. */
 static int replay_make_room(struct replay *replay)
 {
 	int result = tasks_reserve(&replay->tasks, replay->tasks.count + 1);
@@ -177,10 +168,7 @@ static int replay_put(struct replay *replay, const struct record *record,
 		free(task);
 		return result;
 	}
-	/*
-	 * If the task is known already, compaction copied the task, and a crash prevented the drop
-	 * of the original record.
-	 */
+	/* copied by compaction, and a crash came before the drop */
 	if (old)
 		replay_remove_task(replay, old);
 	task->segment = (uint32_t)position->segment;
@@ -205,9 +193,8 @@ static void replay_change(struct replay *replay, struct task *task, const struct
 }
 
 /*
- * Update replay->doubt_offset. All records of the segment before this offset are stable, and the
- * records from this offset on are perhaps not stable. If a record has the sequence number N and its
- * field `stable` is N-1, all earlier records are stable.
+ * Before doubt_offset all records of the segment are stable: so are all before a record N whose
+ * `stable` is N-1.
  */
 static void replay_note_doubt(struct replay *replay, const struct record *record, uint64_t offset)
 {
@@ -218,10 +205,7 @@ static void replay_note_doubt(struct replay *replay, const struct record *record
 		replay->doubt_offset = offset;
 }
 
-/*
- * Apply one record of the log to the tasks. If the record names an unknown task, the task has
- * ended, and compaction has dropped the task's first record.
- */
+/* An unknown task has ended, and its first record was dropped. */
 static int replay_record(struct replay *replay, const struct record *record,
                          const struct log_position *position)
 {
@@ -252,9 +236,7 @@ static int replay_record(struct replay *replay, const struct record *record,
 /* ---- a segment ---- */
 
 /*
- * Decide whether the journal is damaged at reader->offset, where the next record is missing.
- * Returns 0 if a torn tail may begin there, -EBADMSG if the journal is damaged, or an error of the
- * disk.
+ * Where the next record is missing: 0 if a torn tail may begin here, -EBADMSG, or a disk's error.
  */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
@@ -269,8 +251,7 @@ static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 	result = 1;
 	if (last) {
 		/*
-		 * Begin the search one step before the bad place, so that the search also reads the
-		 * bad place. A good record there may have a later sequence number than expected.
+		 * with the bad place itself: a good record there may have a later sequence number
 		 */
 		reader->offset -= RECORD_ALIGN_BYTES;
 		result = reader_search(reader, expected, expected);
@@ -287,10 +268,7 @@ static bool replay_is_last(const struct replay *replay, const struct reader *rea
 	return reader->header.number == replay->log.segments[replay->log.count - 1].number;
 }
 
-/*
- * Find, for salvage, the end of the bad bytes that begin at reader->offset. Returns 1 if a good
- * record follows the bad bytes, or 0 if only zeros or the file's end follow.
- */
+/* For salvage. 1: a good record follows; 0: only zeros or the end. */
 static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, uint64_t *ret_end)
 {
 	uint64_t from = reader->offset;
@@ -303,10 +281,7 @@ static int replay_find_end_of_bad(struct replay *replay, struct reader *reader, 
 	return result;
 }
 
-/*
- * In the mode REPLAY_SALVAGE, skip the bad bytes up to the next good record. Returns 1 if a good
- * record follows, 0 if no good record follows, or an error of the disk.
- */
+/* In salvage, to the next good record: 1; 0: none; or a disk's error. */
 static int replay_skip(struct replay *replay, struct reader *reader)
 {
 	uint64_t end;
@@ -322,9 +297,8 @@ static int replay_skip(struct replay *replay, struct reader *reader)
 }
 
 /*
- * Returns 1 if the transaction that begins with `first` is whole, 0 if not, or an error of the
- * disk. In salvage, every record counts as a whole transaction. Sets reader->offset to the end of
- * the transaction, or to the place where the transaction breaks off.
+ * 1 if the transaction that `first` begins is whole (in salvage every record is one), 0, or a
+ * disk's error; moves to its end, or to where it breaks off.
  */
 static int replay_is_whole(struct replay *replay, struct reader *reader, const struct record *first,
                            enum replay_mode mode)
@@ -347,9 +321,7 @@ static int replay_is_whole(struct replay *replay, struct reader *reader, const s
 	return result;
 }
 
-/*
- * Returns whether the record's sequence number may follow the sequence number of the last record.
- */
+/* May its sequence number follow the last one's? */
 static bool replay_is_next(const struct replay *replay, const struct record *record,
                            enum replay_mode mode)
 {
@@ -358,10 +330,7 @@ static bool replay_is_next(const struct replay *replay, const struct record *rec
 	return mode == REPLAY_SALVAGE ? record->sequence > last : record->sequence == last + 1;
 }
 
-/*
- * Read the next record of a segment. Returns 1 for a record, 0 at the end of the segment, or an
- * error of the disk. Returns -EBADMSG if the record is bad or begins an incomplete transaction.
- */
+/* 1, 0 at the segment's end, a disk's error, or -EBADMSG: bad, or of an incomplete transaction. */
 static int replay_next(struct replay *replay, struct reader *reader, enum replay_mode mode,
                        struct record *ret_record)
 {
@@ -385,10 +354,7 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 	return reader_next(reader, ret_record);
 }
 
-/*
- * Apply the segment's records, up to the first record that is not good, and leave reader->offset at
- * that record. Returns 0 or an error.
- */
+/* Up to the first that is not good, where reader->offset stays. */
 static int replay_records(struct replay *replay, struct reader *reader, enum replay_mode mode)
 {
 	for (;;) {
@@ -432,11 +398,7 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 	return 0;
 }
 
-/*
- * Cut off the torn tail, so that the next record follows the last good record. Also cut off zeros,
- * because the zeros are perhaps not stable. After a crash, the disk could have old bytes instead of
- * zeros that were not stable.
- */
+/* Also zeros, which are perhaps not stable: after a crash old bytes could stand there. */
 static int replay_cut(struct reader *reader)
 {
 	if (reader->offset == reader->end)
@@ -445,9 +407,8 @@ static int replay_cut(struct reader *reader)
 }
 
 /*
- * Write each record of the last segment again, unless a later record says that the record was
- * stable. After a failed sync, reads may return bytes that are not on the disk. The next sync would
- * not write these bytes.
+ * All of the last segment that no later record says was stable: after a failed sync, reads may
+ * return what is not on the disk and what no sync writes.
  */
 static int replay_write_again(struct replay *replay, struct reader *reader)
 {
@@ -469,10 +430,7 @@ static int replay_write_again(struct replay *replay, struct reader *reader)
 	return 0;
 }
 
-/*
- * Let the log append to the last segment. Sync the segment, because its records may not be stable
- * yet.
- */
+/* For appends; synced, since its records may not be stable. */
 static int replay_adopt(struct replay *replay, struct reader *reader)
 {
 	struct log *log = &replay->log;
@@ -491,7 +449,7 @@ static int replay_adopt(struct replay *replay, struct reader *reader)
 	return result;
 }
 
-/* Count the torn bytes behind the last good record, and the zeros behind the torn bytes. */
+/* Torn bytes behind the last good record, then zeros. */
 static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
 	uint64_t zeros_from = 0;
@@ -531,7 +489,7 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
 }
 
-/* Handle a segment with a bad header. In salvage, derive the header from the segment's records. */
+/* In salvage its header is derived from its records. */
 static int replay_headless(struct replay *replay, struct reader *reader, struct segment *segment,
                            enum replay_mode mode, int refusal)
 {
@@ -613,10 +571,7 @@ static int replay_remove_leftover(void *context, const char *name)
 	return 0;
 }
 
-/*
- * Remove leftover files: segments older than the log's first segment, and an unfinished new
- * segment.
- */
+/* Segments before the first, and an unfinished new one. */
 static int replay_clean_up(struct replay *replay)
 {
 	struct leftovers leftovers = {
@@ -627,10 +582,7 @@ static int replay_clean_up(struct replay *replay)
 	return leftovers.disk->ops->list(leftovers.disk, replay_remove_leftover, &leftovers);
 }
 
-/*
- * Complete the recovery of a stable log: open the watermark and the spare, and remove leftover
- * files. If the log has no segment, begin the first segment.
- */
+/* Watermark, spare, leftover files; the first segment if there is none. */
 static int replay_complete(struct replay *replay)
 {
 	struct log *log = &replay->log;
@@ -658,10 +610,7 @@ static int replay_once(struct replay *replay, enum replay_mode mode)
 		log->next_id = log->next_id < RECORD_NUMBER_END - IDS_LOST_MAX
 		                       ? log->next_id + IDS_LOST_MAX
 		                       : RECORD_NUMBER_END;
-		/*
-		 * Set the log's sequence number so that the next sequence number is larger than the
-		 * watermark.
-		 */
+		/* the next number is beyond the watermark */
 		if (log->sequence < replay->watermark)
 			log->sequence = replay->watermark;
 	}
@@ -678,9 +627,8 @@ static void replay_again(struct replay *replay)
 }
 
 /*
- * Recover in the mode REPLAY_VERIFY. Another process that has the journal open may drop segments,
- * cut zeros off, and overwrite zeros that were just read. If the journal is read again, a fault
- * that another process caused disappears, but damage does not.
+ * A process that has it open may drop segments, cut zeros, and overwrite zeros just read: such a
+ * fault is gone when read again, damage is not.
  */
 static int replay_verify(struct replay *replay)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovers a journal: reads all segments in order, rebuilds the tasks, and prepares the log for
- * appends. Used by timerhub_journal_open() and by the tool timerhub-journal.
+ * Reads all segments in order, rebuilds the tasks, and prepares the log for appends: for
+ * timerhub_journal_open() and the tool.
  */
 #ifndef JOURNAL_REPLAY_H
 #define JOURNAL_REPLAY_H
@@ -31,13 +31,13 @@ struct replay {
 	uint64_t vouched;
 	/* Offset in the segment that was read last; all records before this offset were stable. */
 	uint64_t doubt_offset;
-	/* Number of bytes between the last good record and the zeros at the end of the log. */
+	/* between the last good record and the zeros at the end */
 	uint64_t torn_bytes;
 	uint64_t ahead_bytes;   /* number of zero bytes at the end of the last segment */
 	uint64_t lost_bytes;    /* number of bytes that salvage skipped, including torn bytes */
 	uint64_t leftovers;     /* number of segment files older than `oldest` */
 	uint64_t fault_segment; /* segment of the first fault, or the last segment if no fault */
-	/* Offset of the first fault, or the end of the last good record if there is no fault. */
+	/* of the first fault, or the end of the last good record */
 	uint64_t fault_offset;
 	const char *fault; /* description of the first fault, or NULL */
 };
@@ -45,14 +45,13 @@ struct replay {
 void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes);
 
 /*
- * Recover the journal, after replay_init(). If replay_run() fails, `replay` has the partial
- * results. Returns 0, -EBADMSG, -EOPNOTSUPP, -ENOMEM, or an error of the disk. If the directory has
- * no segment, the mode REPLAY_OPEN begins a first segment. The mode REPLAY_VERIFY reads the journal
- * again if another process may be changing the files.
+ * After replay_init(); a failure leaves partial results. 0, -EBADMSG, -EOPNOTSUPP, -ENOMEM, or a
+ * disk's error. Without a segment REPLAY_OPEN begins one; REPLAY_VERIFY reads again where another
+ * process may be writing.
  */
 int replay_run(struct replay *replay, enum replay_mode mode);
 
-/* Returns 1 if the directory has a segment or a watermark, 0 if not, or an error of the disk. */
+/* A segment or a watermark: 1; 0; or a disk's error. */
 int replay_find_journal(struct disk *disk);
 
 void replay_fini(struct replay *replay);

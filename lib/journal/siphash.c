@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements SipHash-1-3 (siphash.h), after J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast
- * short-input PRF", 2012. SipHash-1-3 does one round for each word and three rounds at the end, as
- * is usual for hash tables. The test tests/journal/test_format.c compares siphash_bytes() with the
- * paper.
+ * SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012), one round
+ * a word and three at the end, as usual for hash tables. test_format.c compares with the paper.
  */
 #include "journal/siphash.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Computes SipHash-1-3 of a key with a secret seed. An attacker without the seed cannot choose keys
- * that all hash to one bucket.
- */
+/* SipHash-1-3 with a secret seed: nobody can choose keys that all hash to one bucket. */
 #ifndef JOURNAL_SIPHASH_H
 #define JOURNAL_SIPHASH_H
 

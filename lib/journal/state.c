@@ -9,10 +9,7 @@ struct write_batch *state_open_batch(struct timerhub_journal *journal)
 	return &journal->batches[journal->open_batch];
 }
 
-/*
- * Returns the end of the first lease, converted to the present wall clock, or UINT64_MAX if no
- * lease ends.
- */
+/* By the present wall clock; UINT64_MAX: none. */
 static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 {
 	const struct wall_timer_ops *ops = journal->timer->ops;
@@ -27,9 +24,8 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 }
 
 /*
- * For a caller that polls the fd, the timer also expires at the end of the first lease. If the wall
- * clock is set forward before the lease ends, the timer expires too early. The caller's
- * timerhub_journal_take() then finds no task.
+ * For who polls the fd, also at the end of the first lease: too early if the wall clock is set
+ * forward before, and then a take finds nothing.
  */
 void state_set_timer(struct timerhub_journal *journal)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares struct timerhub_journal, which has the whole state of an open journal. The modules
- * delivery.h and transaction.h read and change the state, and the leader writes changes to
- * the disk (writer.h). The public calls use delivery.h, transaction.h and writer.h.
+ * struct timerhub_journal, the whole state of an open journal: read and changed by delivery.h and
+ * transaction.h, written to the disk by the leader (writer.h), on behalf of the public calls.
  */
 #ifndef JOURNAL_STATE_H
 #define JOURNAL_STATE_H
@@ -29,7 +28,7 @@ struct timerhub_journal {
 	struct disk *disk;
 	struct wall_timer *timer;
 	bool owns; /* the journal owns disk and timer, and closes both */
-	/* The journal has a keeper; false in tests, in which each caller writes its own batch. */
+	/* with a keeper; not in tests where each caller writes its own batch */
 	bool threaded;
 	struct fork_check fork_check;
 	uint64_t lease_ns;
@@ -50,23 +49,18 @@ struct timerhub_journal {
 	struct delivery_table deliveries;
 	/* Pending tasks, ordered by due_ns. Tasks with a change in flight are left out. */
 	struct agenda agenda;
-	/*
-	 * Taken tasks, ordered by the end of the lease. Tasks with a change in flight are left out.
-	 */
+	/* taken tasks by the end of their lease, without those with a change in flight */
 	struct agenda leases;
 	uint32_t arriving; /* number of tasks whose put is in flight */
 	uint32_t parked;
 	uint64_t next_id;
 	struct write_batch batches[JOURNAL_BATCHES];
 	unsigned open_batch; /* the index of the batch that callers fill */
-	/*
-	 * Each eventcount holds the number of a finished batch, and a flag (writer.c). Batch number
-	 * N uses the eventcount finished[N % JOURNAL_FINISHED].
-	 */
+	/* a finished batch's number and a flag (writer.c); batch N uses [N % JOURNAL_FINISHED] */
 	struct eventcount finished[JOURNAL_FINISHED];
 	/* Outcomes of timerhub_journal_submit() that no caller has taken. */
 	struct completions completions;
-	/* There is a leader, a thread that owns the log, the compactor and the closed batch. */
+	/* a leader owns log, compactor and the closed batch */
 	bool writing;
 	bool stopping;          /* the keeper ends when all records are written */
 	bool flush;             /* the open batch must be written, even if no caller waits */
@@ -78,15 +72,9 @@ struct timerhub_journal {
 	struct eventcount takers;
 	bool timed;  /* a taker sleeps on the timer, for all takers */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
-	/*
-	 * Time of timerhub_journal_stop(), or UINT64_MAX if not stopped. A stopped journal delivers
-	 * only tasks that were due at this time.
-	 */
+	/* of timerhub_journal_stop(), or UINT64_MAX; later only what was due then is delivered */
 	uint64_t stopped_ns;
-	/*
-	 * Every timerhub_journal_take() returns -ESHUTDOWN: the journal is closing, or was stopped
-	 * and has no due task left.
-	 */
+	/* closing, or stopped without a due task: each take returns -ESHUTDOWN */
 	bool shut;
 	uint32_t waiting; /* number of threads that sleep on `takers` */
 	uint32_t inside;  /* number of threads inside timerhub_journal_take() */
@@ -104,10 +92,8 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * Set the timer to the due time of the first task. If a caller polls the fd, the timer also expires
- * at the end of the first lease. After timerhub_journal_stop(), the timer expires at once. If no
- * taker sleeps on the timer and no caller polls the fd, do nothing. The caller holds the journal's
- * lock.
+ * To the first due time, or, if the fd is polled, a lease's end; at once after a stop; nothing if
+ * no taker sleeps on it and nobody polls. Under the lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that deliver tasks and prolong leases: take, touch, release and stop. Any
- * thread may take tasks. In timerhub_journal_take(), one waiting thread sleeps on the timer, until
- * a task is due or the first lease ends. All other waiting threads sleep on an eventcount. If no
- * thread sleeps on the timer, a thread that returns from timerhub_journal_take() wakes one of the
- * waiting threads. If no task is due, the woken thread then sleeps on the timer.
+ * Take, touch, release and stop, for any thread. One waiting taker sleeps on the timer, until a
+ * task is due or the first lease ends, the others on an eventcount; who returns while none is on
+ * the timer wakes one.
  */
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +10,7 @@
 #include "journal/delivery.h"
 #include "journal/writer.h"
 
-/* Returns the time until the first lease ends, or UINT64_MAX if no task has a lease. */
+/* UINT64_MAX: none. */
 static uint64_t take_left_ns(struct timerhub_journal *journal)
 {
 	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
@@ -24,9 +22,7 @@ static uint64_t take_left_ns(struct timerhub_journal *journal)
 }
 
 /*
- * Wait on the timer, or on the eventcount if another thread waits on the timer. The caller holds
- * the journal's lock. take_wait() releases the lock before the wait, and takes the lock again after
- * the wait.
+ * On the timer, or on the eventcount if another is there. Under the lock, which is free meanwhile.
  */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
@@ -34,10 +30,7 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 
 	if (!journal->timed) {
 		journal->timed = true;
-		/*
-		 * No task is due. Set the timer, so that the fd is unreadable until the next task
-		 * is due.
-		 */
+		/* nothing is due: the fd is unreadable until then */
 		state_set_timer(journal);
 		lock_give(&journal->lock);
 		journal->timer->ops->wait(journal->timer,
@@ -55,11 +48,7 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 	}
 }
 
-/*
- * Wait until a task is due or the timeout ends. Returns 1 if a task is due, 0 if the timeout has
- * ended, or -ESHUTDOWN. The caller holds the journal's lock. take_await_task() releases the lock
- * before each wait, and takes the lock again after each wait.
- */
+/* 1: due; 0: timeout; -ESHUTDOWN. Under the lock, which is free meanwhile. */
 static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	const struct wall_timer_ops *ops = journal->timer->ops;
@@ -90,11 +79,7 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 	}
 }
 
-/*
- * Returns whether the caller must wake a thread that sleeps on the eventcount. The woken thread
- * will sleep on the timer. The caller holds the journal's lock. After it has released the lock, the
- * caller wakes the thread by eventcount_wake().
- */
+/* Must one be woken to sleep on the timer? Under the lock; eventcount_wake() after it. */
 static bool take_pass_on(struct timerhub_journal *journal)
 {
 	if (journal->timed || journal->waiting == 0)
@@ -103,10 +88,7 @@ static bool take_pass_on(struct timerhub_journal *journal)
 	return true;
 }
 
-/*
- * Deliver due tasks, up to `max`. Returns the number of delivered tasks, or -ENOMEM if there is no
- * memory for the first delivery. The caller holds the journal's lock.
- */
+/* Up to `max` due ones. Returns how many, or -ENOMEM at the first. Under the lock. */
 static int take_many(struct timerhub_journal *journal, struct timerhub_journal_task *ret_tasks,
                      unsigned max)
 {
@@ -155,10 +137,7 @@ int timerhub_journal_take_many(struct timerhub_journal *journal,
 		return -EINVAL;
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
-	/*
-	 * Disable cancellation. If a thread were cancelled while it sleeps on the timer, it would
-	 * not wake the next taker.
-	 */
+	/* cancelled in its sleep on the timer, a thread would not wake the next taker */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	result = take_run(journal, ret_tasks, max, timeout_ns);
 	(void)pthread_setcancelstate(before, NULL);
@@ -185,11 +164,7 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 
 /* ---- deliveries that a worker holds, and the fd ---- */
 
-/*
- * Do the work of timerhub_journal_touch(). The caller holds the journal's lock. If a change of the
- * task is in flight, take_touch() waits for the end of the change. During this wait the lock is
- * free.
- */
+/* Waits for a change in flight. Under the lock, which is free meanwhile. */
 static int take_touch(struct timerhub_journal *journal, const struct timerhub_journal_task *taken,
                       uint64_t lease_ns)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares struct task, a task in memory. A task is one allocation, with the task's data and key
- * behind the struct. The struct takes 80 bytes. A task also takes 16 bytes in each agenda and 8 in
- * each table. With the allocator's overhead, a task may take 144 bytes. The journal's lock protects
- * every field of a task. Id, interval, data and key of a task never change.
+ * One allocation with data and key behind the struct: 80 bytes, 16 in each agenda, 8 in each table,
+ * with the allocator's part up to 144. All under the journal's lock; id, interval, data and key
+ * never change.
  */
 #ifndef JOURNAL_TASK_H
 #define JOURNAL_TASK_H
@@ -14,7 +13,7 @@
 
 enum task_state {
 	TASK_PENDING, /* the task waits for due_ns, in the agenda of tasks */
-	/* A worker has the task. In a journal with leases, the agenda of leases has the task. */
+	/* a worker has it; with leases it is in their agenda */
 	TASK_TAKEN,
 	TASK_PARKED,   /* the task is parked: not delivered until a call revives it; in no agenda */
 	TASK_ARRIVING, /* the put of the task is in flight, and the task is in no agenda */
@@ -29,7 +28,7 @@ struct task {
 	uint64_t due_ns;      /* due time on CLOCK_REALTIME, or UINT64_MAX for never */
 	uint64_t interval_ns; /* period of the task, or 0 if not periodic */
 	struct task *next;    /* next task in the same bucket of the table of ids */
-	/* Next task in the same bucket of the table of keys, if the task has a key. */
+	/* in its bucket of the table of keys */
 	struct task *next_by_key;
 	uint32_t segment;  /* number of the segment that has the task's record, cut to 32 bits */
 	uint32_t offset8;  /* offset of the task's record in the segment, divided by 8 */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the two hash tables of tasks (tasks.h) with chains. Because ids are consecutive, the
- * multiplicative hash of an id gives chains of one or two tasks. All tests of calls and of recovery
- * also test the tables.
- */
+/* Hash tables with chains; consecutive ids with a multiplicative hash give chains of one or two. */
 #include "journal/tasks.h"
 
 #include <errno.h>

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements transaction.h: checks, begins and ends transactions. While a change of a task is in
- * flight, the task is in no agenda. Other changes of the task wait for the outcome of the change in
- * flight.
- *
- * A transaction waits if one of its tasks has a change in flight, or if the open batch has no room.
- * The lock is not released between a transaction_check() that returns 0 and transaction_begin().
- * The tests compare all calls of a journal with a model.
+ * While a change of a task is in flight, the task is in no agenda, and other changes of it wait. A
+ * transaction also waits for room in the open batch. The lock is held from a transaction_check() of
+ * 0 to transaction_begin().
  */
 #include "journal/transaction.h"
 
@@ -65,10 +61,7 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 	return change->type == RECORD_MOVE && task->state == TASK_PARKED ? -EBUSY : 0;
 }
 
-/*
- * Returns 0 if the change can be made now, or an error if the change is refused. Returns 1 if the
- * change must wait for the batch `*ret_batch`.
- */
+/* 0: now; 1: after the batch `*ret_batch`; or a refusal. */
 static int change_check(struct timerhub_journal *journal, struct change *change,
                         uint32_t *ret_batch)
 {
@@ -79,10 +72,7 @@ static int change_check(struct timerhub_journal *journal, struct change *change,
 	return change_check_named(journal, change, ret_batch);
 }
 
-/*
- * Returns whether a change before `index` in the transaction ends the task `id` and so frees its
- * key.
- */
+/* Does a change before `index` end the task `id`? */
 static bool transaction_frees_key(const struct transaction *transaction, unsigned index,
                                   uint64_t id)
 {
@@ -98,10 +88,7 @@ static bool transaction_frees_key(const struct transaction *transaction, unsigne
 	return false;
 }
 
-/*
- * Returns true if a change before `index` has the same task as the change at `index`, or if both
- * put the same key. A transaction may not have two changes of a task, or two puts of a key.
- */
+/* Two changes of a task, or two puts of a key, are not allowed. */
 static bool transaction_has_twice(const struct transaction *transaction, unsigned index)
 {
 	const struct change *change = &transaction->changes[index];
@@ -119,10 +106,7 @@ static bool transaction_has_twice(const struct transaction *transaction, unsigne
 	return false;
 }
 
-/*
- * Check that all puts of the transaction are within the limits of ids, tasks and data. Returns 0,
- * -EOVERFLOW or -EAGAIN.
- */
+/* Limits of ids, tasks and data: 0, -EOVERFLOW or -EAGAIN. */
 static int transaction_check_puts(const struct timerhub_journal *journal,
                                   const struct transaction *transaction)
 {
@@ -196,10 +180,7 @@ static void change_begin_put(struct timerhub_journal *journal, struct task *task
 	journal->arriving++;
 }
 
-/*
- * Set the record type and the due time of a change by which a worker answers a delivery. For
- * example, timerhub_journal_done() of a periodic task becomes a change of the task's due time.
- */
+/* Of a worker's answer: done of a periodic task changes the due time. */
 static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
 {
 	const struct task *task = change->task;
@@ -217,10 +198,7 @@ static void change_begin_delivered(struct timerhub_journal *journal, struct chan
 	}
 }
 
-/*
- * Begin a change: take its task out of the agenda, and mark the task as changing. Until the change
- * ends, the task is not delivered and keeps its lease.
- */
+/* Out of the agenda, and marked: until the end it is not delivered, and keeps its lease. */
 static void change_begin(struct timerhub_journal *journal, struct change *change)
 {
 	struct task *task = change->task;
@@ -275,10 +253,7 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 		record = change_record(change);
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = write_batch_add(batch, &record);
-		/*
-		 * Copy the task's id to the change. When the put is stable, another thread may end
-		 * the task before the caller reads the id.
-		 */
+		/* once stable, another thread may end the task before the caller reads the id */
 		change->id = change->task->id;
 	}
 	write_batch_add_transaction(batch, transaction);
@@ -315,10 +290,7 @@ static void change_end_put(struct timerhub_journal *journal, struct change *chan
 	journal->stats.put++;
 }
 
-/*
- * Take a changed task out of the counters of its old state. If the change is a worker's answer
- * (done, retry or park), end the worker's delivery.
- */
+/* Out of the old state's counters; done, retry and park end the delivery. */
 static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
 {
 	struct task *task = change->task;
@@ -362,7 +334,7 @@ static void change_count(struct timerhub_journal *journal, const struct change *
 	case RECORD_MOVE:
 		journal->stats.moved++;
 		break;
-	/* A worker has done a period of the task, or a call has revived the task. */
+	/* a period is done, or it was revived */
 	case RECORD_RENEW:
 		journal->stats.done += change->delivery != 0;
 		journal->stats.moved += change->delivery == 0;

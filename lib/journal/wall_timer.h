@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Abstracts the journal's two clocks and the timer of the next task, as a table of calls. The
- * implementation in wall_timer_real.c uses a timerfd. Tests use clocks that the test sets. The
- * caller of the member `set` holds the journal's lock.
+ * The two clocks, and the timer of the next task: a timerfd (wall_timer_real.c), or the tests'.
+ * `set` is called under the lock.
  */
 #ifndef JOURNAL_WALL_TIMER_H
 #define JOURNAL_WALL_TIMER_H
@@ -15,10 +14,7 @@ struct wall_timer_ops {
 	uint64_t (*wall_ns)(struct wall_timer *timer); /* returns the time on CLOCK_REALTIME */
 	/* Returns the time on CLOCK_MONOTONIC, for leases and timeouts. */
 	uint64_t (*monotonic_ns)(struct wall_timer *timer);
-	/*
-	 * Make the fd readable from the time `due_ns` on, and unreadable before that time. If
-	 * `due_ns` is UINT64_MAX, the fd stays unreadable.
-	 */
+	/* The fd is readable from `due_ns` on, not before; UINT64_MAX: never. */
 	void (*set)(struct wall_timer *timer, uint64_t due_ns);
 	int (*fd)(struct wall_timer *timer);
 	/* Block until the fd is readable or the timeout ends. `wait` may also return early. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the timer of wall_timer.h by a timerfd on the wall clock. No thread reads the timerfd.
- * The kernel makes the timerfd readable at the set time, and whenever the wall clock is set. When
- * the wall clock was set, the journal converts the end of the first lease again. When the journal
- * sets the timer, the fd is not readable until the set time. tests/journal/test_clock.c sets the
- * wall clock.
+ * A timerfd on the wall clock that nobody reads: readable at the set time, and whenever the wall
+ * clock is set, when the first lease's end must be converted again. Set anew it is unreadable until
+ * then. tests/journal/test_clock.c sets the wall clock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,10 +15,7 @@
 #include "journal/wall_timer.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/*
- * The earliest and the latest time to which the timerfd is set. A time of 0 would disarm the
- * timerfd. The latest time, in the year 2262, means never.
- */
+/* 0 would disarm it; the latest, in 2262, means never */
 #define FIRST_NS UINT64_C(1)
 #define LAST_NS ((uint64_t)INT64_MAX)
 
@@ -61,10 +56,7 @@ static struct timespec wall_timer_real_time(uint64_t ns)
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/*
- * Set the timerfd. Returns 0, or -ECANCELED if the wall clock was set since the timerfd was last
- * set. The timerfd is set even if the result is -ECANCELED.
- */
+/* 0, or -ECANCELED if the wall clock was set since; set in both cases. */
 static int wall_timer_real_arm(struct wall_timer_real *real, uint64_t due_ns)
 {
 	uint64_t capped_ns = due_ns < FIRST_NS ? FIRST_NS : due_ns < LAST_NS ? due_ns : LAST_NS;
@@ -80,16 +72,10 @@ static void wall_timer_real_set(struct wall_timer *timer, uint64_t due_ns)
 	struct wall_timer_real *real = wall_timer_real_of(timer);
 	uint64_t now_ns = wall_timer_real_wall_ns(timer);
 
-	/*
-	 * The fd is readable already, because the time of its last setting has passed. Leave the fd
-	 * readable.
-	 */
+	/* readable already, and stays so */
 	if (due_ns <= now_ns && real->due_ns <= now_ns)
 		return;
-	/*
-	 * If the wall clock was set, make the fd readable, so that the caller reads the clock
-	 * again.
-	 */
+	/* the clock was set: readable, so that the caller reads it again */
 	if (wall_timer_real_arm(real, due_ns) < 0)
 		(void)wall_timer_real_arm(real, 0);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the watermark of watermark.h: reads and writes its file. Only the leader and the
- * thread that opens the journal use the watermark. The tests in tests/journal crash the simulated
- * disk.
- */
+/* For the leader and the opener. tests/journal crash the simulated disk. */
 #include "journal/watermark.h"
 
 #include <errno.h>

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores the watermark in a file beside the log: the sequence number up to which the log is stable.
- * The leader writes the watermark after each sync of the log, before callers return. Because the
- * watermark is written after the sync, it covers only stable records. The file keeps the watermark
- * even if the process dies. The leader syncs the watermark only at the end of a segment and of the
- * journal. If a log ends before the watermark, acknowledged records are lost.
- *
- * The watermark's file is created only after the name of the first segment is stable. Therefore a
- * directory with a watermark's file and no segment has lost all segments. In version 1 of the file
- * format, the watermark's file is always empty.
+ * Up to which sequence number the log is stable, in a file beside it: written after each sync, so
+ * it covers stable records only, and before callers return; it outlives the process. Synced only at
+ * a segment's and the journal's end. A log that ends before it has lost acknowledged records. The
+ * file is created once the first segment's name is stable: with it and no segment, all segments are
+ * lost. In version 1 of the format it is empty.
  */
 #ifndef JOURNAL_WATERMARK_H
 #define JOURNAL_WATERMARK_H
@@ -18,22 +14,16 @@
 #define WATERMARK_NAME "begun"
 #define WATERMARK_BYTES 24u
 
-/*
- * Read the watermark. `*ret_sequence` is 0 if the file does not exist or has no good watermark.
- * Returns 0 or an error.
- */
+/* `*ret_sequence` is 0 without the file or a good watermark. 0 or an error. */
 int watermark_read(struct disk *disk, bool *ret_is_there, uint64_t *ret_sequence);
 
 /*
- * Open the watermark's file. If `is_there` is false, create the file. Write the value `sequence` as
- * the watermark, and sync the file and the directory. Returns the file's descriptor, or an error.
+ * Creates the file unless `is_there`, writes `sequence`, and syncs both file and directory. Returns
+ * the descriptor or an error.
  */
 int watermark_open(struct disk *disk, bool is_there, uint64_t sequence);
 
-/*
- * Write the watermark, without a sync. Returns 0, or an error, after which the file may have no
- * good watermark.
- */
+/* Without a sync. After an error the file may have no good one. */
 int watermark_write(struct disk *disk, int file, uint64_t sequence);
 
 #endif

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the batches of write_batch.h. Every test that changes a journal's tasks uses batches.
- * Tests with a full disk also use write_batch_take_out(), which removes refused transactions from a
- * batch.
- */
+/* Tests with a full disk use write_batch_take_out(), all others the rest. */
 #include "journal/write_batch.h"
 
 #include <errno.h>
@@ -71,10 +67,7 @@ static bool batch_may_stay(const struct transaction *transaction, bool only_ends
 	return only_ends ? ends : !puts;
 }
 
-/*
- * Keep a transaction in the batch: move the bytes of the transaction's records to the batch's new
- * end.
- */
+/* Its records move to the batch's new end. */
 static void batch_keep(struct write_batch *batch, struct transaction *transaction)
 {
 	for (unsigned i = 0; i < transaction->count; i++) {
@@ -94,10 +87,7 @@ struct transaction *write_batch_take_out(struct write_batch *batch, bool only_en
 	struct transaction *out = NULL, **end = &out, *next;
 	struct transaction *transaction = batch->first;
 
-	/*
-	 * Empty the batch, and add the kept transactions again. The records of deliveries are not
-	 * added again, because they belong to no transaction.
-	 */
+	/* emptied, and the kept ones added again; records of deliveries belong to none */
 	write_batch_begin(batch, batch->number);
 	for (; transaction; transaction = next) {
 		next = transaction->next;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a batch: the records of one write to the disk, and their transactions. Callers fill the
- * open batch while the leader writes the previous batch. The journal's lock protects the open
- * batch. The batch that is being written belongs to the leader.
+ * The records of one write, and their transactions. Callers fill the open batch, under the lock,
+ * while the leader writes the previous one, which is his.
  */
 #ifndef JOURNAL_WRITE_BATCH_H
 #define JOURNAL_WRITE_BATCH_H
@@ -13,10 +12,7 @@
 #include "journal/record.h"
 #include "journal/task.h"
 
-/*
- * A change of one task. If the change is a put, `task` is the new task. A change other than a put
- * names its task by a delivery, a key, or an id.
- */
+/* Of one task: `task` is a put's new one; others name theirs by delivery, key or id. */
 struct change {
 	enum record_type type;
 	struct task *task;
@@ -33,10 +29,7 @@ struct change {
 	size_t at; /* offset of the change's record in the batch */
 };
 
-/*
- * One or more changes of tasks that are made together or not at all. When the transaction has
- * ended, the struct belongs to the transaction's caller again.
- */
+/* Changes made together or not at all. The struct is the caller's again when it has ended. */
 struct transaction {
 	struct transaction *next;
 	struct change *changes;
@@ -54,10 +47,7 @@ struct write_batch {
 	uint32_t records;
 	uint32_t number;
 	uint32_t waiting; /* number of transactions whose callers wait for the batch */
-	/*
-	 * First transaction, or NULL. A batch without a transaction has only records of deliveries,
-	 * and needs no sync.
-	 */
+	/* or NULL: only records of deliveries, which need no sync */
 	struct transaction *first;
 	struct transaction *last;
 };
@@ -72,19 +62,15 @@ void write_batch_begin(struct write_batch *batch, uint32_t number);
 
 bool write_batch_has_room(const struct write_batch *batch, size_t bytes);
 
-/*
- * Add a record to the batch, which must have room for the record. Returns the record's offset in
- * the batch.
- */
+/* There must be room. Returns the offset. */
 size_t write_batch_add(struct write_batch *batch, const struct record *record);
 
 /* Add a transaction whose records are in the batch already. */
 void write_batch_add_transaction(struct write_batch *batch, struct transaction *transaction);
 
 /*
- * Remove every transaction that has a put. If `only_ends` is true, keep a transaction only if each
- * of its changes ends a task. Also remove the records of deliveries, which belong to no
- * transaction. Returns the list of removed transactions.
+ * All with a put, and with `only_ends` all but those that only end tasks; also the records of
+ * deliveries. Returns the list.
  */
 struct transaction *write_batch_take_out(struct write_batch *batch, bool only_ends);
 

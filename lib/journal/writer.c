@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements group commit (writer.h). If there is no leader, a caller that adds a transaction
- * becomes the leader. The leader writes and syncs the open batch and applies the batch to the
- * tasks. While the leader writes, other callers fill the next batch. When the leader has finished,
- * a caller of the next batch becomes the leader. If no caller waits for the open batch, the keeper
- * (keeper.c) becomes the leader.
- *
- * There is at most one leader (the field `writing`), and a leader writes one batch. The leader
- * gives up the lead under the journal's lock. If callers wait for the open batch, the stopping
- * leader sets an offer in the batch's eventcount. A caller then becomes the leader. If no caller
- * waits and there is other work, the stopping leader wakes the keeper. Therefore each batch has a
- * thread that writes it.
- *
- * If no compaction is due, the stopping leader wakes the next leader first, to keep the disk busy.
- * Then the stopping leader wakes two callers of its own batch. If compaction is due, the leader
- * wakes two callers of its batch, compacts, and wakes the next leader last. In writer_await(), each
- * woken caller wakes two more callers of the batch.
+ * Group commit. Without a leader, a caller that adds a transaction becomes it, writes and syncs the
+ * open batch, and applies it, while others fill the next. Then one of those leads, or the keeper if
+ * nobody waits. One leader at most (`writing`), one batch each. The lead is given up under the
+ * lock: if callers wait for the open batch, an offer is set in its eventcount, which one takes;
+ * else, with other work, the keeper is woken. So each batch has a writer. Without compaction due,
+ * the next leader is woken first, to keep the disk busy, then two callers of the own batch, each of
+ * whom wakes two more; with it, the own callers first, then compaction, then the next leader.
  */
 #define _GNU_SOURCE
 #include "journal/writer.h"
@@ -30,9 +21,7 @@
 #define TAKES_WAIT_NS (UINT64_C(10) * 1000000)
 
 /*
- * The offer to lead, a bit in the eventcount of a batch. If the offer is set, one of the batch's
- * callers may become the leader. The higher bits of the eventcount hold the number of the last
- * finished batch that used the eventcount.
+ * in a batch's eventcount: one of its callers may lead; above: the last finished batch that used it
  */
 #define TICKET_OFFER 1u
 #define TICKET_SHIFT 1
@@ -120,10 +109,7 @@ static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journa
 	return TIMERHUB_JOURNAL_NOT_HELD_UP;
 }
 
-/*
- * Copy counters of log and compactor to the journal's statistics, where other threads read them.
- * The caller holds the journal's lock.
- */
+/* Counters of log and compactor, for other threads. Under the lock. */
 static void writer_publish(struct timerhub_journal *journal)
 {
 	journal->failed = journal->log.failed;
@@ -145,9 +131,8 @@ bool writer_must_write(struct timerhub_journal *journal)
 }
 
 /*
- * Close the open batch, and open the other batch of journal->batches. Returns the closed batch, or
- * NULL if there is nothing to write. `*ret_ends_bytes` is the number of bytes of the records that
- * will end all tasks.
+ * And opens the other. NULL: nothing to write. `*ret_ends_bytes`: the records that will end all
+ * tasks.
  */
 static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
                                              uint64_t *ret_ends_bytes)
@@ -158,10 +143,7 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
 	if (!writer_must_write(journal))
 		return NULL;
-	/*
-	 * The next batch reuses the eventcount of an earlier batch. Wake all callers of the earlier
-	 * batch first, so that no wake-up goes to a caller of the wrong batch.
-	 */
+	/* an earlier batch's callers first: no wake-up may go to the wrong batch's */
 	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
 	journal->open_batch ^= 1;
 	journal->flush = false;
@@ -170,11 +152,9 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
 }
 
 /*
- * Write a batch. First reserve room in the spare for the records that will end the live tasks, one
- * record for each task. If the disk refuses to reserve the room, transactions with puts are
- * refused. If the disk has no room for the batch, the batch keeps only transactions that end tasks.
- * The spare file then shrinks to make room for the records of these transactions. Returns the
- * refused transactions, and the error in `*ret_refusal`.
+ * First room in the spare for the records that end the live tasks; refused, transactions with puts
+ * are. Without room for the batch, only those that end tasks stay, for which the spare shrinks.
+ * Returns the refused ones, and why.
  */
 static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
@@ -212,10 +192,7 @@ struct turn {
 	bool shared; /* more than one caller waits for the batch */
 };
 
-/*
- * Count a finished batch, set the timer, and mark the batch finished. The caller holds the
- * journal's lock.
- */
+/* With its counters and the timer. Under the lock. */
 static void writer_end_batch(struct timerhub_journal *journal, const struct write_batch *batch,
                              int result, uint64_t begin_ns)
 {
@@ -232,10 +209,7 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct writ
 	eventcount_set(writer_eventcount(journal, batch->number), batch->number << TICKET_SHIFT);
 }
 
-/*
- * Write the open batch, if it must be written, and apply the outcome to the tasks. After
- * writer_commit(), writer_wake() must wake the callers of the batch.
- */
+/* If it must be written; writer_wake() then wakes its callers. */
 static struct turn writer_commit(struct timerhub_journal *journal)
 {
 	struct turn turn = { .bytes = 0 };
@@ -249,10 +223,7 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
-	/*
-	 * Copy the next id for the header of a segment that the leader may begin. All tasks with
-	 * later ids will have their records behind that header.
-	 */
+	/* for the header of a segment that may begin: later ids come behind it */
 	journal->log.next_id = journal->next_id;
 	lock_give(&journal->lock);
 	if (!batch)
@@ -293,10 +264,7 @@ bool writer_pass(struct timerhub_journal *journal)
 
 /* ---- leading ---- */
 
-/*
- * Stop being the leader. Returns the eventcount on which the next leader sleeps, or NULL if no
- * thread must be woken.
- */
+/* Returns where the next leader sleeps, or NULL. */
 static struct eventcount *writer_hand_over(struct timerhub_journal *journal)
 {
 	const struct write_batch *batch = state_open_batch(journal);
@@ -326,9 +294,8 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 }
 
 /*
- * Write one batch as the leader, compact if compaction is due, and stop leading. If only one caller
- * waits for the batch, the caller leaves the compaction to the keeper. If the files are so large
- * that changes wait for compaction (compactor.h), the leader always compacts.
+ * A batch and compaction, which a single caller leaves to the keeper, unless changes wait for it
+ * (compactor.h).
  */
 static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 {
@@ -350,10 +317,7 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 	sigset_t all, before;
 	int cancel;
 
-	/*
-	 * Block all signals, so that no handler delays the threads that wait for the leader.
-	 * Disable cancellation, which could end the leader in a system call on the disk.
-	 */
+	/* no handler may delay those who wait, and no cancellation end the leader in a call */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -364,18 +328,12 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 
 /* ---- making a request ---- */
 
-/*
- * Wait until the batch `number` is finished. The caller holds the journal's lock. writer_make_way()
- * releases the lock before the wait, and takes the lock again after the wait.
- */
+/* Under the lock, which is free meanwhile. */
 static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 {
 	bool leads = writer_may_lead(journal);
 
-	/*
-	 * Set `flush`, so that the batch is written even if it has only records that no caller
-	 * waits for.
-	 */
+	/* so that even what nobody waits for is written */
 	journal->flush = true;
 	lock_give(&journal->lock);
 	if (leads)
