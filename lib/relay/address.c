@@ -87,11 +87,7 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/*
- * Split `part` at a separator, which is the character in `mark`, and drop this separator. If `last`
- * is true, split at the last separator, else at the first. Returns false if `part` has no
- * separator.
- */
+/* At the character of `mark`, the last one if `last`, and drops it. False: there is none. */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;

@@ -34,9 +34,8 @@ struct address {
 };
 
 /*
- * Read the address at the beginning of `*text`, and move `*text` behind the address and its comma.
- * After the last address, `*text` becomes NULL. If `*text` is NULL, the address is
- * redis://127.0.0.1. Returns 0, -EINVAL for a wrong address, or -EOPNOTSUPP for rediss://.
+ * At the beginning of `*text`, which moves behind it and its comma, and is NULL after the last.
+ * NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -44,20 +43,15 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * Read the address of the Sentinel at the beginning of `*text`, and move `*text` behind that
- * address. For the first Sentinel, the caller sets `*text` to the member `sentinels` of an address.
- * After the last Sentinel, `*text` becomes NULL. User and password of an address are for the server
- * only, not for Sentinels.
+ * The same for Sentinels, from an address's `sentinels` on. User and password are for the server
+ * only.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
 /* Move the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);
 
-/*
- * Set the host and port of an address to the host and port that a Sentinel has returned. Returns
- * -EINVAL if `host` or `port` is not valid.
- */
+/* As a Sentinel has said. -EINVAL: not valid. */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that change a task or its delivery: put, cancel, move, done, retry, touch,
- * release. Any thread may change tasks. Each call sends a request to the shard of the task, and
- * request.c reads the reply.
+ * Put, cancel, move, done, retry, touch and release, for any thread: a request to the task's shard,
+ * whose reply request.c reads.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,10 +22,7 @@ static bool is_id(const char *id)
 	return len > 0 && len < TIMERHUB_RELAY_ID_BYTES;
 }
 
-/*
- * Write a time as an argument of a Redis function, in whole microseconds, rounded up. Returns
- * -ERANGE if the time is later than LAST_US.
- */
+/* Whole microseconds, rounded up; -ERANGE beyond LAST_US. */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
 	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);

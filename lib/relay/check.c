@@ -14,8 +14,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * How long a promised call of timerhub_look may be overdue before the relays count as dead. A
- * working relay calls timerhub_look at most one grace (100 ms by default) after the promised time.
+ * how long overdue a promised look may be before the relays count as dead; a working one is late by
+ * a grace (100 ms) at most
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)
@@ -38,10 +38,7 @@ static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 		bytes_text(wire_output(wire), c);
 }
 
-/*
- * Read a setting of the server's configuration. The caller frees the reply. If the server does not
- * allow this client to read the setting, the reply is NULL.
- */
+/* The caller frees the reply; NULL: not allowed. */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
 	int result;
@@ -257,10 +254,7 @@ static uint64_t fewer64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/*
- * Add the report of a server to the report of the queue. A queue is as durable as its least durable
- * server.
- */
+/* A queue is as durable as its least durable server. */
 static void add_report(struct timerhub_relay_report *all, const struct timerhub_relay_report *one)
 {
 	all->keeps = fewer(all->keeps, one->keeps);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes commands for Redis, as arrays of bulk strings, into a buffer that grows. If an allocation
- * fails, the functions of command_buffer.h set `failed` in the buffer. Only the sender of a buffer
- * checks `failed`, so a function that encodes a command need not check for errors. A buffer whose
- * `failed` is set must not be sent.
+ * Commands as arrays of bulk strings, in a buffer that grows. A failed allocation sets `failed`,
+ * which only the sender checks: such a buffer must not be sent.
  */
 #ifndef RELAY_COMMAND_BUFFER_H
 #define RELAY_COMMAND_BUFFER_H

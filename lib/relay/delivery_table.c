@@ -30,10 +30,7 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-/*
- * Find a held delivery. Returns the address of the pointer to the delivery. If the delivery is
- * unknown, returns the address of the NULL at the end of the delivery's bucket.
- */
+/* Returns the address of the pointer to it, or of the NULL that ends its bucket. */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = bucket_of(all, entry);
@@ -69,8 +66,8 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Returns a time before which the lease of an entry did not begin. A read may block for long before
- * the entry comes. The entry's id has the time of its XADD, unless Redis's clock was set.
+ * Not after the lease's begin: a read may block long before the entry comes, whose id has the time
+ * of its XADD, unless Redis's clock was set.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the deliveries (entries of the stream of ready tasks) that Redis has sent. A delivery that
- * no caller has taken yet is called a prefetched delivery. A delivery that a caller has taken is
- * called a held delivery, until the caller acknowledges, returns or releases the delivery. A held
- * delivery stays in memory after its lease has ended, because the taker may still read the task's
- * data. The caller of each function in delivery_table.h holds the relay's lock.
+ * Entries that Redis has sent: prefetched, or held by a caller until acknowledged, returned or
+ * released, even after the lease, since the data may still be read. Under the relay's lock.
  */
 #ifndef RELAY_DELIVERY_TABLE_H
 #define RELAY_DELIVERY_TABLE_H
@@ -48,11 +45,8 @@ struct arrival {
 };
 
 /*
- * Add the entries of the XREADGROUP reply `reply` to the prefetched deliveries. Entries that are
- * already prefetched or held are skipped. Returns the number of added entries, or -ENOMEM. After
- * -ENOMEM, Redis delivers the missing entries again when their leases end. deliveries_read()
- * ignores entries that another program has added to the stream. The sweep in timerhub.lua removes
- * these entries.
+ * Of an XREADGROUP reply, without known ones and those of other programs, which the sweep removes.
+ * Returns how many, or -ENOMEM; the rest comes again after its lease.
  */
 int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t shard,
                     const struct arrival *arrival);

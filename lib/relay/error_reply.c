@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements error_reply.h with a table of error texts, in the order of the source of Redis. If a
- * command fails within a Redis function, the text of the function's error begins with the command's
- * error. The table is tested by tests/relay/test_parts.c.
+ * A table in the order of Redis's source. An error within a function begins with the failed
+ * command's. Tested by tests/relay/test_parts.c.
  */
 #include "relay/error_reply.h"
 
@@ -23,10 +22,7 @@ static const struct {
 	{ "UNBLOCKED", { -EROFS, ERROR_REPLY_LATER } },
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
-	/*
-	 * The server's data was deleted, or restored from a copy that is older than the queue. The
-	 * next connection creates the queue again.
-	 */
+	/* deleted, or an older copy restored: the next connection creates the queue again */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
 	{ "OOM", { -ENOSPC, ERROR_REPLY_REFUSAL } },

@@ -25,8 +25,8 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * What the errno cannot tell about this thread's last error: which right, or that no Sentinel knows
- * the master. error_reply_words() returns "" if nothing was noted for `error`.
+ * What the errno can't tell of this thread's last error: which right, or that no Sentinel knows the
+ * master. "": nothing was noted for `error`.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);

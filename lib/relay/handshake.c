@@ -78,10 +78,7 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/*
- * Check the version, mode and role of the server by HELLO. If the server forbids HELLO to the user,
- * ask_kind() checks nothing.
- */
+/* By HELLO: version, mode and role; nothing if the user may not. */
 static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
@@ -185,10 +182,9 @@ static int ask_sentinel(const struct address *sentinel, struct address *server, 
 }
 
 /*
- * Ask one Sentinel after the other for the master, and connect to the server that it names. One
- * that was cut off from the others may name an old master: a lower epoch than one known is not
- * believed. One may refuse the question: only a final error of a named server ends the search. If
- * none is a master, returns the last error.
+ * One Sentinel after the other, then the master it names. A lower epoch than a known one is not
+ * believed: it may be cut off with an old master. Only a named server's final error ends the
+ * search; else the last error.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)

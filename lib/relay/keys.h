@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Makes the names of a queue's keys and channels in Redis, and begins calls of Redis functions with
- * these names. The functions of keys.h are pure.
- */
+/* Names of a queue's keys and channels, and the beginning of calls with them. Pure. */
 #ifndef RELAY_KEYS_H
 #define RELAY_KEYS_H
 
@@ -25,10 +22,7 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 /* Returns the index of the server (the shard) that keeps the task with the id `id`. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
-/*
- * Begin a call of the Redis function timerhub_FUNCTION. The argument `parts` lists the function's
- * keys, with blanks between them. After keys_call(), the caller adds the function's arguments.
- */
+/* Of timerhub_FUNCTION with the keys `parts`, between blanks; the caller adds the arguments. */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps one connection of a shard (a wire of wire.h). After failures the times of the reconnections
- * follow an exponential back-off. Only one thread uses a link. The back-off is tested by
+ * One connection of a shard, with an exponential back-off. One thread. Tested by
  * tests/relay/test_parts.c.
  */
 #ifndef RELAY_LINK_H
@@ -22,8 +21,8 @@ struct link {
 };
 
 /*
- * Returns the timeout of each reply of the next handshake: 1 s, and more after failures, since the
- * way may be long, but at most a quarter of `timeout_ns`, the timeout of a call, if that is more.
+ * For each reply of the next handshake: 1 s, more after failures, but at most a quarter of a call's
+ * `timeout_ns` if that is more.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 
@@ -38,11 +37,7 @@ void link_set(struct link *link, struct wire *wire);
 /* Close the link's connection, if there is one, and call link_back_off(). */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
-/*
- * Set the time of the next attempt to connect, after a failure with `error`. The wait doubles with
- * each failure, from 10 ms to 5 s. If `error` is -ECONNREFUSED, the wait is at most 400 ms. A
- * refused attempt costs little.
- */
+/* Doubles from 10 ms to 5 s; for -ECONNREFUSED, which costs little, to 400 ms. */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 
 #endif

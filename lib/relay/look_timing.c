@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements look_timing.h: computes when a relay must call timerhub_look. The test
  * tests/relay/test_look_timing.c runs a thousand relays in virtual time. Model:
  * tests/models/relay.pml.
  */
@@ -10,20 +9,11 @@
 #include <stdlib.h>
 
 #define NS_PER_US UINT64_C(1000)
-/*
- * The failover delay of a relay is at most PUT_OFF_US plus the relay's rank times the grace. The
- * constant PUT_OFF_US of timerhub.lua has the same value.
- */
+/* the largest failover delay, without rank times grace; as in timerhub.lua */
 #define PUT_OFF_US UINT64_C(300000000)
-/*
- * A bell message on the common channel wakes all relays. When the message comes, the relay of rank
- * r waits for r ms and calls timerhub_look.
- */
+/* a bell on the common channel wakes all: rank r looks after r ms */
 #define SPREAD_US UINT64_C(1000)
-/*
- * The longest wait of a relay between two calls of timerhub_look. Only a change of Redis's clock
- * can make a computed wait longer.
- */
+/* longest wait; only a change of Redis's clock can make one longer */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us)
@@ -55,10 +45,7 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/*
- * Returns the local time at which to send the next call of timerhub_look. This call must reach the
- * server `ahead_us` after the last answered call reached the server.
- */
+/* When to send a look that must arrive `ahead_us` after the last answered one did. */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -76,10 +63,7 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->ran_us = answer->now_us;
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
-	/*
-	 * Obey a bell message that came after the call was sent, because the put that sent the bell
-	 * message may have run after the call.
-	 */
+	/* a bell after the sending: its put may have run after the look */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
 
@@ -91,10 +75,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * A put tries the relays of the 8 lowest ranks (SEATS_RUNG in timerhub.lua) in order, and
-	 * stops when two of them have received a bell message. If none of the 8 relays is
-	 * subscribed, the put sends a bell message on the common channel. Therefore a relay that
-	 * gets a common bell message does not wait for its failover delay.
+	 * a put rings two of the 8 lowest ranks (SEATS_RUNG), or all if none is subscribed: who
+	 * hears the common bell does not wait for its delay
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

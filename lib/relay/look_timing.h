@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computes when a relay must next call timerhub_look, the Redis function that moves due tasks into
- * the stream of ready tasks. A call of timerhub_look is a "look". A "bell" is a published message
- * by which a put asks for an earlier look. timerhub.lua gives each relay a "rank". The relay of
- * rank 0 looks first. A relay of a higher rank looks only if the lower ranks are late. Replies and
- * bell messages come on two connections, in any order. Each reply and each bell message may change
- * the time of the next look. All functions of look_timing.h are pure, and none fails.
- *
- * The anchor is the last answered call of timerhub_look. The relay knows the local time at which it
- * sent this call. The reply has the time on Redis's clock at which the call ran. If the next call
- * must run at the time T on Redis's clock, the relay computes T minus the anchor's time on Redis's
- * clock. The relay sends the next call at this distance after the anchor's local time. If both
- * calls take equally long to reach the server, the time on the network cancels out.
+ * When a relay must call timerhub_look (a look), which moves due tasks into the stream. A bell is a
+ * put's message that asks for an earlier one. timerhub.lua ranks relays: 0 looks first, others only
+ * if lower ranks are late. Replies and bells come on two connections, in any order, and each may
+ * change the time. Pure; nothing fails. The anchor is the last answered look: when it was sent by
+ * the local clock, and when it ran by Redis's. A look for T by Redis's clock is sent as far after
+ * the anchor's sending as T is after its run, so that equal network times cancel out.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -19,10 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Delay that a relay adds to the computed time of a call of timerhub_look. A call of timerhub_look
- * that arrives too early moves no task and must be repeated.
- */
+/* added: a look that is too early moves nothing and must be repeated */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
 #define LOOK_TIMING_NEVER UINT64_MAX
@@ -78,10 +69,7 @@ void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 /* Parse the text of a bell message. Returns false if the text is not of a bell message. */
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
-/*
- * Returns the failover delay of a rank. The delay of rank 1 is the grace, and the delay doubles
- * with each rank.
- */
+/* The grace for rank 1, doubled with each. */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

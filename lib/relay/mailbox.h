@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Carries requests from callers to a shard's thread. Callers append requests to the mailbox and
- * wake the thread. The shard's thread takes all queued requests at once. The relay's lock protects
- * all fields of the mailbox.
- */
+/* Requests from callers to a shard's thread, which takes all at once. Under the relay's lock. */
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
@@ -33,19 +29,15 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass of the shard's thread. During the pass, mailbox_wake() only notes that a caller has
- * new work. Finish the queued requests whose deadline has passed, with the result `why`. Returns
- * the earliest deadline of the remaining requests.
+ * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`.
+ * Returns the earliest deadline left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * Move the requests that must be sent now from the mailbox into the list `taken`. `put_sent_ns` is
- * the time at which the put in flight was sent, or 0 if no put is in flight. While a put is in
- * flight, new puts stay in the mailbox, for hold_ns at most, and then share a command. A put in a
- * shared command takes less than half of the server time of a put in its own command. If the
- * network is slow, a wait of more than hold_ns would halve the rate of puts. Returns the time at
- * which the thread must call mailbox_take() again for the waiting puts.
+ * What must be sent now. While a put is in flight (`put_sent_ns`, or 0), new ones wait, up to
+ * hold_ns, and share a command, at less than half the server's time each; on a slow network a
+ * longer wait would halve the rate. Returns when to call again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
@@ -56,10 +48,7 @@ uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t 
  */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
-/*
- * End a pass of the shard's thread. Returns true if no caller has queued work during the pass.
- * Stores in `*ret_ending` whether the thread must end.
- */
+/* True: nobody has queued work meanwhile. `*ret_ending`: the thread must end. */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_ending);
 
 #endif

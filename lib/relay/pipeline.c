@@ -147,8 +147,7 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
 }
 
 /*
- * Returns whether a result waits for the replicas. -EEXIST and -ENOENT do too, since they may tell
- * of the caller's earlier change, which no replica need have yet.
+ * Waits for the replicas, also -EEXIST and -ENOENT, which may tell of the caller's earlier change.
  */
 static bool is_result_of_fact(int result)
 {
@@ -200,10 +199,7 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode_request(pipeline, request, now_ns);
 }
 
-/*
- * Send all gathered requests. All puts are sent together, after the other requests. Puts may be
- * sent later than other requests, because the calls are concurrent and have no order.
- */
+/* Puts together, after the others: the calls are concurrent and have no order. */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -244,8 +240,7 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 	uint64_t next_ns;
 
 	/*
-	 * If `later` is set, the server has refused a request for now. Send no command until all
-	 * replies have come and a new connection is open.
+	 * refused for now: nothing is sent until all replies have come and a new connection is open
 	 */
 	if (pipeline->later)
 		return UINT64_MAX;
@@ -279,10 +274,7 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 
 /* ---- answers ---- */
 
-/*
- * Handle the reply to a WAIT. The reply is the number of replicas that hold all changes that the
- * server answered before the WAIT.
- */
+/* How many replicas hold what was answered before the WAIT. */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
 	struct request *request;

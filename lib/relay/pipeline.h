@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the command connection of a shard. The shard's thread sends callers' requests in order
- * on this connection, and finishes the requests as the replies come. If the command connection is
- * lost, the sent requests go back to the mailbox. The requests of a lost connection are in doubt,
- * because the server may have carried out some of them. Only the shard's thread calls the functions
- * of pipeline.h.
+ * A shard's command connection: sends callers' requests in order, finishes them as replies come.
+ * When it is lost, they go back to the mailbox, in doubt. Only the shard's thread.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H
@@ -77,16 +74,12 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Finish unconfirmed requests whose timeout has ended. If a reply is overdue, returns an error, and
- * the caller must close the connection. If no reply is overdue, writes to `*ret_next_ns` the
- * earliest time at which a reply or a timeout is due.
+ * Unconfirmed ones whose timeout has ended. An error: a reply is overdue, close the connection;
+ * else `*ret_next_ns` is the next time.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/*
- * Returns whether a recovery, which asks for lost deliveries, is due or in flight. Until the reply
- * to the recovery has come, no other deliveries may be read.
- */
+/* A recovery of lost deliveries is due or in flight: until its reply, nothing else may be read. */
 bool pipeline_recover(const struct pipeline *pipeline);
 
 /* Returns the number of commands on the command connection that have no reply yet. */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Declares functions that raise and lower a flag. The flag is an eventfd, which is readable while
- * the flag is raised. In the relay, only ready_fd.c uses eventfd(2). Any thread may raise or lower
- * a flag.
- */
+/* A flag: an eventfd, readable while it is raised. Any thread; only ready_fd.c uses eventfd(2). */
 #ifndef RELAY_READY_FD_H
 #define RELAY_READY_FD_H
 

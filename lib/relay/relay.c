@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Opens and closes a queue (relay.h), and asks the queue's servers for their counters. While a
- * thread opens or closes a queue, no other thread uses the queue.
- */
+/* Opens and closes a queue, when no other thread uses it, and asks for its servers' counters. */
 #define _GNU_SOURCE
 #include "relay/relay.h"
 
@@ -33,8 +30,8 @@
 #define REPLICAS_MAX 100u
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
- * Longest time that a new put waits for the reply to an earlier put. This time is longer than a
- * round trip within a machine, and much shorter than a round trip between machines.
+ * how long a new put waits for an earlier one's reply: more than a round trip within a machine,
+ * much less than between two
  */
 #define HOLD_NS (200 * NS_PER_US)
 

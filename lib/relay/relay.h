@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares struct timerhub_relay, an open queue. relay.c opens and closes a queue, change.c changes
- * tasks, and take.c delivers tasks. A queue is spread over one or more servers, its shards. Each
- * call goes to the shard that has the task.
+ * struct timerhub_relay, an open queue over one or more servers, its shards; each call goes to the
+ * task's shard. relay.c opens and closes, change.c changes, take.c delivers.
  */
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
@@ -34,10 +33,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 /* Returns the shard that keeps the task with the id `id`. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/*
- * Returns 0 if a public call may use the relay. Returns -EINVAL if `relay` is NULL, and -EOWNERDEAD
- * in a forked child.
- */
+/* 0, -EINVAL for NULL, -EOWNERDEAD in a forked child. */
 int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

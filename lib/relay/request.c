@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements request.h: encodes the command of each kind of request, and reads the replies. Only
- * the shard's thread encodes requests and reads replies. The thread holds the relay's lock when a
- * reply changes deliveries or counters. Requests are tested by tests/relay/test_calls.c, and by
- * wire_test.py, which loses each reply once.
+ * Encodes each kind of request and reads its reply, on the shard's thread; under the lock when a
+ * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and wire_test.py, which
+ * loses each reply once.
  */
 #include "relay/request.h"
 
@@ -130,10 +129,7 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, recovers ? "0" : ">");
 }
 
-/*
- * Encode a call of timerhub_look. The call carries this relay's numbers of answered looks and
- * received bell messages. The Redis function timerhub_stat shows these numbers of every relay.
- */
+/* With this relay's numbers of looks and bells, for timerhub_stat. */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
@@ -256,10 +252,7 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 					(uint64_t)reply_integer_at(reply, i + 1);
 }
 
-/*
- * Returns the result of a request that was sent twice. The argument `result` is from the second
- * sending. If the first sending took effect, the server may have refused the second sending.
- */
+/* `result` is of the second sending, which may be refused because the first took effect. */
 static int in_doubt(const struct request *request, int result)
 {
 	switch (request->kind) {
@@ -301,10 +294,7 @@ static void count(struct client *client, enum request_kind kind)
 	}
 }
 
-/*
- * Add the entries in the reply to the prefetched deliveries. Returns 1 if any delivery is
- * prefetched, 0 if none is, or -ENOMEM.
- */
+/* 1: some are prefetched; 0; or -ENOMEM. */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -325,10 +315,7 @@ static void set_anchor(struct client *client, const struct request *request,
 	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/*
- * Returns the result code at index `at` of a reply. The code is 0 or a negative errno. A reply to
- * several puts has a code for each put.
- */
+/* 0 or a negative errno; several puts have one each. */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes requests as Redis commands, and reads their replies. A request is the call of a waiting
- * caller, or a command of the shard's thread. The request of a call is on the caller's stack, and
- * the caller continues when `finished` is set. A request is in one list at a time.
+ * Requests as commands, and their replies: of a waiting caller, on his stack until `finished` is
+ * set, or of the shard's thread. In one list at a time.
  */
 #ifndef RELAY_REQUEST_H
 #define RELAY_REQUEST_H
@@ -54,10 +53,7 @@ struct request {
 	/* Becomes 1 when the request is finished and belongs to its caller again. */
 	struct eventcount finished;
 	bool is_own; /* the shard's thread made the request, so no caller waits */
-	/*
-	 * Callback that gets the reply and `arg`; NULL: the request has no callback. Only a request
-	 * that the shard's thread makes for itself has a callback.
-	 */
+	/* or NULL; only of the shard thread's own requests */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
 	void *arg;
 };
@@ -67,10 +63,7 @@ struct requests {
 	struct request *last;
 };
 
-/*
- * The relay as a client of one server, with the relay's name, the key names, and the anchor. After
- * open, only the shard's thread writes this struct.
- */
+/* As one server's client. After open, only the shard's thread writes it. */
 struct client {
 	struct shared *shared;
 	uint32_t shard; /* index of the server */
@@ -78,8 +71,8 @@ struct client {
 	char name[TIMERHUB_RELAY_ID_BYTES]; /* unique name of this relay on this server */
 	char holder[CLIENT_HOLDER_BYTES];   /* unique name of this relay in its changes */
 	/*
-	 * A connection with unanswered changes was lost epoch - 1 times. The server has to refuse
-	 * changes of earlier epochs until fence_us, when the last of them gives up.
+	 * epoch - 1 connections with unanswered changes were lost; the server refuses earlier
+	 * epochs until fence_us, when the last of these gives up
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
@@ -100,10 +93,7 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests, or `next_ns` if `next_ns` is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
-/*
- * Finish the requests whose deadline has passed. If `why` is 0 or the finished request is in doubt,
- * the result of this request is -ETIMEDOUT, else `why`.
- */
+/* With `why`; -ETIMEDOUT if that is 0 or the request is in doubt. */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /* Returns whether a request changes a task, so that it must not arrive late. */
@@ -119,11 +109,7 @@ void request_encode(const struct client *client, const struct request *request,
 void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes);
 
-/*
- * Set the result of a request from its reply. Returns false if the request must be sent again. If
- * the request has a reply of its own, `index` is 0. If several requests share the reply, `index` is
- * the request's position in the reply, counted from 1. The caller holds the relay's lock.
- */
+/* False: send it again. `index` is 0, or its position from 1 in a shared reply. Under the lock. */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);
 

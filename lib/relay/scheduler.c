@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the scheduler of a relay (scheduler.h). In tests/relay, test_look_timing.c tests the
- * scheduler in virtual time, and test_calls.c and kill_test.py test it on a server. Model:
- * tests/models/relay.pml.
+ * Tested in virtual time by test_look_timing.c, on a server by test_calls.c and kill_test.py.
+ * Model: tests/models/relay.pml.
  */
 #include "relay/scheduler.h"
 
@@ -19,10 +18,7 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/*
- * After a reconnect, a relay delays its call of timerhub_look by SPREAD_NS times its rank.
- * Therefore relays that reconnect at the same time make the call one after another.
- */
+/* times its rank, a relay delays its look after a reconnect, so that they come one after another */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS ANSWER_NS
 /* Indexes of the fields in the reply to timerhub_look. */
@@ -91,11 +87,7 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	return true;
 }
 
-/*
- * Connect, and subscribe to bell messages. Returns false while the server has not confirmed the
- * subscriptions. If the relay cannot connect, returns true, so that the relay calls timerhub_look
- * without subscriptions.
- */
+/* False until the subscriptions are confirmed; true if it can't connect, to look without. */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
@@ -161,8 +153,8 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * Close the connection, because the server may have become a replica. A replica still
-	 * delivers bell messages, but the new master does not count this relay as a subscriber.
+	 * perhaps a replica by now: it delivers bells, but the new master does not count this
+	 * subscriber
 	 */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
@@ -284,10 +276,7 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 	return true;
 }
 
-/*
- * The server refuses SUBSCRIBE or PING. Without bells tasks are late, and the looks still succeed,
- * so their replies tell the refusal too.
- */
+/* SUBSCRIBE or PING is refused: tasks are late, and looks succeed, so their replies tell it too. */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {
 	scheduler->bells_refused = error_reply_of(text).error;

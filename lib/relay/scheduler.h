@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a relay's scheduler for one server. The scheduler calls timerhub_look, which moves due tasks
- * into the stream, at the times that look_timing.h computes. A bell is a message that asks for an
- * earlier call. The scheduler receives bells on a connection of its own, the bells' connection.
- * Only the shard's thread calls the functions of scheduler.h.
+ * For one server: calls timerhub_look at the times of look_timing.h, and hears bells on a
+ * connection of its own. Only the shard's thread.
  */
 #ifndef RELAY_SCHEDULER_H
 #define RELAY_SCHEDULER_H
@@ -32,11 +30,7 @@ struct scheduler {
 void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, struct client *client,
                     uint64_t seed);
 
-/*
- * Do the scheduler's work that is due: subscribe to bell messages, call timerhub_look, and send a
- * PING. The command connection must be open. Returns the time by which scheduler_pass() must be
- * called again.
- */
+/* Subscribe, look and PING, as due; the command connection is open. Returns when to call again. */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns);
 
 /*

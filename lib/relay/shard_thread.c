@@ -65,11 +65,7 @@ void shard_fini(struct shard *shard)
 
 /* ---- lost connections ---- */
 
-/*
- * Close the command connection. Also close the bells' connection, because a relay cannot call
- * timerhub_look without the command connection. The takers' connection stays open, because it may
- * still bring tasks.
- */
+/* And the bells' connection, without use now; the takers' may still bring tasks. */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
 	pipeline_lose(&shard->pipeline, why, now_ns);
@@ -82,10 +78,8 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
 }
 
 /*
- * If the command connection has moved to another server, close the takers' connection. The old
- * server gets no more tasks. If the server is still the same, keep the takers' connection, because
- * a task may be on its way to this relay. If the connection were closed, this task would be lost
- * until its lease ends.
+ * On another server the takers' connection is closed; on the same it stays, for a task may be on
+ * its way, and would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -138,10 +132,7 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, taker_pass(&shard->taker, &pipeline->server, now_ns));
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/*
-	 * The reply to a request that was just sent may become overdue before `next_ns`. Therefore
-	 * the thread must wake no later than the earliest deadline of the sent requests.
-	 */
+	/* what was just sent may be overdue before */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
@@ -208,10 +199,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 		result = scheduler_read(&shard->scheduler, now_ns);
 	if (result < 0)
 		lose(shard, link, result, now_ns);
-	/*
-	 * If the takers' connection fails with -EROFS, the consumer group was deleted or the server
-	 * became a replica. After -EROFS, close the other connections too, and connect again.
-	 */
+	/* the group was deleted, or this is a replica now: close all, and connect again */
 	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
 }
@@ -240,10 +228,7 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 			read_link(shard, i, now_ns);
 }
 
-/*
- * Encode commands that return this shard's prefetched deliveries to Redis. The caller holds the
- * relay's lock. Returns the number of encoded commands.
- */
+/* To Redis. Under the lock. Returns the number of commands. */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
 	unsigned count = 0;
@@ -266,9 +251,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Return the prefetched deliveries to Redis, and remove this relay's registration from Redis. If a
- * command fails, Redis delivers the tasks again after their leases. The other relays take over
- * after their failover delays.
+ * Prefetched deliveries, and this relay's registration. What fails comes again after its lease, and
+ * others take over after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {

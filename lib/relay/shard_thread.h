@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs the thread that owns all connections to one server of a queue. A server and its thread are a
- * shard. The thread sends the requests of callers, gives the replies to the callers, and prefetches
- * tasks for takers. If the relay serves the queue, the thread also calls timerhub_look, which moves
- * due tasks. The thread sleeps until a reply or a bell message comes, a caller wakes the thread, or
- * a deadline is reached. The thread never blocks while it holds the relay's lock.
+ * The thread that owns all connections to one server (together a shard): sends requests, hands out
+ * replies, prefetches for takers, and looks if the relay serves. Sleeps until a reply, a bell, a
+ * caller or a deadline; never blocks with the relay's lock.
  */
 #ifndef RELAY_SHARD_THREAD_H
 #define RELAY_SHARD_THREAD_H
@@ -31,10 +29,7 @@ struct shard {
 	int begun;
 };
 
-/*
- * Initialize a shard. The caller must have set `keys` and `shard` in the shard's `client`. The
- * argument `seed` spreads the retries of different relays.
- */
+/* `keys` and `shard` of its `client` are set. `seed` spreads different relays' retries. */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
@@ -51,10 +46,7 @@ int shard_start(struct shard *shard);
  */
 void shards_end(struct shard *shards, uint32_t count);
 
-/*
- * Close the connections of a shard whose thread has ended. The shard may be partly opened, or may
- * be the copy in a forked child.
- */
+/* Its thread has ended; perhaps partly open, or a forked child's copy. */
 void shard_fini(struct shard *shard);
 
 #endif

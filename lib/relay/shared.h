@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the state that callers and the shards' threads share: config, deliveries, counters, and
- * the eventcount of takers. The only system calls of the module are futex(2) and writes to
- * `ready_fd`.
+ * What callers and shards' threads share: config, deliveries, counters, takers' eventcount. System
+ * calls: futex(2) and writes to `ready_fd`.
  */
 #ifndef RELAY_SHARED_H
 #define RELAY_SHARED_H
@@ -21,10 +20,7 @@
  * shards' threads call it.
  */
 struct watcher {
-	/*
-	 * Report the state of a server. `error` is 0 after a call of timerhub_look, or a negative
-	 * errno if the server is unreachable or refuses the call.
-	 */
+	/* 0 after a look, or why the server can't be reached or refuses */
 	void (*tell)(void *arg, uint32_t shard, int error);
 	void *arg;
 };
@@ -61,19 +57,13 @@ struct shared {
 	struct timerhub_relay_stats stats;
 };
 
-/*
- * If there are prefetched deliveries, make `ready_fd` readable, and wake one waiting taker for each
- * prefetched delivery. The caller holds the relay's lock.
- */
+/* `ready_fd`, and a waiting taker for each. Under the lock. */
 void shared_show_prefetched(struct shared *shared);
 
 /* Wake every taker. The caller holds the relay's lock. */
 void shared_wake_takers(struct shared *shared);
 
-/*
- * Report the state of a server to the watcher, if there is a watcher. The caller does not hold the
- * relay's lock.
- */
+/* To the watcher, if any. Without the lock. */
 void shared_tell(const struct shared *shared, uint32_t shard, int error);
 
 #endif

@@ -18,10 +18,7 @@
 #include "relay/ready_fd.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/*
- * Longest time for which the sleeper sets a timeout. If `until_ns` is further away than REACH_NS,
- * the thread sleeps without a timeout.
- */
+/* further away: no timeout */
 #define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct sleeper {

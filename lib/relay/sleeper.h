@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lets a shard's thread sleep in poll(2) until a time is reached, a reply comes, or a caller wakes
- * the thread. The thread polls its connections, its own timerhub_loop, and an eventfd by which
- * callers wake the thread. The timer of the loop wakes the thread directly, because on a busy
- * machine each further thread between the timer and the delivery delays the task.
+ * A shard's thread sleeps in poll(2) on its connections, its own timerhub_loop and an eventfd for
+ * callers. The loop's timer wakes it directly: on a busy machine each thread between delays a task.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -28,10 +26,8 @@ void sleeper_close(struct sleeper *sleeper);
 uint64_t sleeper_now_ns(void);
 
 /*
- * Sleep until `until_ns`, until a descriptor of `fds` is ready, or until sleeper_wake() is called.
- * Sets `revents` of the descriptors. If sleeper_wake() was called before the sleep, the sleep
- * returns at once. The array `fds` must have room for two more descriptors behind the first
- * `count`.
+ * Until `until_ns`, a ready descriptor, or sleeper_wake(), also an earlier one. Sets `revents`;
+ * `fds` has room for two more.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the calls that deliver tasks: take, stop, and fd. The shards' threads prefetch a task
- * for each waiting taker, or one task if a caller has the fd. Any thread may take tasks.
+ * Take, stop and fd, for any thread. A task is prefetched for each waiting taker, or one if a
+ * caller has the fd.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,10 +28,9 @@ static bool may_be_over(const struct timerhub_relay *relay, const struct deliver
 }
 
 /*
- * Begin the lease of a delivery again if it may be over: this process may have been stopped, and
- * the task cancelled, moved, or given to another taker. Frees the delivery and returns false if it
- * has ended, or if the server does not answer; then it comes again after its lease. The caller
- * holds the relay's lock, which confirm_lease() gives up while it asks.
+ * A lease that may be over, after a stop, begins again, unless the task was cancelled, moved or
+ * given away. False, and freed: ended, or no answer; then it comes again. Under the lock, which is
+ * free meanwhile.
  */
 static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -94,11 +93,7 @@ static bool hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *r
 	return true;
 }
 
-/*
- * Take one prefetched task, if there is one. Returns 1 with a task, 0 if no task is prefetched, or
- * -ESHUTDOWN. After the first -ESHUTDOWN, every later call of take_or_end() returns -ESHUTDOWN. The
- * caller holds the relay's lock.
- */
+/* 1, 0: none prefetched, or -ESHUTDOWN, for good. Under the lock. */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	if (relay->shared.closing || relay->ended)
@@ -109,10 +104,7 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/*
- * Wait once for prefetched tasks. The caller holds the relay's lock. wait_for_prefetched() gives
- * the lock up for the time of the wait.
- */
+/* Once. Under the lock, which is free meanwhile. */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
 	uint32_t number = eventcount_number(&relay->shared.takers);
@@ -129,11 +121,7 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 		relay->shared.wait_until_ns = 0;
 }
 
-/*
- * Take a task, and wait until a task is prefetched or the timeout ends. Returns 1 with a task, 0 if
- * the timeout has ended, or -ESHUTDOWN. The caller holds the relay's lock. take_waiting() gives the
- * lock up while it waits.
- */
+/* 1, 0: timeout, or -ESHUTDOWN. Under the lock, which is free meanwhile. */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
@@ -154,10 +142,8 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 }
 
 /*
- * Take a task without waiting: ask one shard after the other, until a shard has a task. If a shard
- * fails, ask the next shard. If no shard has a task, return the error of the first shard that
- * failed, or 0. The caller holds the relay's lock. take_at_once() gives the lock up while it asks a
- * shard.
+ * From the first shard that has one; else the first error, or 0. Under the lock, which is free
+ * meanwhile.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {

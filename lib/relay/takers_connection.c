@@ -21,10 +21,7 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 	link_init(&taker->link, seed);
 }
 
-/*
- * Returns the number of tasks to read from Redis now. `*ret_ms` becomes the longest time for which
- * Redis may block the read. The caller holds the relay's lock.
- */
+/* And `*ret_ms`, for how long Redis may block. Under the lock. */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;

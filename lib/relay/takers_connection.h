@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reads tasks for waiting takers, by a blocking XREADGROUP on the takers' connection. Only the
- * shard's thread calls the functions of takers_connection.h.
- */
+/* A blocking XREADGROUP for waiting takers. Only the shard's thread. */
 #ifndef RELAY_TAKERS_CONNECTION_H
 #define RELAY_TAKERS_CONNECTION_H
 
@@ -25,10 +22,7 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed);
  */
 uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
 
-/*
- * Read the replies on the takers' connection. If taker_read() returns an error, the caller must
- * close the takers' connection. After -EROFS, the caller must close all connections of the shard.
- */
+/* After an error close this connection, after -EROFS all of the shard. */
 int taker_read(struct taker *taker, uint64_t now_ns);
 
 /* Close the takers' connection. Returns whether deliveries may be lost with the connection. */

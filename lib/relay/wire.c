@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements the connection to a Redis server (wire.h). No other file of the relay uses sockets or
- * hiredis. The file uses only the reader of hiredis, because the connections of hiredis raise
- * SIGPIPE. All tests of calls in tests/relay also test this file.
+ * No other file uses sockets or hiredis, of which only the reader, because its connections raise
+ * SIGPIPE.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -33,10 +32,7 @@ struct wire {
 
 /* ---- connect ---- */
 
-/*
- * Returns the error of a failed connect(2). -ENOENT is replaced, because a caller of the relay
- * would take -ENOENT for a missing task.
- */
+/* Not -ENOENT, which would mean a missing task. */
 static int refusal(int error)
 {
 	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;

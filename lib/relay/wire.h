@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares a wire, a nonblocking socket to a Redis server. A wire sends the bytes of commands and
- * reads parsed replies. A link (link.h) holds a wire, and says when to reconnect after a failure.
- * Only two functions of wire.h block: wire_open(), while it resolves the server's name, and
- * wire_call(). Only one thread at a time uses a wire. In the relay, only wire.c uses hiredis.
- * wire.c uses only the reply parser of hiredis.
+ * A nonblocking socket to a Redis server: sends commands, reads parsed replies. A link (link.h)
+ * says when to reconnect. Only wire_open(), for the name, and wire_call() block. One thread at a
+ * time.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -21,10 +19,7 @@ struct reply; /* a reply of a server; reply_free() also frees its elements */
 
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
-/*
- * Begin to connect to a server. Returns 0, -EHOSTUNREACH if the name of the host is unknown,
- * -ECONNREFUSED if the unix socket does not exist, or another error of the kernel.
- */
+/* 0, -EHOSTUNREACH (unknown name), -ECONNREFUSED (no such unix socket), or the kernel's. */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 
@@ -34,28 +29,16 @@ bool wire_has_output(const struct wire *wire);
 /* Returns the buffer for new commands. The next wire_flush() sends the contents of the buffer. */
 struct bytes *wire_output(struct wire *wire);
 
-/*
- * Send the bytes in the wire's buffer. Returns 0, -ENOMEM if an allocation for the buffer failed,
- * -EHOSTUNREACH if the connection is lost, or the error of the connect, for example -ECONNREFUSED.
- */
+/* 0, -ENOMEM (the buffer), -EHOSTUNREACH (lost), or connect's error. */
 int wire_flush(struct wire *wire);
 
-/*
- * Read the bytes that have arrived. Returns 0, -EPROTO if the bytes do not follow Redis's protocol,
- * or an error of wire_flush().
- */
+/* 0, -EPROTO, or an error of wire_flush(). */
 int wire_fill(struct wire *wire);
 
-/*
- * Parse the next reply, which the caller frees. Returns 1 and the reply, 0 if no complete reply has
- * arrived, -EPROTO or -ENOMEM.
- */
+/* 1 and the reply, which the caller frees; 0: not complete; -EPROTO or -ENOMEM. */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
-/*
- * Send the wire's buffer, and wait for one reply, which may be an error reply. Returns 0,
- * -ETIMEDOUT, or an error of wire_flush() or wire_next().
- */
+/* One reply, perhaps an error's. 0, -ETIMEDOUT, or an error of wire_flush() or wire_next(). */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 /* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
