@@ -1,71 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17. Loops, timeouts, hubs, queues and timers are objects that close themselves.
- * Times have types of std::chrono, callbacks are any callables, and errors are std::error_code. The
- * whole C++ layer is in this header, and a program links with libtimerhub. The layer calls
- * timerhub_loop.h and timerhub.h. These two C headers document the calls, their threads and their
- * errors. timerhub.hpp documents only its additions. For C calls without a method, native() and
- * handle() return the C object.
+ * timerhub for C++17; the manual is timerhub_hpp(7). Loops, timeouts, hubs, queues and timers are
+ * objects that close themselves, times are std::chrono's, callbacks any callables, errors
+ * std::error_code. Only the additions to timerhub_loop.h and timerhub.h are told here; native() and
+ * handle() return the C object. Tested by tests/cpp.
  *
- * Errors. A call that can fail returns a std::error_code. The std::error_code is empty, or has the
- * errno of the C call in std::system_category(). The program can therefore compare the
- * std::error_code with std::errc (std::errc::result_out_of_range for ERANGE). A call that fails
- * writes no output. The header itself throws nothing, and compiles with -fno-exceptions and
- * -fno-rtti. If a callable throws, the exception leaves dispatch(). If the constructor of a
- * callable throws, the exception leaves the arm call. The timer does not change. In a program built
- * with -fno-exceptions, and in a program with musl, a callable must not end its thread
- * (pthread_exit(3)).
+ * Errors. Empty, or the C call's errno in std::system_category(); no output is then written. The
+ * header throws nothing, and compiles with -fno-exceptions and -fno-rtti. A callable's exception
+ * leaves dispatch(), its constructor's the arm call, which then changes nothing. With -fno-
+ * exceptions, and with musl, a callable must not end its thread.
  *
- * Times. A delay is any std::chrono::duration, and a deadline is any time_point of timerhub::clock.
- * Both are rounded up to nanoseconds. A negative time counts as 0, so the timer is due at once. A
- * call with a time above 2^63 ns, or NaN, returns ERANGE; so does a slack. Of a slack, three days
- * count at most.
+ * Times. Rounded up to nanoseconds; a negative one is 0, one above 2^63 ns, or NaN, ERANGE, as a
+ * slack, of which three days count at most.
  *
- * Memory. A small callable has at most 8 bytes, is trivially copyable, and has a const operator().
- * A small callable is stored in the timer's data. Arming a timer with a small callable allocates
- * nothing, and each expiry calls a copy of the callable. A function pointer and a lambda that
- * captures `this` are small callables. timerhub::is_small_v tells whether a type is a small
- * callable. Any other callable is stored in one block of the heap, and the address of the callable
- * does not change.
+ * Memory. A small callable (is_small_v: at most 8 bytes, trivially copyable, const operator()) is
+ * kept in the timer's data, and each expiry calls a copy; any other in one block of the heap, at
+ * one address.
  *
- * Threads. Any number of threads at once may make const calls on an object. During a call that is
- * not const, only the calling thread may use the object. As an exception, a callback may move its
- * own timer while another thread cancels or destroys the timer.
+ * Threads. Const calls by any number at once, others by one; but a callback may move its own timer
+ * while another thread cancels or destroys it. A timeout belongs to one thread.
  *
- * Who may free when. After cancel() or the destructor of a timer has returned, no other thread runs
- * the timer's callable. The callable will not run again. The program may then free the data that
- * the callable refers to. The program may free this data even inside the timer's own callback. The
- * callable stays valid until the callback returns. If the callback frees the data, the callback
- * must not use the data after that.
+ * Who may free when. After cancel() or the destructor no other thread runs the callable, nor will
+ * any; inside its own callback it lives until that returns. So declare a timer as its class's last
+ * member, or cancel() first in the destructor. The destructor waits for the callback: not with a
+ * mutex that the callback locks, nor of each other's timers in two callbacks. With several
+ * dispatching threads, callbacks of a periodic or moved timer overlap, and one alone may destroy
+ * it. A hub outlives its queues and timers; a closed queue's timers never expire. drain() and
+ * wait() call nothing: never call the fn of their events, for which no destructor waits.
  *
- *   - A timer's callback may run on another thread until the timer's destructor has returned.
- *     Declare a timer as the last member of its class, or call cancel() first in the destructor
- *     of the class.
- *   - Destroying a timer waits for its callback on another thread. If the destroying thread holds a
- *     mutex that the callback locks, both deadlock. Two callbacks that destroy each other's timers
- *     also deadlock.
- *   - If several threads dispatch one queue, callbacks of one periodic timer can overlap. Callbacks
- *     of a timer that is moved in its callback can overlap too. If callbacks destroy the timer, the
- *     program must make sure that only one callback destroys it.
- *   - A hub outlives its queues and timers. A timer may outlive its queue. A timer whose queue is
- *     closed never expires, and its expires_after() returns ENOENT. If a class declares its members
- *     in the order hub, queue, timers, they are destroyed in the right order.
- *   - Only dispatch() calls callables. drain() and wait() return events without calling them. The
- *     program must never call the fn of a returned event. The destructor of a timer does not wait
- *     for returned events.
- *
- * A timeout belongs to one thread. After a timeout is destroyed or removed, its callable will not
- * run again. The program may then free the data that the callable refers to.
- *
- * Lifetime. After an expiry, timers and timeouts keep their callable, because they may expire
- * again. The callable must not capture a shared_ptr to the object that contains the timer or
- * timeout (in asio `[self = shared_from_this()]` is usual). Object and callable would own each
- * other, and live until cancel() or remove(). Therefore let the callable capture `this`, not a
- * shared_ptr. The destructor of the timer or timeout withdraws the callable before the object is
- * gone. If the callback may release the last reference to the object, the callback must begin with
- * `const auto self = shared_from_this();`.
- *
- * Tested by tests/cpp.
+ * Lifetime. Timers and timeouts keep their callable after an expiry: capture `this`, not a
+ * shared_ptr to the object that contains them (each would own the other until cancel() or
+ * remove()). A callback that may release the last reference begins with `const auto self =
+ * shared_from_this();`.
  */
 #ifndef TIMERHUB_HPP
 #define TIMERHUB_HPP
@@ -791,24 +757,15 @@ class queue
 };
 
 /*
- * A timer and its callable. After the deadline, dispatch() on the timer's queue calls the callable,
- * with a timerhub::expiry if the callable takes one. An armed timer keeps its slot in the hub until
- * it is cancelled or destroyed. After its expiry the timer is idle (TIMERHUB_KEEP) until
- * expires_after() or expires_at() moves it. A connection can therefore have its timeout as a
- * member, arm the timer once, and move it with each message. An idle timer counts as one of the
- * timers_max timers that may be live in a hub.
- *
- * A timer may be moved to another timer object while it is armed, even inside its own callback. The
- * callable of a moved timer keeps its address. If the callable refers to the old timer object, the
- * callable must not run after the move.
- *
- * An arm call first cancels the timer that this object armed before, and last destroys its
- * callable, whose destructor may arm or destroy the timer. An arm call returns EAGAIN, EINVAL or
- * ERANGE like timerhub_arm(), or ENOMEM. If it returns an error, the timer is not armed. With
- * `slack` the timer may expire anywhere in [deadline, deadline + slack].
- *
- * As soon as the timer can expire, the arm call no longer touches the timer object. The callback
- * may therefore destroy the object even if the arm call has not yet returned on another thread.
+ * A timer and its callable, called by a dispatch of its queue after the deadline, with a
+ * timerhub::expiry if it takes one. Armed, the timer keeps its slot until it is cancelled or
+ * destroyed: after its expiry it is idle (TIMERHUB_KEEP) until expires_after() or expires_at()
+ * moves it. So a connection has its timeout as a member, arms it once, and moves it with each
+ * message. It may be moved to another object while armed, even inside its callback; the callable
+ * keeps its address, and must not run if it refers to the old object. An arm call first cancels
+ * what this object armed before, and last destroys its callable; EAGAIN, EINVAL, ERANGE or ENOMEM:
+ * not armed. With `slack` it may expire anywhere in [deadline, deadline + slack]. Once the timer
+ * can expire, the arm call does not touch the object, which the callback may destroy.
  */
 class timer
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helps a program on io_uring to use timerhub: the program's ring polls the eventfd of a queue. The
- * header is for C11 and C++17, and needs liburing 2.3 or later. The multishot poll of this header
- * needs Linux 5.13. The library libtimerhub does not use the program's ring. Manual:
+ * A program's io_uring polls a queue's eventfd; C11 and C++17, liburing 2.3, Linux 5.13. Manual:
  * timerhub_uring(3).
  */
 #ifndef TIMERHUB_URING_H
@@ -18,12 +16,8 @@ extern "C" {
 #endif
 
 /*
- * Prepare a multishot poll of the queue's eventfd in `sqe`, and leave `user_data` of `sqe`
- * unchanged. The program sets user_data after this call, as after liburing's own prepare calls. The
- * poll completes whenever the eventfd is made readable. If the queue has events when the program
- * submits the poll, the poll completes at once. After each completion call timerhub_dispatch() or
- * timerhub_drain(). The poll may complete although the queue has no event. If timerhub_dispatch()
- * or timerhub_drain() leaves events, the poll completes again.
+ * A multishot poll of the queue; set user_data afterwards. After each completion, perhaps for
+ * nothing, dispatch or drain: what these leave completes again.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {
@@ -31,11 +25,8 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * Returns true if `cqe` is the last completion of the poll. If `res` of this `cqe` is 0 or more,
- * the completion queue was full. The program must then prepare the poll again. A negative `res`
- * means that the poll was cancelled or refused. -ECANCELED: the program cancelled the poll. -EBADF:
- * the queue is NULL, or was closed before the poll was submitted. -EINVAL: the kernel is older than
- * Linux 5.13. -ENOMEM: the kernel had no memory, and the program must prepare the poll again.
+ * The poll's last completion. `res` from 0 on: the completion queue was full, prepare again, as
+ * with -ENOMEM. -ECANCELED: by the program; -EBADF: NULL or closed; -EINVAL: before Linux 5.13.
  */
 static inline bool timerhub_uring_ended(const struct io_uring_cqe *cqe)
 {
