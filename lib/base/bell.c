@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No other file of the core includes sys/eventfd.h. Tested with the notifier and the sleepers. */
+/* No other file of the core includes sys/eventfd.h. */
 #define _GNU_SOURCE
 #include "base/bell.h"
 
@@ -46,9 +46,8 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN: another writer has filled the counter, and a failed write gives a poller no edge;
-	 * so clear it and write again. If that fails too, somebody has filled the cleared counter,
-	 * which gave the edge.
+	 * EAGAIN: the counter is full, and a failed write gives a poller no edge, so clear it and
+	 * write again. If that fails too, somebody's write gave the edge.
 	 */
 	if (syscall(SYS_writev, fd, &words->ring, 1) < 0 && errno == EAGAIN) {
 		bell_clear_by(fd, words);

@@ -8,9 +8,8 @@
 #include "base/atomic.h"
 
 /*
- * What a call hands to the kernel. In the page of fork_check.h it is zero in a forked child: a call
- * that a signal handler's fork has split, at whichever instruction, moves no bytes of the parent's
- * eventfd there.
+ * What a call hands to the kernel: in the page of fork_check.h, so zero in a forked child. A call
+ * split by a signal handler's fork moves no bytes of the parent's eventfd there.
  */
 struct bell_words {
 	struct iovec ring, clear;
@@ -32,7 +31,7 @@ void bell_clear(int fd);
 void bell_ring_by(int fd, const struct bell_words *words);
 void bell_clear_by(int fd, const struct bell_words *words);
 
-/* Counts of a bell that many threads ring: a clear makes no system call if none has rung since. */
+/* For a bell that many ring: a clear makes no system call if none has. */
 struct bell_counts {
 	atomic_u64 writes; /* low 16 bits: writes in progress; above: those that have ended */
 	atomic_u64 cleared;

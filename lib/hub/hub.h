@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The hub with all its parts. open.c opens and closes hubs, open_queue.c queues; arm_cancel.c arms,
- * re-arms and cancels; drain_dispatch.c delivers.
- */
+/* The hub with all its parts. */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
 
@@ -61,7 +58,7 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Then the owner uses no pointer of its present pass any more. */
+/* Then the owner uses no pointer of its present pass. */
 void hub_wait_pass(struct timerhub *hub);
 
 /* tries of an interrupted open: a filter may interrupt each */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The margin by which the owner asks to be woken early, and then spins: waking a thread takes time,
- * 10 to 16 us on a virtual machine. Only the owner uses it. It tracks the 12.5th percentile of the
- * sleeps' lateness: one step up if a sleep is later than the margin, seven down if not, so up to 14
- * us within 300 sleeps, and down within 40. Of the first N sleeps at most N/8 end more than
- * EARLY_WAKE_DOWN_NS too early, for every N. The least lateness of the last hundreds, tried before,
- * was spoilt by single sleeps on a processor that had not halted: 20 us won at the median, now 24.
+ * The margin by which the owner asks to be woken early, and then spins: waking a thread takes 10 to
+ * 16 us on a virtual machine. It tracks the 12.5th percentile of the sleeps' lateness: one step up
+ * if a sleep is later than the margin, seven down if not; up to 14 us within 300 sleeps, down
+ * within 40. Of the first N sleeps at most N/8 end more than EARLY_WAKE_DOWN_NS too early. The
+ * least of the last hundreds, tried before, was spoilt by single sleeps on a processor that had not
+ * halted (20 us won at the median, now 24).
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H

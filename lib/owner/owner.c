@@ -125,8 +125,8 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Into its queue, and a periodic one's next period into the schedule. If the timer has already
- * ended, a new one of the slot is claimed.
+ * And a periodic one's next period into the schedule. If it has already ended, a new timer of the
+ * slot is claimed.
  */
 static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {

@@ -65,10 +65,7 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/*
-	 * Relaxed: `signalled` is 1 before the write is counted, so with the new count one sees the
-	 * 1 or a newer value.
-	 */
+	/* Relaxed: with the new count one sees the 1, stored before, or a newer value. */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
