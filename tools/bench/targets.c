@@ -23,7 +23,7 @@ struct bar {
 	enum bar_kind kind;
 	double limit;
 	const char *other;      /* subject to compare with, or NULL */
-	const char *plus;       /* subject added to `other`, or NULL */
+	const char *floor;      /* another; the larger value counts; or NULL */
 	unsigned threads;       /* number of threads for the value. 0 means one. */
 	unsigned other_threads; /* number of threads for the value of `other`. 0 means one. */
 };
@@ -43,8 +43,8 @@ struct bar {
 	{ "lateness", 10000, subject, "early", AT_MOST, .limit = 0 },                              \
 	LATENESS(subject, "timerfd-loop", NULL, 1, 1)
 #define LATENESS(subject, peer, hop, p50, p99)                                                     \
-	{ "lateness", 10000, subject, "p50_us", AT_MOST, p50, .other = peer, .plus = hop },        \
-	{ "lateness", 10000, subject, "p99_us", AT_MOST, p99, .other = peer, .plus = hop }
+	{ "lateness", 10000, subject, "p50_us", AT_MOST, p50, .other = peer, .floor = hop },       \
+	{ "lateness", 10000, subject, "p99_us", AT_MOST, p99, .other = peer, .floor = hop }
 
 static const struct bar bars[] = {
 	/* targets for the timeouts of one event loop */
@@ -112,7 +112,7 @@ void report_bars(const struct table *table)
 		if (!find_value(table, bar, bar->subject, bar->threads, &ours) ||
 		    (bar->other &&
 		     !find_value(table, bar, bar->other, bar->other_threads, &theirs)) ||
-		    (bar->plus && !find_value(table, bar, bar->plus, 1, &hop)))
+		    (bar->floor && !find_value(table, bar, bar->floor, 1, &hop)))
 			continue;
 		theirs = hop > theirs ? hop : theirs; /* the peer, and what a hop adds over it */
 		if (!printed_head)
@@ -125,8 +125,8 @@ void report_bars(const struct table *table)
 		               !bar->other         ? ""
 		               : bar->kind == MORE ? " over "
 		                                   : " against ",
-		               bar->other ? bar->other : "", bar->plus ? " + " : "",
-		               bar->plus ? bar->plus : "");
+		               bar->other ? bar->other : "", bar->floor ? " or " : "",
+		               bar->floor ? bar->floor : "");
 		if (bar->threads > 0)
 			(void)snprintf(says + strlen(says), sizeof(says) - strlen(says),
 			               ", %u threads", bar->threads);
