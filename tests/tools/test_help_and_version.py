@@ -15,6 +15,8 @@ import unittest
 ROOT = pathlib.Path(sys.argv[1])
 TOOLS = [pathlib.Path(tool) for tool in sys.argv[2:]]
 SCRIPTS = sorted((ROOT / "tools").glob("run-*"))
+OTHER_SCRIPTS = [ROOT / "tools" / name
+                 for name in ("abi", "amalgamate", "build-deb", "build-site", "release")]
 LINES, COLUMNS = 24, 80
 VERSION = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text("utf-8"), re.M)[1]
 
@@ -59,6 +61,24 @@ class Console(unittest.TestCase):
         self.every(lambda program: self.assertEqual(
             [run(program, word).stdout for word in ("--version", "-V")],
             [f"{program.name} {VERSION}\n"] * 2))
+
+    def test_behind_other_words(self):
+        words = {"timerhub-relay": (["--redis", "x"], ["--json", "stat"], ["--count", "3", "top"]),
+                 "timerhub-journal": (["list"], ["move", "x", "1"]),
+                 "timerhub-top": (["-j"], ["--interval", "2"], ["1"])}
+        for tool in TOOLS:
+            for before in words[tool.name]:
+                with self.subTest(tool=tool.name, before=before):
+                    for word in ("--help", "-h", "--version", "-V"):
+                        told = run(tool, *before, word)
+                        self.assertEqual((told.returncode, told.stdout, told.stderr),
+                                         (0, run(tool, word).stdout, ""))
+
+        for script in SCRIPTS + OTHER_SCRIPTS:
+            with self.subTest(script=script.name):
+                self.assertEqual(run(script, "x", "--version").stdout,
+                                 f"{script.name} {VERSION}\n")
+                self.assertEqual(run(script, "x", "--help").returncode, 0)
 
     def test_page_has_the_exit_statuses(self):
         for tool in TOOLS:

@@ -329,9 +329,8 @@ static int command_line(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int status = GOOD;
-
-	if (argc < 2 || !console_answer(argv[1]))
-		status = command_line(argc, argv);
-	return console_end(status, FAILED);
+	for (int i = 1; i < argc; i++)
+		if (console_answer(argv[i]))
+			return console_end(GOOD, FAILED);
+	return console_end(command_line(argc, argv), FAILED);
 }

@@ -264,10 +264,16 @@ static bool *find_flag(struct options *options, const char *name)
  */
 static enum status read_options(struct options *options, char **words, int *at)
 {
-	for (; words[*at] && strncmp(words[*at], "--", 2) == 0; (*at)++) {
+	for (; words[*at] && words[*at][0] == '-'; (*at)++) {
 		const char *name = words[*at];
 		bool *flag = find_flag(options, name);
 
+		if (console_answer(name)) {
+			options->is_answered = true;
+			return GOOD;
+		}
+		if (strncmp(name, "--", 2) != 0)
+			return GOOD;
 		if (name[2] == '\0') {
 			(*at)++;
 			return GOOD;
@@ -309,11 +315,15 @@ static enum status run(char **words, int count)
 
 	status = read_options(&options, words, &at);
 	command = words[at];
+	if (status == GOOD && options.is_answered)
+		return GOOD;
 	if (status == GOOD && !command)
 		return misused("there is no COMMAND among the arguments", NULL);
 	at++;
 	if (status == GOOD)
 		status = read_options(&options, words, &at);
+	if (status == GOOD && options.is_answered)
+		return GOOD;
 	if (status == GOOD)
 		status = find_redis(&options);
 	if (status != GOOD)
@@ -327,9 +337,7 @@ static enum status run(char **words, int count)
 
 int main(int argc, char **argv)
 {
-	enum status status = GOOD;
+	const enum status status = run(argv + 1, argc - 1);
 
-	if (argc < 2 || !console_answer(argv[1]))
-		status = run(argv + 1, argc - 1);
 	return console_end((int)status, FAILED);
 }

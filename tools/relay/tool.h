@@ -17,7 +17,8 @@ enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
 	bool json;
-	bool metrics; /* option of stat: print OpenMetrics text */
+	bool is_answered; /* --help or --version was given, and is printed */
+	bool metrics;     /* option of stat: print OpenMetrics text */
 	bool replace;
 	bool repair;
 	uint64_t interval_ms; /* time between two readings of `top`. 0 means 1 s. */
