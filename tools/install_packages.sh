@@ -116,12 +116,13 @@ packages_need() {
 		packages_need_signs "$@"
 		return
 	fi
-	mapfile -t missing < <(packages_missing "$@")
+	mapfile -t missing < <(packages_missing "$@" | sort -u)
 	if ((${#missing[@]} == 0)); then
 		return
 	fi
 	if (($(id -u) != 0)); then
 		echo "Packages are missing. Install them with:"
+		echo "sudo apt-get update"
 		echo "sudo apt-get install --no-install-recommends ${missing[*]}"
 		exit 1
 	fi
