@@ -108,6 +108,7 @@ def check_client(program, package, version, static, env=None, on_uring=False):
 def commands_of_page(root):
     """The commands of timerhub-building(7) that compile a program."""
     text = (root / BUILDING).read_text(encoding="utf-8")
+    text = re.sub(r'\\e\n\.Dl "? *(.*?)"?$', r"\1", text, flags=re.MULTILINE)  # on two lines
     return re.findall(r"^\.Dl (cc .*)$", text, re.MULTILINE)
 
 
@@ -307,10 +308,13 @@ def test_wrap(root, directory):
         encoding="utf-8")
     shutil.copy(root / "tests/packaging/client.c", project / "program.c")
     # The parent alone sets default_library; timerhub must follow it.
-    run("meson", "setup", project / "build", project, "-Dbuildtype=debug",
-        "-Ddefault_library=static", "--force-fallback-for=timerhub")
+    printed = run("meson", "setup", project / "build", project, "-Dbuildtype=debug",
+                  "-Ddefault_library=static", "--force-fallback-for=timerhub")
     check_libraries(project / "build", {"libtimerhub.a"})
     check_client(project / "build/program", "timerhub", version, True)
+    hints = re.findall(r"ask with (-D\S+)", printed)
+    expect("-Dtimerhub:journal=enabled" in hints, f"the summary's hints: {hints}")
+    run("meson", "configure", project / "build", *hints)  # fails if there is no such option
 
 
 # ---- no-io-uring ----
