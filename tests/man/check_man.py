@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,7 @@ OVERVIEWS = {
     "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
+COMMAND_COLUMNS = 67  # of 80, behind the indents of a page and of a command
 # The page about debugging tools and error numbers, and the sections that the page must have.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
@@ -197,9 +199,9 @@ def errors_of(listing):
 
 
 def check_probes(root, table):
-    """The table has each probe of the source, with as many arguments."""
+    """The list has each probe of the source, with as many arguments."""
     shown = {name: len(arguments.split(",")) for name, arguments in
-             re.findall(r"^\.It Li (\w+) Ta (.*?) Ta ", table, re.MULTILINE)}
+             re.findall(r"^\.It Li (\w+)\n([\w, ]+): ", table, re.MULTILINE)}
     there = {name: int(count) for path in sorted((root / "lib").glob("*/*.c"))
              for count, name in re.findall(r"^\t+probe(\d)\((\w+),",
                                            path.read_text(encoding="utf-8"), re.MULTILINE)}
@@ -298,7 +300,23 @@ def check_lint(folder):
     done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *pages], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, check=False)
     complaints = done.stdout.splitlines()
-    return complaints or ([f"mandoc: status {done.returncode}"] if done.returncode else [])
+    return (complaints or ([f"mandoc: status {done.returncode}"] if done.returncode else []) +
+            [complaint for page in pages for complaint in wide_lines(page)])
+
+
+def wide_lines(page):
+    """A command that the terminal breaks into two is pasted as two. A table that leaves its last
+    column no room is broken into words; only groff tells."""
+    text = pathlib.Path(page).read_text(encoding="utf-8")
+    wide = [f"{page}: longer than {COMMAND_COLUMNS} columns, end it with a backslash: {command}"
+            for command in re.findall(r"^\.Dl (.*)$", text, re.MULTILINE)
+            if len(plain(command).strip('"')) > COMMAND_COLUMNS]
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-mandoc", "-Tascii", "-ww", "-rLL=78n", page],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              check=False)
+        wide += [line for line in done.stderr.splitlines() if "can't break line" in line]
+    return wide
 
 
 def write_program(page, target, number=0):

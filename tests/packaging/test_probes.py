@@ -29,7 +29,7 @@ def probes_of(library):
 def table_of(page):
     """The probes that the manual page lists: name -> number of arguments."""
     with open(page, encoding="utf-8") as file:
-        rows = re.findall(r"^\.It Li (\w+) Ta (.*?) Ta ", file.read(), re.MULTILINE)
+        rows = re.findall(r"^\.It Li (\w+)\n([\w, ]+): ", file.read(), re.MULTILINE)
     return {name: len(arguments.split(",")) for name, arguments in rows}
 
 
