@@ -41,7 +41,7 @@ OVERVIEWS = {
     "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
-COMMAND_COLUMNS = 67  # of 80, behind the indents of a page and of a command
+COLUMNS, COMMAND_COLUMNS = 80, 67  # a command stands behind the indents of its page and of itself
 # The page about debugging tools and error numbers, and the sections that the page must have.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
@@ -307,16 +307,19 @@ def check_lint(folder):
 def wide_lines(page):
     """A command that the terminal breaks into two is pasted as two. A table that leaves its last
     column no room is broken into words; only groff tells."""
-    text = pathlib.Path(page).read_text(encoding="utf-8")
-    wide = [f"{page}: longer than {COMMAND_COLUMNS} columns, end it with a backslash: {command}"
-            for command in re.findall(r"^\.Dl (.*)$", text, re.MULTILINE)
-            if len(plain(command).strip('"')) > COMMAND_COLUMNS]
     if shutil.which("groff"):
-        done = subprocess.run(["groff", "-mandoc", "-Tascii", "-ww", "-rLL=78n", page],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              check=False)
-        wide += [line for line in done.stderr.splitlines() if "can't break line" in line]
-    return wide
+        command = ["groff", "-mandoc", "-Tutf8", "-ww", f"-rLL={COLUMNS - 2}n", "-P-cbou", page]
+    else:
+        command = ["mandoc", "-Tutf8", f"-Owidth={COLUMNS - 2}", page]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    shown = [re.sub(".\b", "", line) for line in done.stdout.splitlines()]
+    commands = re.findall(r"^\.Dl (.*)$", pathlib.Path(page).read_text(encoding="utf-8"),
+                          re.MULTILINE)
+    return [f"{page}: {len(line)} columns: {line}" for line in shown if len(line) > COLUMNS] + \
+        [f"{page}: longer than {COMMAND_COLUMNS} columns, end it with a backslash: {pasted}"
+         for pasted in commands if len(plain(pasted).strip('"')) > COMMAND_COLUMNS] + \
+        [line for line in done.stderr.splitlines() if "can't break line" in line] + \
+        ([] if shown else [f"{page}: {command[0]} printed nothing"])
 
 
 def write_program(page, target, number=0):
