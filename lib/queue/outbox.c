@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Consumers copy handles between head and tail, then move the head by a CAS. The head only grows,
- * so a CAS that succeeds proves that no copied cell had been filled again: cells are loaded
- * relaxed, after an acquire load of the tail. An owner that finds it empty goes back to the array's
- * beginning, so a steadily used outbox stays in a few cache lines.
+ * Consumers copy the handles between head and tail, then move the head by a CAS. The head only
+ * grows, so success proves that no copied cell had been filled again; hence cells are loaded
+ * relaxed. The owner restarts an empty one at the array's beginning, so a steadily used outbox
+ * stays in a few cache lines.
  *
- * During compaction it looks empty, but handles may come back: a flag in the tail says so, set
- * before the head moves, cleared when they are published.
+ * During a compaction it looks empty: TAIL_COMPACTING, set before the head moves and cleared by
+ * the publication, says that handles will come back.
  *
- * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: carries the handles, and
- *         the timers' state before.
- *         [outbox-room] outbox_take_before → outbox_has_room: carries that the cells have been
- *         copied.
- *         [outbox-compacting] outbox_compact → outbox_exhausted: carries that the tail says so.
+ * Labels: [outbox] outbox_publish, outbox_compact → outbox_take_before: the handles, and the
+ *         timers' state before.
+ *         [outbox-room] outbox_take_before → outbox_has_room: the cells have been copied.
+ *         [outbox-compacting] outbox_compact → outbox_exhausted: the tail says so.
  */
 #include "queue/outbox.h"
 
 #include "base/invariant.h"
 #include "base/test_point.h"
 
-/* back to the beginning only after so many cells (32 KiB) */
+/* cells (32 KiB) before a restart */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
-/* in the tail: handles were taken out, and some will come back */
 #define TAIL_COMPACTING ((uint64_t)1 << 63)
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
@@ -43,7 +41,7 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* To the array's beginning, if all were taken. */
+/* If all were taken. */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -109,17 +107,14 @@ unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *conte
 	uint64_t end = outbox->put;
 	uint64_t head = u64_load_relaxed(&outbox->head); /* head is a guess until the CAS */
 
-	/* [outbox]: the handles */
+	/* [outbox] */
 	u64_store_release(&outbox->tail, end | TAIL_COMPACTING);
-	/*
-	 * [outbox-compacting]: who acquires the new head sees the flag. [outbox-room]: cells below
-	 * the old head have been copied.
-	 */
+	/* [outbox-compacting]: who acquires the new head sees the flag. [outbox-room] */
 	while (!u64_cas_acq_rel(&outbox->head, &head, end)) {
 	}
 	outbox->head_seen = end;
 	test_point(TEST_POINT_OUTBOX_TAKEN_OUT);
-	/* Each handle is read before its cell is filled. */
+	/* A handle is read before its cell is filled. */
 	for (uint64_t place = head; place < end; place++) {
 		uint64_t handle = u64_load_relaxed(&outbox->cells[place & outbox->mask]);
 
@@ -147,7 +142,7 @@ unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handl
 			/* Relaxed: if the cell was filled again, the CAS fails. */
 			handles[i] = u64_load_relaxed(&outbox->cells[(head + i) & outbox->mask]);
 		*ret_tail = tail;
-		/* [outbox-room]: the cells have been copied */
+		/* [outbox-room] */
 		if (u64_cas_release(&outbox->head, &head, head + count))
 			return count;
 	}

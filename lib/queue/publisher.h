@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts lateness, publishes soon (law 13 of tests/README.md), and signals. Only the owner uses it.
- */
+/* Counts lateness, publishes soon (law 13 of tests/README.md), and signals. Only for the owner. */
 #ifndef TIMERHUB_PUBLISHER_H
 #define TIMERHUB_PUBLISHER_H
 
@@ -19,23 +17,21 @@ struct publisher {
 	struct board_owner *counts;
 	/* in the order of their first events; the list's end */
 	struct timerhub_queue *unpublished, **unpublished_end;
-	unsigned untold_taken; /* slots taken since the first unpublished event */
-	uint64_t told;         /* events published so far */
+	unsigned untold_taken; /* slots since the first unpublished event */
+	uint64_t told;
 };
 
 void publisher_init(struct publisher *publisher, const struct clock *clock,
                     struct board_owner *counts);
 
-/* Returns whether there is an unpublished event. */
 static inline bool publisher_has_untold(const struct publisher *publisher)
 {
 	return publisher->unpublished != NULL;
 }
 
-/* An event was put into the queue's outbox; may publish all. */
+/* An event was put; may publish all. */
 void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, uint64_t deadline_ns);
 
-/* `count` handles of one queue. */
 void publisher_publish(struct publisher *publisher, struct timerhub_queue *queue, unsigned count);
 
 /* All queues. */

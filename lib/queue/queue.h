@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A queue: the owner puts expired timers in, and signals its consumers. Most cache lines have one
- * kind of writer: owner, consumers or callers.
- */
+/* Most cache lines have one kind of writer: owner, consumers or callers. */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
 
@@ -22,20 +19,20 @@ struct timerhub;
 
 struct timerhub_queue {
 	struct timerhub *hub;       /* fixed at open, like `counts` and `index` */
-	struct board_queue *counts; /* counters on the board, which outlives the queue */
-	uint32_t index; /* queue's index in the hub's table, and in timer_cold.queue_slack */
+	struct board_queue *counts; /* on the board, which outlives the queue */
+	uint32_t index;             /* in the hub's table and in timer_cold.queue_slack */
 	struct outbox outbox;
 	struct notifier notifier;
 
 	/* owner's three; the publisher's list */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished; /* unpublished events, 0 if the queue is not listed */
-	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* deadlines of the unpublished events */
+	unsigned unpublished;                   /* 0: not in the list */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* theirs */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* interrupts so far */
-	atomic_u32 inside;                                /* threads in timerhub_wait() */
-	atomic_u32 stopped; /* 1: waiters do not block. Set by timerhub_queue_stop(). */
-	atomic_u32 closing; /* 1: waiters must return. Set by the closer. */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts;
+	atomic_u32 inside;  /* threads in timerhub_wait() */
+	atomic_u32 stopped; /* 1: waiters don't block */
+	atomic_u32 closing; /* 1: waiters must return */
 };
 
 /*

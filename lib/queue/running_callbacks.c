@@ -5,9 +5,9 @@
  * a canceller that reads the pair after the CAS finds the handle in the cell. Tested by
  * tests/service/test_cancel_sync.c.
  *
- * Labels: [callback-cell] callbacks_leave → callback_claim: carries that the cell is free again.
- *         [callback-end] callback_end → callback_wait: carries what the callback did.
- *         [callback-ended] callback_end → callback_wait: carries that `now` has changed.
+ * Labels: [callback-cell] callbacks_leave → callback_claim: the cell is free again.
+ *         [callback-end] callback_end → callback_wait: what the callback did.
+ *         [callback-ended] callback_end → callback_wait: `now` has changed.
  */
 #include "queue/running_callbacks.h"
 
@@ -18,12 +18,11 @@
 #define CALLBACKS_MAX 16384
 #endif
 
-#define NOW_RUNNING ((uint64_t)1) /* delivered: the callback runs, or soon will */
-#define NOW_WAITED ((uint64_t)2)  /* canceller waits for the callback's end */
+#define NOW_RUNNING ((uint64_t)1) /* callback runs, or soon will */
+#define NOW_WAITED ((uint64_t)2)  /* by a canceller that waits for its end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
-/* how often a waiter looks */
 #define CALLBACK_NAP_NS 50000
 
 #ifndef THREAD_SELF
@@ -58,10 +57,7 @@ static bool callback_claim(struct callback *callback)
 
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
-	/*
-	 * Low indexes, since a canceller searches all below `end`, and different ones for different
-	 * CPUs.
-	 */
+	/* Low indexes, since a canceller searches all below `end`; different CPUs begin apart. */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
 
@@ -79,13 +75,13 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 
 void callbacks_leave(struct callback *callback)
 {
-	u64_store_release(&callback->now, 0);       /* [callback-end]: the callback has ended */
-	ptr_store_release(&callback->thread, NULL); /* [callback-cell]: the cell is free */
+	u64_store_release(&callback->now, 0);       /* [callback-end] */
+	ptr_store_release(&callback->thread, NULL); /* [callback-cell] */
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release: who sees the handle knows that the last callback has ended. */
+	/* Release: who sees this handle knows that the last callback has ended. */
 	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
 }
 
@@ -99,7 +95,7 @@ void callback_end(struct callback *callback)
 	/* [callback-end]: all writes of the callback */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
-	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended]: carries `now` */
+	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended] */
 	futex_wake(&callback->ended, UINT32_MAX);
 }
 
@@ -121,11 +117,11 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* this thread's cells are below `end` */
+	uint64_t end = u64_load_relaxed(&callbacks->end); /* its own cells are below */
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* Relaxed: only this thread's own stores matter. */
+		/* relaxed: only its own stores matter */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&

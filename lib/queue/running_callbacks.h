@@ -12,17 +12,16 @@
 struct callback {
 	/* handle << 2 | flags, or 0, by the cell's thread; a canceller sets NOW_WAITED */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
-	atomic_ptr thread; /* thread that has the cell, or NULL */
-	atomic_u32 ended;  /* futex: number of ended callbacks with a waiting canceller */
+	atomic_ptr thread; /* NULL: the cell is free */
+	atomic_u32 ended;  /* futex: ended callbacks with a waiting canceller */
 };
 
 struct callbacks {
-	struct callback *cells; /* table of cells, committed page by page */
-	struct memory memory;   /* mapping that holds the cells */
-	atomic_u64 end;         /* no cell from this index on was ever used */
+	struct callback *cells;
+	struct memory memory;
+	atomic_u64 end; /* cells from here on were never used */
 };
 
-/* Returns 0, or -ENOMEM. */
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
@@ -33,10 +32,9 @@ void callbacks_leave(struct callback *callback);
 /* Before the CAS that delivers it. */
 void callback_consider(struct callback *callback, uint64_t handle);
 
-/* It was delivered, and its callback is about to be called. */
+/* After the delivery, before the callback. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Record that the callback has returned. */
 void callback_end(struct callback *callback);
 
 /* Is this thread inside this timer's callback? */
