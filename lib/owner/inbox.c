@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cell holds {lap, filled, slot}, a lap being one round through a lane's cells. One CAS claims
- * and publishes a cell, and cells are filled in order, so a stopped producer leaves no hole. The
- * tail moves by cache lines; a producer goes on at the present tail after each line, since others
- * may have filled many.
+ * A cell holds {lap, filled, slot}; a lap is one round through a lane's cells. One CAS claims and
+ * publishes a cell, and cells are filled in order, so a stopped producer leaves no hole. The tail
+ * moves by cache lines; after each, a producer goes on at the present tail, as others may have
+ * filled many.
  *
  * A producer sets a slot's bits in the map bottom up, whatever it finds, and the owner takes words
- * top down: a producer stopped in between hides no other's slot, since that one sets all three bits
- * too. A bit found set need not be set: the owner takes this word later, and then the words below.
+ * top down: a producer stopped in between hides no other's slot, as that one sets all three bits
+ * too. A bit found set need not be set: the owner takes this word later, and then those below.
  *
  *   producer                                      owner
  *   advance the tail, or find it moved            make a promise, begin a pass
@@ -17,9 +17,8 @@
  * All seq_cst, so no wake-up is lost: if a producer, even one that only found a cell filled or bits
  * set, loads promise or pass before the owner stores a new one, the drain finds the slot.
  *
- * The owner changes the pair of each slot that it takes, if only to the same value. That comes
- * after the change for which a thread has pushed: else the thread would have seen it, and the bit
- * taken.
+ * The owner changes the pair of each slot that it takes, if only to the same value: after the
+ * change for which a thread has pushed, or that thread would have seen it, and the bit taken.
  */
 #include "owner/inbox.h"
 
@@ -33,22 +32,22 @@
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
-/* fits into the first-level cache, and holds what comes while the owner is busy */
+/* first-level cache, and what comes while the owner is busy */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
-/* lane for so many slots, at most */
+/* at least so many slots a lane */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
 /*
- * About so many waiting slots wake the owner though nothing is due: it schedules before it
- * delivers, and 8,192 delay a timer by 0.3 ms. The wake costs 14 us, 2 ns a push.
+ * so many waiting slots wake the owner though nothing is due: it schedules before it delivers, and
+ * 8,192 delay a timer by 0.3 ms; the wake costs 14 us, 2 ns a push
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* count reads all lanes, so only every such push of a lane counts */
+/* pushes of a lane between two counts, which read all lanes */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif
@@ -94,7 +93,7 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 	return &lane->cells[place % INBOX_LANE_CELLS];
 }
 
-/* Positions count over all laps. */
+/* `place` counts over all laps. */
 static uint64_t cell_empty_at(uint64_t place)
 {
 	return place / INBOX_LANE_CELLS * INBOX_LAP;
@@ -111,7 +110,7 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 	return tail;
 }
 
-/* At `*ret_place`. False: the lane is full. */
+/* False: full. */
 static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 {
 	uint64_t place = u64_load_seq_cst(&lane->tail);
@@ -132,16 +131,16 @@ static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_plac
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
-			/* written by the owner, so in another CPU's cache */
+			/* the owner has written it: it is in another CPU's cache */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
 	}
 }
 
-/* Up to `max`, before the drain's end. */
+/* Before the drain's end. */
 static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 {
-	uint64_t head = u64_load_relaxed(&lane->head); /* only the owner writes the head */
+	uint64_t head = u64_load_relaxed(&lane->head); /* relaxed: the owner's */
 	unsigned count = 0;
 
 	for (; count < max && head < lane->end; head++) {
@@ -163,7 +162,7 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 
 /* ---- the spill map ---- */
 
-/* On each level. False: it waited in the map already. */
+/* False: it waited in the map already. */
 static bool map_set(const struct inbox *inbox, uint32_t slot)
 {
 	bool fresh = false;
@@ -181,7 +180,7 @@ static bool map_set(const struct inbox *inbox, uint32_t slot)
 	return fresh;
 }
 
-/* Returns the index of what the level's lowest bit to do stands for. */
+/* What the level's lowest bit to do stands for. */
 static uint32_t map_pop(struct inbox *inbox, unsigned level)
 {
 	uint32_t index = inbox->word[level] * INBOX_WORD + bits_lowest(inbox->bits[level]);
@@ -259,7 +258,7 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 
 	if (!lane_push(lane, slot, &place))
 		return inbox_push_again(inbox, cpu, slot);
-	if (lane->notes) /* relaxed: only a number for the board's readers */
+	if (lane->notes) /* relaxed: only shown */
 		u64_store_relaxed(&lane->notes->tail, place + 1);
 	return inbox_holds_many(inbox, place + 1);
 }

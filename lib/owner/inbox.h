@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots from callers to the owner, which looks at each one's pair. A push never waits and is never
- * refused: into a lane, or as a bit in the spill map, which has one for each slot and two levels of
- * summary. A slot may wait in several places.
+ * A push never waits and is never refused: into a lane, or as a bit in the spill map, which has one
+ * for each slot and two levels of summary. A slot may wait in several places.
  */
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
@@ -11,28 +10,28 @@
 #include "base/counter_board.h"
 #include "base/memory.h"
 
-/* A ring of cells for the threads on some of the CPUs. */
+/* For the threads on some of the CPUs. */
 struct inbox_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells; /* fixed at open */
-	struct board_lane *notes;                     /* NULL: the hub is not observable */
-	/* Written by producers. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* position where producers start */
-	atomic_u64 spilled;                         /* slots marked by the lane's producers */
-	/* Written by the owner. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next position that the owner takes */
-	atomic_u64 drained;                         /* `spilled` before the owner's last drain */
-	uint64_t end;                               /* end of the owner's present drain */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells;
+	struct board_lane *notes; /* NULL: not observable */
+	/* by producers */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* where producers start */
+	atomic_u64 spilled; /* slots that its producers have put into the map */
+	/* by the owner */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* next to take */
+	atomic_u64 drained;                         /* `spilled` at the last drain */
+	uint64_t end;                               /* of the present drain */
 };
 
 #define INBOX_LEVELS 3 /* top level has at most 256 words */
 #ifndef INBOX_WORD
-#define INBOX_WORD 64u /* bits in use of a word of the map */
+#define INBOX_WORD 64u /* bits in use of a map's word */
 #endif
 
 struct inbox {
 	struct inbox_lane *lanes;
 	atomic_u64 *map[INBOX_LEVELS]; /* level 0: a bit for each slot; above: for each word */
-	uint32_t lane_mask;            /* lanes, a power of two, less one */
+	uint32_t lane_mask;
 	uint32_t top_words;
 	struct memory memory;
 	/* owner's walk: by level, a word's index and the bits to do */
@@ -44,7 +43,7 @@ struct inbox {
 int inbox_open(struct inbox *inbox, uint32_t capacity, struct board_lane *notes);
 void inbox_close(struct inbox *inbox);
 
-/* Signal-safe. True: the owner must drain soon, which few calls check. */
+/* By any thread, signal-safe. True: the owner must drain soon, which few calls check. */
 bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 /* For a slot that probably waits: into the map, where doubles coincide. */
@@ -62,13 +61,12 @@ static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 	       map_has(inbox->map[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/* Owner: begin a drain of all that was pushed before. */
+/* By the owner, like all below: begin a drain of all that was pushed before. */
 void inbox_begin(struct inbox *inbox);
 
-/* Owner: up to `max`; 0: the drain has ended. */
+/* 0: the drain has ended. */
 unsigned inbox_take(struct inbox *inbox, uint32_t *slots, unsigned max);
 
-/* Owner: returns whether nothing waits. */
 bool inbox_empty(const struct inbox *inbox);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread that keeps a hub's schedule, in rounds (passes), and sleeps in between; in a manual
- * hub the caller of timerhub_advance().
- */
+/* In a manual hub the owner is the caller of timerhub_advance(). */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
 
@@ -21,53 +18,53 @@
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 
-/* What it shares with callers; set by hub/open.c. */
+/* Shared with callers; set by hub/open.c. */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
 	struct promise *promise;
 	struct clock *clock;
-	atomic_ptr *queues; /* OWNER_QUEUES_MAX pointers to queues, by index; NULL: no queue */
-	int bell;           /* eventfd that wakes the owner */
+	atomic_ptr *queues; /* by index; NULL: no queue */
+	int bell;
 	struct board_owner *counts;
 };
 
 struct owner {
 	struct owner_world world;
-	struct board_owner *counts; /* owner's counters on the board; only the owner writes */
+	struct board_owner *counts;
 	struct schedule schedule;
 	uint64_t now_ns;     /* clock, read once in a pass; timers due by then expire */
-	uint64_t crowd_ns;   /* time at which owner_gather() began to count events */
-	uint64_t crowd_told; /* events published before the time `crowd_ns` */
+	uint64_t crowd_ns;   /* when owner_gather() began to count */
+	uint64_t crowd_told; /* published before that */
 	uint64_t true_ns;    /* earliest instant checked since the last sleep, or UINT64_MAX */
-	bool crowded;        /* true: coalesce the events of the next passes */
-	bool gathers;        /* true: may coalesce events; fixed before the thread starts */
+	bool crowded;        /* coalesce the next passes' events */
+	bool gathers;        /* may coalesce; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* timerfd that ends a sleep, if the clock needs it */
-	struct early_wake early_wake;   /* early-wake margin */
-	struct timerhub_config config;  /* hub's config; thread_name: only in owner_start() */
-	unsigned sleep_failures;        /* sleeps in a row that failed in io_uring */
-	int opener;                     /* gettid(2) of the thread that starts the owner */
+	struct deadline_fd deadline_fd; /* ends a sleep, if the clock needs it */
+	struct early_wake early_wake;
+	struct timerhub_config config; /* thread_name: only in owner_start() */
+	unsigned sleep_failures;       /* sleeps in a row that failed in io_uring */
+	int opener;                    /* gettid(2) of the thread that starts the owner */
 	pthread_t thread;
-	bool running;       /* true: there is a thread to join */
-	int tid;            /* gettid(2) of the thread; valid when `started` is 1 */
+	bool running;       /* there is a thread to join */
+	int tid;            /* valid when `started` */
 	atomic_u32 started; /* futex: 1 when start_result and tid are written */
-	int start_result;   /* 0, or the negative errno with which the start failed */
-	atomic_u32 stop;    /* 1: the owner's thread must end */
+	int start_result;   /* 0 or a negative errno */
+	atomic_u32 stop;    /* 1: the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: number of passes; wraps */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex; wraps */
 	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
-	/* Only the owner uses `swept` and `publisher`. */
+	/* the owner's */
 	uint64_t swept; /* handles that this compaction has read */
 	struct publisher publisher;
 };
 
-/* With the memory of its schedule. 0 or -ENOMEM. */
+/* 0 or -ENOMEM. */
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/* Waits until the thread's sleeper starts. 0 or a negative errno. */
+/* Until the thread's sleeper has started. 0 or a negative errno. */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
 /* 0: no thread. Thread-safe. */
@@ -76,10 +73,7 @@ int owner_tid(const struct owner *owner);
 /* `alive` is false in a forked child, which has no such thread. */
 void owner_stop(struct owner *owner, bool alive);
 
-/*
- * Until owner_pass() returns false. Returns the promise, the time of the next drain. By the owner's
- * thread, or in a manual hub by one thread at a time.
- */
+/* By the owner. Returns the promise, the time of the next drain. */
 uint64_t owner_run_passes(struct owner *owner);
 
 /* Any thread but the owner: wake it, and wait until the pass in progress has ended. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starts and stops the owner's thread, and lets it sleep and spin. owner.c makes the passes. Tests:
- * tests/unit/test_sleeper.c, tests/service/test_denied.c.
+ * Tests: tests/unit/test_sleeper.c, tests/service/test_denied.c.
  *
- * Labels: [started] owner_main → owner_start: carries start_result, the tid and the sleeper.
- *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
- *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
+ * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
+ *         [pass] owner_begin_pass → owner_wait_pass: the previous pass has ended; owner_wait_pass →
+ *         owner_begin_pass: a queue is gone.
  */
 #define _GNU_SOURCE
 #include "owner/owner.h"
@@ -39,8 +38,7 @@ static void owner_use_poll(struct owner *owner)
 	owner->sleeper.ops->close(&owner->sleeper);
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
-	u64_store_relaxed(&owner->counts->sleeper,
-	                  TIMERHUB_SLEEPER_POLL); /* relaxed: only shown on the board */
+	u64_store_relaxed(&owner->counts->sleeper, TIMERHUB_SLEEPER_POLL); /* relaxed: only shown */
 }
 
 /*
@@ -67,7 +65,7 @@ static bool owner_wanted(const struct owner *owner)
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* Or until wanted, or until the clock is set back. */
+/* Or until wanted, or the clock is set back. */
 static void owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
@@ -100,7 +98,7 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 	return true;
 }
 
-/* Until the timerfd expires, or for the time left at `now_ns`. Returns whether it slept. */
+/* False: it did not sleep. */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_MAX;
@@ -211,12 +209,11 @@ static void owner_be_like_main_thread(const struct owner *owner)
 		owner_share_cpus(main_tid);
 }
 
-/* In the thread: name, CPU and sleeper. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	/* The kernel cuts the name to 15 bytes. */
+	/* cut by the kernel to 15 bytes */
 	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0);
 	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
@@ -238,7 +235,7 @@ static void *owner_main(void *argument)
 
 	owner->tid = gettid();
 	owner->start_result = result;
-	u32_store_release(&owner->started, 1); /* [started]: owner_start() may read the result */
+	u32_store_release(&owner->started, 1); /* [started] */
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
@@ -248,7 +245,7 @@ static void *owner_main(void *argument)
 	return NULL;
 }
 
-/* With all signals blocked, so that it never runs a handler. */
+/* With all signals blocked: it never runs a handler. */
 static int owner_create_thread(struct owner *owner)
 {
 	sigset_t all, before;
@@ -306,7 +303,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	while (u32_load_acquire(&owner->started) == 0) /* [started]: start_result is written */
+	while (u32_load_acquire(&owner->started) == 0) /* [started] */
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
 		result = owner->start_result;
@@ -344,7 +341,7 @@ void owner_wait_pass(struct owner *owner)
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
-	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass]: the pass has ended */
+	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);
 }

@@ -26,13 +26,13 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/* Only the owner writes it; seq_cst, before the drain. */
+	/* seq_cst: before the drain */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* owner is the only writer */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* relaxed: the owner's */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);

@@ -10,12 +10,12 @@
 #include "base/bits.h"
 
 struct promise {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* promise, written by the owner */
-	atomic_u64 pass;                                  /* current pass, written by the owner */
-	atomic_u64 woken_pass; /* latest pass in which a caller woke the owner; set by callers */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 look_by_ns; /* by the owner */
+	atomic_u64 pass;                                  /* by the owner */
+	atomic_u64 woken_pass; /* latest in which a caller woke the owner; by callers */
 };
 
-/* 0 if a pass follows, UINT64_MAX if the owner waits for a wake. */
+/* 0: a pass follows; UINT64_MAX: the owner waits for a wake. */
 void promise_init(struct promise *promise, uint64_t look_by_ns);
 
 /* Owner: number a new pass, before the clock is read and the inbox drained. */
@@ -27,11 +27,11 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns);
 /* Owner: has a caller woken it in this pass? A hint. */
 bool promise_woken(const struct promise *promise);
 
-/* After a push: wake the owner, and give `*pass` to promise_record_wake()? */
+/* By a caller after its push: must it wake the owner, then call promise_record_wake()? */
 static inline bool promise_wants_wake(const struct promise *promise, uint64_t deadline_ns,
                                       uint64_t *pass)
 {
-	/* First: a wake that is recorded for this pass was sent after it began. */
+	/* first, so that a wake recorded for this pass was sent after it began */
 	*pass = u64_load_seq_cst(&promise->pass);
 	if (deadline_ns >= u64_load_seq_cst(&promise->look_by_ns))
 		return false;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sleeps until a timeout, the eventfd (the bell) or the timerfd: sleeper_uring.c where the kernel
- * allows io_uring, sleeper_poll.c everywhere.
- */
+/* sleeper_uring.c where the kernel allows io_uring, sleeper_poll.c everywhere. */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
 
@@ -17,7 +14,7 @@
 struct sleeper;
 
 struct sleeper_ops {
-	/* In the owner's thread. 0 or a negative errno. */
+	/* In the owner's thread, like sleep(). 0 or a negative errno. */
 	int (*start)(struct sleeper *sleeper);
 	/*
 	 * Until the bell, at once if it was signalled already, at most `timeout_ns` (UINT64_MAX: no
@@ -25,27 +22,26 @@ struct sleeper_ops {
 	 * sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
-	/* In the owner's thread, or while that does not run. */
+	/* Or while that thread does not run. */
 	void (*close)(struct sleeper *sleeper);
 };
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell; /* hub's eventfd that ends a sleep */
+	int bell; /* ends a sleep */
 	/*
 	 * ends a sleep when readable; -1: none. Not the sleeper's to close or clear. May change
-	 * between sleeps, but for sleeper_uring.c, which polls that of sleeper_open_uring() by
-	 * edges.
+	 * between sleeps, but sleeper_uring.c always polls that of its open, by edges.
 	 */
 	int deadline_fd;
-	void *state;            /* data of sleeper_uring.c */
-	unsigned interruptions; /* sleeps in a row that ended with EINTR */
+	void *state;            /* sleeper_uring.c's */
+	unsigned interruptions; /* EINTR in a row */
 };
 
 /* 0 or a negative errno. */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
-/* Open the ppoll sleeper, which always succeeds. */
+/* Always succeeds. */
 void sleeper_open_poll(struct sleeper *sleeper, int bell, int deadline_fd);
 
 #endif

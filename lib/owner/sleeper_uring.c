@@ -26,9 +26,9 @@
 #define URING_SUBMIT_TRIES 16
 
 struct uring_poll {
-	int fd;        /* descriptor to poll, or -1 */
-	bool prepared; /* poll request is written, but not submitted */
-	bool polling;  /* poll request is in the ring */
+	int fd;        /* -1: none */
+	bool prepared; /* written, not submitted */
+	bool polling;  /* in the ring */
 };
 
 /* poll's index is the user data of its completions */
@@ -37,7 +37,7 @@ enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
 struct sleeper_uring {
 	struct io_uring ring;
 	struct uring_poll polls[URING_POLLS];
-	unsigned enter_flags; /* flags of every io_uring_enter() */
+	unsigned enter_flags;
 };
 
 /*
@@ -78,7 +78,7 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result;
 }
 
-/* Unless it is in the ring. */
+/* Unless it is already polled. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_poll *poll = &uring->polls[index];
