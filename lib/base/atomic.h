@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every atomic access of the core, with its memory order in the name; no other file includes
- * stdatomic.h. No free-standing fences: ThreadSanitizer does not see them. seq_cst only where each
- * of two threads stores a word and then loads the other's.
+ * Every atomic access, with its memory order in the name; no other file includes stdatomic.h. No
+ * free-standing fences: ThreadSanitizer does not see them. seq_cst only where each of two threads
+ * stores a word and then loads the other's.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H

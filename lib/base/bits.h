@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Defines bit arithmetic on 64-bit words, and the size of a cache line. */
 #ifndef TIMERHUB_BITS_H
 #define TIMERHUB_BITS_H
 

@@ -13,7 +13,7 @@ static inline int cancellation_hold(void)
 {
 	int before = PTHREAD_CANCEL_ENABLE;
 
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before); /* call cannot fail */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	return before;
 }
 

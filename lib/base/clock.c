@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No other file of the core includes time.h. Only the wall clock goes back. The manual clock's time
- * is relaxed: nobody relies on it to see other memory, and who loads an expired timer's pair sees
- * the clock of the expiry.
+ * Only the wall clock goes back. The manual clock's time is relaxed: nobody relies on it to see
+ * other memory, and who loads an expired timer's pair sees the clock of the expiry.
  */
 #include "base/clock.h"
 
@@ -34,7 +33,7 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual)
 	clock->manual = manual;
 	clock->goes_back = !manual && kind == TIMERHUB_CLOCK_REALTIME;
 	clock->id = ids[kind];
-	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: the clock is not shared yet */
+	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: not shared yet */
 }
 
 uint64_t clock_now_ns(const struct clock *clock)

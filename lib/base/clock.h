@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A hub's clock, the kernel's or a manual one. Thread-safe. */
+/*
+ * The kernel's or a manual one; thread-safe. Of its fields only manual_ns changes after the open.
+ */
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
 
 #include "base/atomic.h"
 
 struct clock {
-	bool manual;          /* true: only clock_set() moves the clock; fixed at open */
-	bool goes_back;       /* true: the clock may go back; fixed at open */
-	int id;               /* kernel's clockid_t; fixed at open */
-	atomic_u64 manual_ns; /* time of a manual clock, written by the thread that moves it */
+	bool manual;          /* only clock_set() moves it */
+	bool goes_back;       /* it is the wall clock */
+	int id;               /* kernel's clockid_t */
+	atomic_u64 manual_ns; /* by the thread that moves it */
 };
 
 uint64_t clock_monotonic_ns(void);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The board: a hub's counters. That of an observable hub is a memfd of this layout, which tools/top
- * finds through /proc and maps to read; only this header is shared with it. No decision depends on
- * the board: stacks and inbox, on which decisions depend, are private, and only their numbers are
- * copied here. Counters change while a reader adds them: sums are exact while no call runs. A
- * changed layout needs a new BOARD_VERSION.
+ * That of an observable hub is a memfd of this layout, which tools/top finds through /proc and maps
+ * to read; only this header is shared with it. No decision depends on the board: stacks and inbox
+ * are private, and only their numbers are copied here. Sums are exact while no call runs. A changed
+ * layout needs a new BOARD_VERSION.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -14,7 +13,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 
-#define BOARD_NAME "timerhub" /* name of the board's memfd */
+#define BOARD_NAME "timerhub" /* of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
 #define BOARD_VERSION 5u
 #define BOARD_SHARDS_MAX 64
@@ -37,35 +36,35 @@ struct board_header {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;    /* in the process\'s PID namespace */
-	uint32_t clock;  /* hub's enum timerhub_clock */
+	uint32_t pid;    /* in the process's namespace */
+	uint32_t clock;  /* enum timerhub_clock */
 	uint32_t manual; /* 1: there is no owner thread */
 	uint32_t kind;   /* enum board_kind */
 	uint64_t timers_max;
 	uint64_t serial;                    /* hubs opened before */
 	uint64_t opened_ns;                 /* by CLOCK_MONOTONIC */
-	char thread_name[BOARD_TEXT_BYTES]; /* the owner\'s; ends with a zero */
+	char thread_name[BOARD_TEXT_BYTES]; /* the owner's; ends with a zero */
 	char library_version[BOARD_TEXT_BYTES];
 	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
 };
 
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to later times */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to later */
 	atomic_u64 expired;
 	atomic_u64 inbox_max;
 	atomic_u64 wakeups;
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
-	atomic_u64 sleeper; /* enum timerhub_sleeper of the owner thread; AUTO in a manual hub */
+	atomic_u64 sleeper; /* enum timerhub_sleeper; AUTO in a manual hub */
 	/* bucket i: 2^i to 2^(i+1) - 1 ns late, the first also 0 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* kernel's reports that the wall clock was set */
+	atomic_u64 clock_jumps; /* the wall clock was set */
 };
 
 /* Written by callers, each beside a much slower operation. */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* wakes by callers */
-	atomic_u64 dropped; /* timers that timerhub_queue_close() has ended */
+	atomic_u64 dropped;                                 /* by timerhub_queue_close() */
 	atomic_u64 untaken; /* slots taken for refused calls of timerhub_arm_many() */
 	/* highest index of a queue so far, plus 1 */
 	atomic_u64 queues_end;
@@ -78,7 +77,7 @@ struct board_callers {
 struct board_shard {
 	/* takes so far << BOARD_DEPTH_BITS | slots on it */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
-	atomic_u64 used; /* shard's slots that were ever used; exact */
+	atomic_u64 used; /* slots that were ever used; exact */
 };
 
 /*
@@ -92,16 +91,16 @@ struct board_lane {
 	atomic_u64 drained;
 };
 
-/* They outlive the queue, whose outbox has `put` - `delivered` - `passed_over` handles. */
+/* It outlives the queue, whose outbox has `put` - `delivered` - `passed_over` handles. */
 struct board_queue {
-	/* Consumers write `delivered`, `retired`, `overruns` and `passed_over`. */
+	/* by consumers */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
-	atomic_u64 retired;     /* delivered events that ended their timer */
+	atomic_u64 retired;     /* delivered, and the timer has ended */
 	atomic_u64 overruns;    /* periods counted in an earlier period's event */
-	atomic_u64 passed_over; /* skipped handles of withdrawn expiries */
+	atomic_u64 passed_over; /* handles of withdrawn expiries */
 	/* opener and owner write `put`, opener and closer `fd_plus_one` */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* published handles */
-	atomic_u64 fd_plus_one; /* queue's eventfd plus 1, or 0 without a queue */
+	atomic_u64 fd_plus_one;                    /* eventfd plus 1; 0: no queue */
 };
 
 /* Of events taken on some of the CPUs. Buckets as in board_owner. */
@@ -126,7 +125,7 @@ struct board_loop {
 
 struct board {
 	struct board_header header;
-	struct board_loop loop; /* of a loop's board, where the parts of a hub stay zero */
+	struct board_loop loop; /* of a loop's board, where the hub's parts are zero */
 	struct board_owner owner;
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];

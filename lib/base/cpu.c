@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The core includes sched.h only here and in owner_thread.c. */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 

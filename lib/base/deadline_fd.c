@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owner or loop's thread make all calls but open and close. The time is absolute, so the kernel
+ * For the owner or the loop's thread, but for open and close. The time is absolute, so the kernel
  * keeps it through a suspend and in time namespaces. If the clock was set, the next
  * timerfd_settime() says so, and still sets. Nobody needs to read the timerfd.
  */
@@ -20,7 +20,7 @@
  * past.
  */
 #define ALARM_MAX_NS ((uint64_t)1 << 62)
-#define ALARM_SETTLES_NS 1000000 /* much longer than a timerfd with a past time takes to expire */
+#define ALARM_SETTLES_NS 1000000 /* much longer than a past time takes to expire */
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
 {

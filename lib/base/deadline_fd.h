@@ -11,16 +11,15 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* timerfd, or -1 if there is no timerfd */
+	int fd; /* -1: none */
 };
 
-/* Without a timerfd. */
 static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struct clock *clock)
 {
 	*deadline_fd = (struct deadline_fd){ .clock = clock, .fd = -1 };
 }
 
-/* For any clock. 0 or a negative errno. */
+/* 0 or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
 void deadline_fd_close(struct deadline_fd *deadline_fd);

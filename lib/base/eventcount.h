@@ -31,8 +31,8 @@ static inline void eventcount_wake(struct eventcount *eventcount, unsigned count
 }
 
 /*
- * While it is `number`, at most `timeout_ns` (UINT64_MAX: no limit); may return early, so look
- * again.
+ * While it is `number`, at most `timeout_ns` (UINT64_MAX: no limit). Look again: it may return
+ * early.
  */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)

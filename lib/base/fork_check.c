@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements fork_check.h. Tests: tests/service/test_fork.c, tests/journal, tests/relay. */
+/* Tests: tests/service/test_fork.c, tests/journal, tests/relay. */
 #define _GNU_SOURCE
 #include "base/fork_check.h"
 

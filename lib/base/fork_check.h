@@ -20,7 +20,7 @@ struct fork_check {
 /* A page of `bytes`, else zero. 0, or mmap()'s negative errno. */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/* Returns 0, or -EOWNERDEAD in a child. */
+/* 0, or -EOWNERDEAD in a child. */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
 /* The same, as a call's last step: no more registers where the page answers. */
@@ -34,6 +34,6 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 	return fork_check_result(fork_check) == 0;
 }
 
-void fork_check_close(struct fork_check *fork_check); /* does nothing if fork_check is not open */
+void fork_check_close(struct fork_check *fork_check); /* if it is open */
 
 #endif

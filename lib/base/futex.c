@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* No other file of the core includes linux/futex.h. */
 #include "base/futex.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* without attributes, the call cannot fail */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* can't fail */
 }
 
 static inline void lock_fini(struct lock *lock)

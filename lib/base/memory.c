@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements memory.h. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 
@@ -14,10 +13,10 @@
 #include "base/bits.h"
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* flag of memfd_create(), new in Linux 6.3 */
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
 #endif
 #ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 16 /* seal of memfds, new in Linux 5.1 */
+#define F_SEAL_FUTURE_WRITE 16 /* Linux 5.1 */
 #endif
 
 int memory_reserve(struct memory *memory, size_t bytes)
@@ -56,7 +55,7 @@ static int memory_resize_shown(int fd, size_t bytes)
 	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
 }
 
-/* The mapping stays writable. 0 or a negative errno. */
+/* The mapping stays writable. */
 static int memory_seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct memory {
-	void *base; /* start of the memory, or NULL if there is none */
+	void *base; /* NULL: none */
 	size_t bytes;
 };
 
@@ -30,10 +30,9 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 /* In a forked child: zeroed and private. Signal-safe. */
 void memory_unshare(const struct memory *memory);
 
-/* Zeroed, aligned to a cache line, for free(); or NULL. */
+/* Zeroed, in whole cache lines, for free(); or NULL. */
 void *memory_allocate(size_t bytes);
 
-/* Nothing for a `base` of NULL. */
 void memory_release(struct memory *memory);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 struct text {
-	char *buffer;  /* caller's buffer */
-	size_t bytes;  /* size of the buffer */
-	size_t length; /* length of the whole text, even if the buffer is smaller */
+	char *buffer;
+	size_t bytes;
+	size_t length; /* of the whole text, even if the buffer is smaller */
 };
 
 static inline void text_add_char(struct text *text, char character)
@@ -31,7 +31,7 @@ static inline void text_add(struct text *text, const char *string)
 /* number / 10^decimals, exactly; at most 19 digits after the point. */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
-	char digits[24]; /* 2^64 - 1 has 20 digits */
+	char digits[24];
 	unsigned count = 0;
 
 	do {
