@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pair, 16 bytes with a timer's deadline and state, and the handle. All functions are pure.
+ * The bits of pair and handle, periods and slack; pure. timer.c has the pair's transitions.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25  7   6       5        4          3     2   0
@@ -132,65 +132,10 @@ static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flag
 	return (differ & (~TIMER_SLOT_MASK | STATE_PHASE_MASK | flags)) == 0;
 }
 
-/* Transitions; each keeps what it does not name. */
-
 static inline struct pair pair_with_phase(struct pair pair, enum timer_phase phase)
 {
 	pair.state = (pair.state & ~STATE_PHASE_MASK) | phase;
 	return pair;
-}
-
-/* Any → FREE, deadline never; no entry needed. */
-static inline struct pair pair_unscheduled(struct pair pair)
-{
-	pair.deadline_ns = TIMER_NEVER_NS;
-	return pair_with_phase(pair, TIMER_FREE);
-}
-
-/* May a timer with this deadline be armed in the free slot without a push? */
-static inline bool pair_covers(struct pair free, uint64_t deadline_ns)
-{
-	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
-}
-
-/* FREE → ARMED; if pair_covers(), it takes over the entry. */
-static inline struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
-                                     uint64_t flags)
-{
-	return (struct pair){
-		.deadline_ns = deadline_ns,
-		.state = generation << STATE_GENERATION_SHIFT | flags |
-		         (pair_covers(free, deadline_ns) ? 0 : STATE_CLAIMED) | TIMER_ARMED,
-	};
-}
-
-/* ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. */
-static inline struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
-{
-	pair.deadline_ns = deadline_ns;
-	return pair_with_phase(pair, TIMER_ARMED);
-}
-
-static inline struct pair pair_claimed(struct pair pair)
-{
-	pair.state |= STATE_CLAIMED;
-	return pair;
-}
-
-/* The owner's look; if that ends a claim on a FREE slot, the entry goes. */
-static inline struct pair pair_looked_at(struct pair pair)
-{
-	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
-		pair.deadline_ns = TIMER_NEVER_NS;
-	pair.state &= ~STATE_CLAIMED;
-	return pair;
-}
-
-/* PENDING → FREE, or IDLE if kept. */
-static inline struct pair pair_delivered(struct pair pair)
-{
-	pair.deadline_ns = TIMER_NEVER_NS;
-	return pair_with_phase(pair, state_kept(pair.state) ? TIMER_IDLE : TIMER_FREE);
 }
 
 /* From `deadline_ns` to `now_ns`, 1 to 2^64 - 1. */

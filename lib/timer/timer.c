@@ -15,10 +15,51 @@
 
 #include "base/probe.h"
 
+/* ---- transitions of a pair; each keeps what it does not name ---- */
+
+/* Any → FREE, deadline never; no entry needed. */
+static struct pair pair_unscheduled(struct pair pair)
+{
+	pair.deadline_ns = TIMER_NEVER_NS;
+	return pair_with_phase(pair, TIMER_FREE);
+}
+
+/* ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. */
+static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
+{
+	pair.deadline_ns = deadline_ns;
+	return pair_with_phase(pair, TIMER_ARMED);
+}
+
+static struct pair pair_claimed(struct pair pair)
+{
+	pair.state |= STATE_CLAIMED;
+	return pair;
+}
+
+/* ---- a caller's decisions ---- */
+
 static uint64_t arming_flags(const struct timer_arming *arming)
 {
 	return (arming->interval_ns > 0 ? STATE_PERIODIC : 0) |
 	       (arming->slack_ns > 0 ? STATE_SLACK : 0) | (arming->kept ? STATE_KEPT : 0);
+}
+
+/* May a timer with this deadline be armed in the free slot without a push? */
+static bool pair_covers(struct pair free, uint64_t deadline_ns)
+{
+	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
+}
+
+/* FREE → ARMED; if pair_covers(), it takes over the entry. */
+static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
+                              uint64_t flags)
+{
+	return (struct pair){
+		.deadline_ns = deadline_ns,
+		.state = generation << STATE_GENERATION_SHIFT | flags |
+		         (pair_covers(free, deadline_ns) ? 0 : STATE_CLAIMED) | TIMER_ARMED,
+	};
 }
 
 struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
@@ -147,6 +188,17 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 	return state_is_of(pair.state, handle);
 }
 
+/* ---- the owner's decisions ---- */
+
+/* If it ends a claim on a FREE slot, the entry goes. */
+static struct pair pair_looked_at(struct pair pair)
+{
+	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
+		pair.deadline_ns = TIMER_NEVER_NS;
+	pair.state &= ~STATE_CLAIMED;
+	return pair;
+}
+
 bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 {
 	struct timer *timer = &timers->pairs[slot];
@@ -246,6 +298,8 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	}
 	return false;
 }
+
+/* ---- a consumer's decisions ---- */
 
 struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct timer_view *view,
                                             uint64_t now_ns, uint64_t *ret_count)

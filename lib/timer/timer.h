@@ -297,9 +297,12 @@ static inline struct timer_outcome timer_deliver_one_shot(const struct timers *t
                                                           struct timer_view *view)
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
-	bool done = timer_change(timer, &view->pair, pair_delivered(view->pair));
+	struct pair after =
+		pair_with_phase(view->pair, state_kept(view->pair.state) ? TIMER_IDLE : TIMER_FREE);
 
-	return timer_done(done ? TIMER_DELIVERED : TIMER_CHANGED);
+	after.deadline_ns = TIMER_NEVER_NS;
+	return timer_done(timer_change(timer, &view->pair, after) ? TIMER_DELIVERED
+	                                                          : TIMER_CHANGED);
 }
 
 /*

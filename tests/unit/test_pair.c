@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pair and handle: every transition from every phase with every flag, with fields computed by
- * division; the k-th period against first deadline + k x interval; slack against a search of all
- * powers of two.
+ * Pair and handle: every phase with every flag, with fields computed by division; the k-th period
+ * against first deadline + k x interval; slack against a search of all powers of two.
  */
 #include "harness.h"
 
@@ -89,82 +88,6 @@ static void check_whose(struct pair pair)
 START_TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends)
 {
 	for_every_pair(check_whose);
-}
-END_TEST
-
-/* Only the fields in `parts` change. */
-static void check_transitions(struct pair pair)
-{
-	const struct parts was = parts_of(pair);
-	struct parts parts = was;
-
-	for (unsigned phase = 0; phase < 5; phase++) {
-		parts.phase = phase;
-		expect_parts(pair_with_phase(pair, (enum timer_phase)phase), parts);
-	}
-
-	parts = was;
-	parts.phase = TIMER_FREE;
-	parts.deadline_ns = NEVER;
-	expect_parts(pair_unscheduled(pair), parts);
-
-	parts = was;
-	parts.phase = was.kept ? TIMER_IDLE : TIMER_FREE;
-	parts.deadline_ns = NEVER;
-	expect_parts(pair_delivered(pair), parts);
-
-	parts = was;
-	parts.claimed = 1;
-	expect_parts(pair_claimed(pair), parts);
-
-	parts = was;
-	parts.phase = TIMER_ARMED;
-	for (unsigned i = 0; i < COUNT_OF(some_ns); i++) {
-		parts.deadline_ns = some_ns[i];
-		expect_parts(pair_rearmed(pair, some_ns[i]), parts);
-	}
-
-	parts = was;
-	parts.claimed = 0;
-	if (was.claimed && was.phase == TIMER_FREE)
-		parts.deadline_ns = NEVER;
-	expect_parts(pair_looked_at(pair), parts);
-}
-
-START_TEST(transitions_change_what_they_name_alone)
-{
-	for_every_pair(check_transitions);
-}
-END_TEST
-
-static void check_armed(struct pair pair)
-{
-	const struct parts was = parts_of(pair);
-
-	for (unsigned i = 0; i < COUNT_OF(some_ns) * 8; i++) {
-		struct parts parts = {
-			.deadline_ns = some_ns[i / 8],
-			.generation = 77,
-			.kept = i % 2,
-			.slack = i / 2 % 2,
-			.periodic = i / 4 % 2,
-			.phase = TIMER_ARMED,
-		};
-		bool covers = !was.claimed && was.deadline_ns <= parts.deadline_ns;
-
-		expect_eq(pair_covers(pair, parts.deadline_ns), covers);
-		parts.claimed = !covers;
-		expect_parts(pair_armed(pair, parts.deadline_ns, 77,
-		                        (parts.kept ? STATE_KEPT : 0) |
-		                                (parts.slack ? STATE_SLACK : 0) |
-		                                (parts.periodic ? STATE_PERIODIC : 0)),
-		             parts);
-	}
-}
-
-START_TEST(armed_is_claimed_unless_the_slot_is_scheduled_early_enough)
-{
-	for_every_pair(check_armed);
 }
 END_TEST
 
@@ -353,8 +276,6 @@ int main(int argc, char **argv)
 	tests_begin("pair", argc, argv);
 	tests_add(questions_are_answered_by_their_bits_alone, 20);
 	tests_add(a_timer_is_of_the_handle_with_its_generation_until_it_ends, 60);
-	tests_add(transitions_change_what_they_name_alone, 20);
-	tests_add(armed_is_claimed_unless_the_slot_is_scheduled_early_enough, 20);
 	tests_add(periods_are_exact_up_to_the_latest_deadline, 60);
 	tests_add(periods_past_the_latest_deadline_are_never, 20);
 	tests_add(generations_go_round_without_zero, 20);
