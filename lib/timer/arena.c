@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top counts the takes, so that a CAS fails if the top slot was taken and
- * put back since the load (ABA). A link also has the number of slots below. Only arena_take_list()
- * takes several at once: a thread stopped elsewhere keeps at most one.
+ * parallelism", 1986). The top counts the takes, against ABA. A link also has the number of slots
+ * below. Only arena_take_list() takes several at once; a thread stopped elsewhere keeps at most
+ * one.
  *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, which are in its cache; the others go home
  * to their shard. So what a consumer frees comes back to those who arm, and the four pairs of a
  * cache line mostly stay with one CPU.
  *
- * Labels: [free] arena_put → arena_take: carries that the previous user is done with the slot.
+ * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
 #include "timer/arena.h"
 
@@ -44,7 +44,7 @@ static uint64_t link_make(uint32_t below, uint32_t depth_below)
 
 static uint32_t link_below(uint64_t link)
 {
-	return (uint32_t)link - 1; /* for a link of 0 the result is SLOT_NONE */
+	return (uint32_t)link - 1; /* 0: SLOT_NONE */
 }
 
 static uint32_t link_depth_below(uint64_t link)
@@ -129,7 +129,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 		arena->shards[i].begin = (uint32_t)begin;
 		arena->shards[i].end = (uint32_t)end;
 		arena->shards[i].notes = notes ? &notes[i] : NULL;
-		/* Relaxed: the arena is not shared yet. */
+		/* relaxed: not shared yet */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
 	return 0;
@@ -144,7 +144,7 @@ void arena_close(struct arena *arena)
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
 	if (shard->notes)
-		/* Relaxed: only readers of the board use the copy. */
+		/* relaxed: only shown */
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 

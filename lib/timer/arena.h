@@ -7,23 +7,23 @@
 #include "base/memory.h"
 #include "timer/timer.h"
 
-/* Free and never used slots, for the threads on some of the CPUs. */
+/* For the threads on some of the CPUs. */
 struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
-	atomic_u64 fresh;    /* range of slots that were never used: end << 32 | next */
-	uint32_t begin, end; /* slots of this shard; fixed at open */
-	atomic_u64 filling;  /* other shard whose fresh slots this one's CPUs take, as home ^ i */
-	struct board_shard *notes; /* notes on the board, or NULL if the hub is not observable */
+	atomic_u64 fresh;                          /* never used: end << 32 | next */
+	uint32_t begin, end;                       /* its slots */
+	atomic_u64 filling;        /* shard whose fresh slots its CPUs take, as home ^ i */
+	struct board_shard *notes; /* NULL: not observable */
 };
 
 struct arena {
-	struct timers timers;         /* pair and a record for each slot */
-	struct timer_filing *filings; /* schedule position of each slot; only for the owner */
-	struct arena_shard *shards;   /* shard_mask + 1 shards */
-	uint32_t shard_mask;          /* shards (a power of two) minus 1 */
-	uint64_t shards_per_slot;     /* shards a slot, in units of 2^-64, rounded up */
-	uint32_t capacity;            /* slots in the arena */
-	struct memory memory;         /* mapping that holds all arrays */
+	struct timers timers;
+	struct timer_filing *filings; /* by slot; the owner's */
+	struct arena_shard *shards;
+	uint32_t shard_mask;
+	uint64_t shards_per_slot; /* in units of 2^-64, rounded up */
+	uint32_t capacity;
+	struct memory memory;
 };
 
 /*
@@ -55,9 +55,9 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {
-	uint64_t taken;      /* slots taken so far */
-	uint64_t in_use;     /* slots in use now */
-	uint64_t in_use_max; /* most slots in use at once */
+	uint64_t taken; /* so far */
+	uint64_t in_use;
+	uint64_t in_use_max;
 };
 
 /* Over all shards; exact while nobody takes or puts. */

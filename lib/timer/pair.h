@@ -47,7 +47,7 @@ enum timer_phase {
 	TIMER_IDLE = 4,
 };
 
-/* Of a timer's state, or a guess (atomic.h). */
+/* Perhaps a guess (atomic.h). */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;

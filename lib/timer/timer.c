@@ -3,11 +3,11 @@
  * Every CAS compares the generation too, so it can't change another timer, and no decision is
  * undone. Every change is acq_rel, although some need less. Cancel is final: a delivery and a
  * cancel change the same undelivered pair, so one fails and decides again. Why no timer is lost
- * although few calls wake the owner: invariants 1 and 2 of lib/README.md.
+ * although few calls wake the owner: invariants 1 and 2 of lib/README.md. tests/unit/test_timer.c
+ * walks every decision from every state.
  *
- * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: carries the
- *         record of the timer, the end of the slot's previous timer, and which thread delivered
- *         the previous timer.
+ * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
+ *         record, the end of the slot's previous timer, and which thread delivered that.
  */
 #include "timer/timer.h"
 

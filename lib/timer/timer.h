@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timer (pair and record of a slot) and every decision about it: one CAS, lock-free and signal-
- * safe, returning the work left to the caller. No hub, inbox or clock. tests/unit/test_timer.c
- * walks every decision from every state.
+ * Every decision about a timer, of pair and record: one CAS, lock-free and signal-safe, returning
+ * the work left to the caller. No hub, inbox or clock.
  */
 #ifndef TIMERHUB_TIMER_H
 #define TIMERHUB_TIMER_H
@@ -14,8 +13,8 @@
 
 /* No padding: random accesses cost less in less memory. */
 struct timer {
-	_Alignas(16) atomic_u64 deadline_ns; /* any thread writes, by timer_change() */
-	atomic_u64 state;                    /* any thread writes, by timer_change() */
+	_Alignas(16) atomic_u64 deadline_ns; /* both: any thread, by timer_change() */
+	atomic_u64 state;
 };
 
 /*
@@ -23,17 +22,17 @@ struct timer {
  * success proves that they are this timer's.
  */
 struct timer_cold {
-	atomic_u64 data;        /* caller's data; in a free slot: the link of the free stack */
-	atomic_u64 fn;          /* caller's timerhub_fn, as a number */
-	atomic_u64 queue_slack; /* queue index in the low 16 bits, slack in ns above */
+	atomic_u64 data;        /* in a free slot: the link of the free stack */
+	atomic_u64 fn;          /* timerhub_fn, as a number */
+	atomic_u64 queue_slack; /* queue's index in the low 16 bits, slack in ns above */
 };
 
 /* Of all slots. One-shots do not touch the intervals. */
 struct timers {
 	struct timer *pairs;
 	struct timer_cold *cold;
-	atomic_u64 *intervals_ns;  /* intervals of periodic timers, written by the armer */
-	uint64_t first_generation; /* generation before the first timer of each slot */
+	atomic_u64 *intervals_ns;  /* of periodic timers; by the armer */
+	uint64_t first_generation; /* before the first timer of each slot */
 };
 
 /* Both ends: one record in four lies in two cache lines. */
@@ -46,7 +45,7 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 enum timer_left {
 	TIMER_NOTHING,
 	TIMER_PUSH,       /* push the slot, and wake the owner if its promise is later */
-	TIMER_PUSH_AGAIN, /* same for a slot that was claimed before */
+	TIMER_PUSH_AGAIN, /* the same, but the slot was claimed before */
 };
 
 /* In one register; with work left, `*ret_pair` is set too. */
@@ -97,7 +96,7 @@ static inline struct pair timer_snapshot(const struct timer *timer)
 }
 
 #ifdef TIMERHUB_TEST_POINTS
-/* Implemented in tests/harness/check_pair_change.c. */
+/* tests/harness/check_pair_change.c */
 void timer_check_change(struct pair before, struct pair after);
 #else
 static inline void timer_check_change(struct pair before, struct pair after)
@@ -123,9 +122,9 @@ static inline bool timer_change(struct timer *timer, struct pair *pair, struct p
 
 /* Checked, with the deadline computed. */
 struct timer_arming {
-	uint32_t queue;       /* queue's index */
-	uint64_t deadline_ns; /* deadline on the hub's clock, or UINT64_MAX for never */
-	uint64_t interval_ns; /* period of the timer, or 0 if it is one-shot */
+	uint32_t queue;
+	uint64_t deadline_ns; /* TIMER_NEVER_NS: never */
+	uint64_t interval_ns; /* 0: one-shot */
 	uint64_t slack_ns;
 	uint64_t data;
 	uint64_t fn;
@@ -165,15 +164,14 @@ static inline bool timer_move(struct timer *timer, uint64_t handle, uint64_t dea
 /* ---- reading ---- */
 
 struct timer_view {
-	struct pair pair;  /* pair is a guess until timer_change() succeeds */
-	struct pair after; /* pair that timer_deliver() stored; set if its caller has work left */
+	struct pair pair;  /* a guess until timer_change() succeeds */
+	struct pair after; /* that timer_deliver() stored, if work is left */
 	uint64_t handle;
-	uint64_t interval_ns; /* period, or 0 if the timer is not periodic */
+	uint64_t interval_ns; /* 0: not periodic */
 	uint64_t data;
 	uint64_t fn;
 };
 
-/* 0: not periodic. */
 static inline uint64_t timer_interval_ns(const struct timers *timers, uint32_t slot, uint64_t state)
 {
 	return state_periodic(state) ? u64_load_relaxed(&timers->intervals_ns[slot]) : 0;
@@ -201,7 +199,7 @@ uint64_t timer_last(const struct timers *timers, uint32_t slot);
 /* UINT64_MAX: never. False: ended. */
 bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_deadline_ns);
 
-/* Returns the deadline, delayed within the timer's slack. */
+/* The deadline, delayed within the slack. */
 static inline uint64_t timer_instant_ns(const struct timers *timers, uint32_t slot,
                                         struct pair pair)
 {
@@ -223,14 +221,14 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 struct timer_expiry {
 	struct pair pair;
-	uint64_t at_ns; /* timer's instant: the deadline, delayed within the slack */
+	uint64_t at_ns; /* instant */
 	uint64_t interval_ns;
 	uint64_t queue_slack;
 };
 
 enum timer_turn {
-	TIMER_IS_PENDING, /* put the expiry into the timer's queue */
-	TIMER_IS_LATER,   /* schedule the timer again, at `at_ns` */
+	TIMER_IS_PENDING, /* put it into its queue */
+	TIMER_IS_LATER,   /* schedule it again, at `at_ns` */
 	TIMER_IS_NEITHER,
 };
 
@@ -271,8 +269,8 @@ bool timer_drop(const struct timers *timers, uint32_t slot);
 
 enum timer_delivery {
 	TIMER_DELIVERED,
-	TIMER_CHANGED,    /* another thread changed the pair: decide again */
-	TIMER_GIVEN_BACK, /* timer is armed again, because the clock was set back */
+	TIMER_CHANGED,    /* by another thread: decide again */
+	TIMER_GIVEN_BACK, /* armed again, because the clock was set back */
 };
 
 /* PENDING, OVERDUE → ARMED for the first period that is not due, after `*ret_count`. */
