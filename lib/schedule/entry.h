@@ -11,17 +11,17 @@
 
 /* Of a slot's entry; for the owner or the loop's thread, like all of this folder. */
 struct timer_filing {
-	uint32_t where; /* 0: not scheduled; else wheel, run or heap, and the position in it */
+	uint32_t where; /* 0: not scheduled; else WHERE_ and the position there */
 	uint32_t place; /* in a hub: low bits of the outbox position of the slot's latest handle */
 };
 
-/* timer_filing.where: the container in the top bits, the position in the others */
+/* timer_filing.where: the container, and below it the position */
 #define WHERE_WHEEL ((uint32_t)1 << 30)
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* 12 bytes: a slot, and when it is scheduled. */
+/* 12 bytes */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;

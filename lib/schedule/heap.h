@@ -12,8 +12,8 @@
 #include "schedule/entry.h"
 
 struct heap {
-	struct timer_due *entries;    /* room for every slot; entries[0] is the earliest */
-	struct timer_filing *filings; /* .where of a slot in the heap: WHERE_HEAP | its index */
+	struct timer_due *entries;    /* for every slot; entries[0] is the earliest */
+	struct timer_filing *filings; /* .where: WHERE_HEAP | index */
 	uint32_t count;
 };
 

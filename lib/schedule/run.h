@@ -11,10 +11,10 @@
 #include "schedule/entry.h"
 
 struct run {
-	struct timer_due *entries;    /* room for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* second array like `entries`, for sorting */
-	struct timer_filing *filings; /* .where of a slot in the run: WHERE_RUN | its index */
-	uint32_t begin; /* index of the earliest entry, whose slot is never SLOT_NONE */
+	struct timer_due *entries;    /* for every slot; sorted from begin to end */
+	struct timer_due *spare;      /* for sorting */
+	struct timer_filing *filings; /* .where: WHERE_RUN | index */
+	uint32_t begin;               /* earliest entry, whose slot is never SLOT_NONE */
 	uint32_t end;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When slots are due, and which are, in order. The run has the wheel's current finest bucket, the
- * heap what came later and is due by that bucket's end, the wheel the rest. No atomics, no clock.
+ * Which slots are due, in order. The run has the wheel's current finest bucket, the heap what came
+ * later and is due by that bucket's end, the wheel the rest. No atomics, no clock.
  */
 #ifndef TIMERHUB_SCHEDULE_H
 #define TIMERHUB_SCHEDULE_H
@@ -13,16 +13,16 @@
 #include "schedule/wheel.h"
 
 struct schedule {
-	struct wheel wheel; /* slots due after the current finest bucket */
-	struct run run;     /* slots that were in the current bucket when the base entered it */
-	struct heap heap;   /* slots added since `run` was filled and due by the bucket's end */
-	struct timer_filing *filings; /* position of each slot's entry; zero: not scheduled */
-	uint64_t taken_ns;            /* scheduled time of the slot that was taken last */
+	struct wheel wheel;
+	struct run run;
+	struct heap heap;
+	struct timer_filing *filings; /* by slot */
+	uint64_t taken_ns;            /* of the slot taken last */
 	uint64_t cascaded;            /* slots moved to a lower level or to the run */
-	struct memory memory;         /* mapping of everything except the filings */
+	struct memory memory;
 };
 
-/* For `slots` slots, with an element of `filings` each. 0 or a negative errno. */
+/* With an element of `filings` for each slot. 0 or a negative errno. */
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots);
 void schedule_close(struct schedule *schedule);
 
@@ -41,7 +41,7 @@ void schedule_remove(struct schedule *schedule, uint32_t slot);
 /* UINT64_MAX: not scheduled. */
 uint64_t schedule_at_ns(const struct schedule *schedule, uint32_t slot);
 
-/* Like wheel_doubt(), for the slots of the whole schedule. */
+/* Like wheel_doubt(). */
 unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t *slots,
                         unsigned max);
 

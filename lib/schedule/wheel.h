@@ -13,8 +13,8 @@
 #include "base/cpu.h"
 #include "schedule/entry.h"
 
-#define WHEEL_FINEST_SHIFT 16 /* bucket of level 0 is 2^16 ns wide */
-#define WHEEL_DIGIT_BITS 12   /* level has 2^12 buckets. A time has 16 + 4 x 12 = 64 bits. */
+#define WHEEL_FINEST_SHIFT 16 /* finest bucket: 2^16 ns */
+#define WHEEL_DIGIT_BITS 12   /* 16 + 4 x 12 = 64 bits of a time */
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
@@ -24,17 +24,17 @@
 
 /* Entries of a bucket, side by side in four cache lines. */
 struct wheel_chunk {
-	_Alignas(CACHE_LINE_BYTES)
-		uint32_t next; /* bucket's next chunk, or the next free chunk, or CHUNK_NONE */
-	uint16_t bucket;       /* level << 12 | digit */
-	uint16_t count; /* used entries; only a bucket's first chunk may have unused entries */
+	/* of the bucket or the free list, or CHUNK_NONE */
+	_Alignas(CACHE_LINE_BYTES) uint32_t next;
+	uint16_t bucket; /* level << 12 | digit */
+	uint16_t count;  /* only a bucket's first chunk may be partly filled */
 	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
 };
 
 struct wheel_bucket {
-	uint64_t bound_ns;   /* no slot of the bucket is scheduled before this time */
-	uint32_t first;      /* bucket's first chunk */
-	uint32_t bound_slot; /* slot at bound_ns, or SLOT_NONE if this slot was moved or removed */
+	uint64_t bound_ns; /* no slot of it is scheduled earlier */
+	uint32_t first;
+	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: it has left */
 };
 
 struct wheel_level {
@@ -48,21 +48,21 @@ struct wheel_level {
  * fills its hole with the first chunk's last entry, which was visited, so none is missed.
  */
 struct wheel_sweep {
-	struct wheel_bucket *bucket; /* swept bucket, or NULL if no sweep is in progress */
+	struct wheel_bucket *bucket; /* NULL: none */
 	/* `first` is the walk's chunk; the bound covers what was written since it began */
 	struct wheel_bucket rest;
-	unsigned entry; /* walk has visited the chunk's entries at this index and above */
+	unsigned entry; /* the chunk's entries from here on were visited */
 };
 
 struct wheel {
-	struct timer_filing *filings; /* .where in the wheel: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* each slot is due after the finest bucket of base_ns */
-	struct wheel_level *levels;   /* WHEEL_LEVELS levels */
-	struct wheel_chunk *chunks;   /* wheel_chunks_for(slots) chunks */
-	uint32_t chunks_used;         /* chunks from this index on were never used */
-	uint32_t free_chunk;          /* first free chunk below chunks_used, or CHUNK_NONE */
+	struct timer_filing *filings; /* .where: WHERE_WHEEL | chunk << 5 | entry */
+	uint64_t base_ns;             /* each slot is due after its finest bucket */
+	struct wheel_level *levels;
+	struct wheel_chunk *chunks;
+	uint32_t chunks_used; /* those from here on were never used */
+	uint32_t free_chunk;  /* or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	uint64_t swept_ns[WHEEL_LEVELS]; /* all buckets of the level up to this time were swept */
+	uint64_t swept_ns[WHEEL_LEVELS]; /* a level's buckets up to here were swept */
 };
 
 /*
@@ -119,10 +119,10 @@ uint64_t wheel_bound_ns(const struct wheel *wheel);
 
 /* And the cost of entering its bucket. */
 struct wheel_first {
-	uint64_t bound_ns; /* result of wheel_bound_ns() */
-	uint32_t slot;     /* slot at bound_ns, or SLOT_NONE if it has left a long bucket */
-	bool is_alone;     /* no other slot is in the slot's bucket */
-	bool is_of_many;   /* slot's bucket is long, and is expensive to enter */
+	uint64_t bound_ns; /* as wheel_bound_ns() */
+	uint32_t slot;     /* SLOT_NONE: it has left a long bucket */
+	bool is_alone;     /* in its bucket */
+	bool is_of_many;   /* its bucket is long: dear to enter */
 };
 
 struct wheel_first wheel_first(const struct wheel *wheel);
