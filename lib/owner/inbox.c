@@ -32,7 +32,7 @@
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
-/* first-level cache, and what comes while the owner is busy */
+/* fits the first-level cache, and holds what comes while the owner is busy */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif

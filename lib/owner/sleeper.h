@@ -28,7 +28,7 @@ struct sleeper_ops {
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell; /* ends a sleep */
+	int bell; /* ends a sleep; only the sleeper clears it, if it must */
 	/*
 	 * ends a sleep when readable; -1: none. Not the sleeper's to close or clear. May change
 	 * between sleeps, but sleeper_uring.c always polls that of its open, by edges.

@@ -40,8 +40,8 @@ void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 void outbox_publish(struct outbox *outbox);
 
 /*
- * Take all out, and put back those that `keep` wants; returns their number. Until the next
- * outbox_publish() a take returns 0 and outbox_exhausted() false.
+ * Take all out, and put back in order, at `new_place`, those that `keep` wants; returns their
+ * number. Until the next outbox_publish() a take returns 0 and outbox_exhausted() false.
  */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);

@@ -27,7 +27,7 @@ struct timerhub_queue {
 	/* owner's three; the publisher's list */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
 	unsigned unpublished;                   /* 0: not in the list */
-	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* theirs */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* of the unpublished events */
 
 	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts;
 	atomic_u32 inside;  /* threads in timerhub_wait() */

@@ -32,8 +32,8 @@ struct wheel_chunk {
 };
 
 struct wheel_bucket {
-	uint64_t bound_ns; /* no slot of it is scheduled earlier */
-	uint32_t first;
+	uint64_t bound_ns;   /* no slot of it is scheduled earlier */
+	uint32_t first;      /* chunk */
 	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: it has left */
 };
 
