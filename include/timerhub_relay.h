@@ -86,16 +86,25 @@ struct timerhub_relay_config {
 
 /* Of the queue, of all relays, and of this process. */
 struct timerhub_relay_stats {
-	uint64_t due;   /* number of the queue's tasks that wait for their time */
-	uint64_t ready; /* number of the queue's tasks that are due, including taken tasks */
-	uint64_t taken; /* number of the queue's tasks that a consumer has taken */
-	uint64_t dead;  /* number of stored tasks that have used up their attempts */
+	union {
+		uint64_t waiting; /* tasks that wait for their time */
+		uint64_t due;     /* the name in 0.3 */
+	};
+	uint64_t ready; /* tasks that are due, including taken tasks */
+	uint64_t taken;
+	union {
+		uint64_t parked; /* kept tasks that have used up their attempts */
+		uint64_t dead;   /* the name in 0.3 */
+	};
 	/* ids of ended tasks that a put still refuses */
 	uint64_t past;
-	uint64_t relays;      /* number of processes that serve the queue */
-	uint64_t promoted;    /* number of tasks that all relays moved into the stream */
-	uint64_t leases_over; /* number of deliveries repeated because their lease expired */
-	uint64_t buried;      /* number of tasks that used up their attempts */
+	uint64_t relays;      /* processes that serve the queue */
+	uint64_t promoted;    /* tasks that all relays moved into the stream */
+	uint64_t leases_over; /* deliveries repeated because their lease expired */
+	union {
+		uint64_t parked_ever; /* tasks that used up their attempts */
+		uint64_t buried;      /* the name in 0.3 */
+	};
 	/* elements of other programs in the queue's keys */
 	uint64_t orphans;
 	/* puts of this process that returned 0 */

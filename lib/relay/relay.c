@@ -273,7 +273,7 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_stats *ret_stats)
 {
 	CANCELLATION_HELD;
-	struct timerhub_relay_stats queue = { .due = 0 };
+	struct timerhub_relay_stats queue = { .waiting = 0 };
 	int result = relay_may_call(relay);
 
 	if (result < 0)

@@ -233,15 +233,15 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 		const char *name;
 		size_t at;
 	} fields[] = {
-		{ "due", offsetof(struct timerhub_relay_stats, due) },
+		{ "due", offsetof(struct timerhub_relay_stats, waiting) },
 		{ "ready", offsetof(struct timerhub_relay_stats, ready) },
 		{ "taken", offsetof(struct timerhub_relay_stats, taken) },
-		{ "dead", offsetof(struct timerhub_relay_stats, dead) },
+		{ "dead", offsetof(struct timerhub_relay_stats, parked) },
 		{ "past", offsetof(struct timerhub_relay_stats, past) },
 		{ "relays", offsetof(struct timerhub_relay_stats, relays) },
 		{ "promoted", offsetof(struct timerhub_relay_stats, promoted) },
 		{ "leases_over", offsetof(struct timerhub_relay_stats, leases_over) },
-		{ "buried", offsetof(struct timerhub_relay_stats, buried) },
+		{ "buried", offsetof(struct timerhub_relay_stats, parked_ever) },
 		{ "orphans", offsetof(struct timerhub_relay_stats, orphans) },
 	};
 

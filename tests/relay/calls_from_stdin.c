@@ -59,7 +59,7 @@ static int stats(void)
 
 	if (result == 0)
 		(void)printf("0 %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-		             now.due, now.ready, now.taken, now.relays, now.put);
+		             now.waiting, now.ready, now.taken, now.relays, now.put);
 	return result;
 }
 

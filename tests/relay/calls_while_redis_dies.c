@@ -136,7 +136,7 @@ static void drain(void)
 	for (;;) {
 		while (timerhub_relay_take(relay, &task, 100 * MS) == 1)
 			finish(&task);
-		if (timerhub_relay_stats(relay, &stats) == 0 && stats.due + stats.ready == 0)
+		if (timerhub_relay_stats(relay, &stats) == 0 && stats.waiting + stats.ready == 0)
 			return;
 	}
 }

@@ -95,7 +95,7 @@ static void empty_hand(void)
 static void answer_request(const struct reply *reply, enum request_kind kind, unsigned place,
                            bool in_doubt)
 {
-	struct timerhub_relay_stats stats = { .due = 0 };
+	struct timerhub_relay_stats stats = { .waiting = 0 };
 	struct request request = {
 		.kind = kind,
 		.made_id = place % 2 == 1,

@@ -153,7 +153,7 @@ int main(int argc, char **argv)
 	do
 		result = timerhub_relay_stats(relay, &stats);
 	while (result == -ETIMEDOUT);
-	expect(result == 0 && stats.due == 0 && stats.ready == 0, "left", "", result);
+	expect(result == 0 && stats.waiting == 0 && stats.ready == 0, "left", "", result);
 	timerhub_relay_close(relay);
 	return 0;
 }

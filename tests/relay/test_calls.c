@@ -183,7 +183,7 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 	}
 	expect_eq(stats().done, 4);
 	expect_eq(stats().promoted, 4);
-	expect_eq(stats().due + stats().ready, 0);
+	expect_eq(stats().waiting + stats().ready, 0);
 	timerhub_relay_close(clock);
 	end();
 }
@@ -259,9 +259,9 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 	expect(strcmp(first.id, second.id) == 0);
 	expect(strcmp(first.delivery, second.delivery) != 0);
 	expect_eq(timerhub_relay_retry(relay, &first, 0), -ESTALE);
-	while (stats().buried == 0)
+	while (stats().parked_ever == 0)
 		;
-	expect_eq(stats().dead, 1);
+	expect_eq(stats().parked, 1);
 	expect_eq(stats().leases_over, 1);
 	expect_eq(timerhub_relay_done(relay, &second), -ENOENT);
 	end();
@@ -295,7 +295,7 @@ START_TEST(an_answer_names_its_delivery)
 	expect_eq(timerhub_relay_done(taker, &second), 0);
 	put("again", HOUR);
 	expect_eq(timerhub_relay_done(relay, &first), -ESTALE);
-	expect_eq(stats().due, 1);
+	expect_eq(stats().waiting, 1);
 	timerhub_relay_close(taker);
 	end();
 }
@@ -693,7 +693,7 @@ START_TEST(every_task_ends_once_under_many_threads)
 	 * A take may end by its timeout, because the machine may stall for half a second. Take
 	 * until no task is left.
 	 */
-	while (stats().due + stats().ready > 0) {
+	while (stats().waiting + stats().ready > 0) {
 		unsigned number;
 
 		task = take();
@@ -774,7 +774,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	lock_take(&relay->shared.lock);
 	relay->shared.hold_ns = HOUR;
 	lock_give(&relay->shared.lock);
-	due = stats().due;
+	due = stats().waiting;
 	before = told("INFO", "commandstats", "cmdstat_fcall:calls=");
 	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
 	for (unsigned i = 0; i < PUTTERS; i++) {
@@ -794,7 +794,7 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(put_results[6] + put_results[7], -EEXIST);
 	expect_eq(told("INFO", "commandstats", "cmdstat_fcall:calls=") - before,
 	          3); /* one command with the first put, one with 64 puts, one with 35 puts */
-	expect_eq(stats().due - due, PUTTERS - 2);
+	expect_eq(stats().waiting - due, PUTTERS - 2);
 	expect_eq(stats().put, PUTTERS - 2);
 	end();
 }
