@@ -39,7 +39,7 @@ def programs(text):
     """name -> (program, the command that builds it, its output or None), of whole programs."""
     found = re.findall(r"^```c\n((?:(?!```).*\n)+)```\n+"
                        r"Built by `(cc [^`]*?(\w+)\.c [^`]*)`[^`]*?\n"
-                       r"(?:\n```\n((?:(?!```).*\n)+)```\n)?", text, re.MULTILINE)
+                       r"(?:\n?```\n((?:(?!```).*\n)+)```\n)?", text, re.MULTILINE)
     return {name: (program, command, printed or None)
             for program, command, name, printed in found}
 
