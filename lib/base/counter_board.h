@@ -75,8 +75,9 @@ struct board_callers {
  * newer copy, until the next change.
  */
 struct board_shard {
-	/* takes so far << BOARD_DEPTH_BITS | slots on it */
+	/* takes so far, modulo 2^38, << BOARD_DEPTH_BITS | slots on it */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
+	atomic_u64 laps; /* takes / 2^38 */
 	atomic_u64 used; /* slots that were ever used; exact */
 };
 

@@ -242,7 +242,9 @@ static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
 {
 	/* 0 in a forked child */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
-	    __builtin_expect(timer_move(&living->pairs[handle_slot(timer)], timer, deadline_ns), 1))
+	    __builtin_expect(
+		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
+		    1))
 		return 0;
 	return hub_rearm(hub, timer, deadline_ns, TIMERHUB_ABSOLUTE);
 }

@@ -18,9 +18,8 @@
 
 /* The page of fork_check.h. */
 struct hub_living {
-	uint32_t is_opener;  /* word of fork_check.h */
-	uint32_t capacity;   /* slots in the arena; 0 unless is_opener */
-	struct timer *pairs; /* pairs of the arena */
+	uint32_t is_opener; /* word of fork_check.h */
+	uint32_t capacity;  /* slots in the arena; 0 unless is_opener */
 	struct bell_words bells;
 	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* of the queues' notifiers, by index */
 };

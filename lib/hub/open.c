@@ -61,7 +61,6 @@ static int hub_open_living(struct timerhub *hub)
 	if (result < 0)
 		return result;
 	hub->living = (struct hub_living *)hub->fork_check.is_opener;
-	hub->living->pairs = hub->arena.timers.pairs;
 	bell_words_init(&hub->living->bells);
 	hub->living->capacity = hub->living->is_opener ? hub->arena.capacity : 0;
 	return 0;

@@ -88,11 +88,11 @@ int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *ti
 	if (loop->is_exact)
 		return timeout_set_exactly(loop, timeout, delay_ns);
 	front = &loop->front;
+	if (timeout->fresh == 0 && front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
+		fresh_move_on(loop, loop_read_ns(loop)); /* changes delay_max_ns */
 	if (delay_ns > front->delay_max_ns)
 		return -ERANGE;
 	if (timeout->fresh == 0) {
-		if (front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
-			fresh_move_on(loop, loop_read_ns(loop));
 		front->fresh[front->fresh_count++] = timeout;
 		timeout->fresh = (uint8_t)front->fresh_count;
 	}

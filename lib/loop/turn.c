@@ -168,6 +168,8 @@ static void turn_end(struct turn *turn)
 	loop->front.turning = 0;
 	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
 		result = loop_set_wake(loop);
+	else if (turn->called == 0)
+		result = -EOWNERDEAD;
 	if (result < 0)
 		*turn->ret_result = result;
 }

@@ -89,7 +89,7 @@ static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t no
 static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	if (next_ns <= now_ns) {
-		bell_ring(timerhub_queue_fd(wake->queue));
+		bell_ring_by(wake->queue->notifier.fd, wake->queue->notifier.bells);
 		wake->is_rung = true;
 		return 0;
 	}
@@ -126,15 +126,17 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 
 unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)
 {
-	unsigned count;
 	uint64_t set_ns = wake->set_ns;
+	int called;
 
 	if (!wake->hub)
 		return 0;
 	if (wake->is_rung)
-		bell_clear(timerhub_queue_fd(wake->queue));
+		bell_clear_by(wake->queue->notifier.fd, wake->queue->notifier.bells);
 	wake->is_rung = false;
-	count = (unsigned)timerhub_dispatch(wake->queue, max);
+	called = timerhub_dispatch(wake->queue, max);
+	if (called < 0) /* this is a child, forked by a signal handler */
+		called = 0;
 	*ret_is_full = queue_holds_events(wake->queue);
-	return wake->set_ns != set_ns ? count - 1 : count;
+	return (unsigned)called - (called > 0 && wake->set_ns != set_ns);
 }

@@ -148,6 +148,19 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
 }
 
+/* After `count` takes, the last of which found this top. */
+static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
+{
+	/* relaxed: a counter, and its copy */
+	if (((takes + count) & TIMER_GENERATION_MASK) < count) {
+		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
+
+		if (shard->notes)
+			u64_store_relaxed(&shard->notes->laps, laps);
+	}
+	shard_note(shard, takes + count, depth);
+}
+
 /* Of the next slot, for arena_take() and timer_arm(). */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
@@ -173,7 +186,7 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
-			shard_note(shard, top_takes(top) + 1, link_depth_below(link));
+			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
 			shard_expect_pop(arena, link_below(link));
 			return slot;
 		}
@@ -206,7 +219,7 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 		if (taken == 0)
 			return SLOT_NONE;
 		if (u64_cas_acquire(&shard->top, &top, top_make(top_takes(top) + taken, below))) {
-			shard_note(shard, top_takes(top) + taken, link_depth_below(link));
+			shard_taken(shard, top_takes(top), taken, link_depth_below(link));
 			shard_expect_pop(arena, below);
 			return first;
 		}
@@ -306,8 +319,8 @@ static uint64_t shard_used(const struct arena_shard *shard)
 }
 
 /* With `*ret_depth`, its number of slots. */
-static uint64_t shard_look(const struct arena *arena, struct arena_shard *shard,
-                           uint64_t *ret_depth)
+static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
+                               uint64_t *ret_depth)
 {
 	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
 
@@ -399,7 +412,7 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 			uint64_t depth;
 
-			changed |= tops[i] != shard_look(arena, &arena->shards[i], &depth);
+			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
 		}
 	} while (changed);
 	return SLOT_NONE;
@@ -532,7 +545,9 @@ struct arena_counts arena_count(const struct arena *arena)
 		struct arena_shard *shard = &arena->shards[i];
 		uint64_t depth;
 
-		taken += top_takes(shard_look(arena, shard, &depth));
+		taken += top_takes(shard_read_top(arena, shard, &depth));
+		/* relaxed: after the top, so that it includes the top's laps */
+		taken += u64_load_relaxed(&shard->laps) << 38;
 		free_again += depth;
 		used += shard_used(shard);
 	}

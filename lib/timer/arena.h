@@ -12,6 +12,7 @@ struct arena_shard {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 top; /* [free] takes so far << 26 | first slot + 1 */
 	atomic_u64 fresh;                          /* never used: end << 32 | next */
 	uint32_t begin, end;                       /* its slots */
+	atomic_u64 laps;                           /* of the takes, which have 38 bits */
 	atomic_u64 filling;        /* shard whose fresh slots its CPUs take, as home ^ i */
 	struct board_shard *notes; /* NULL: not observable */
 };

@@ -292,7 +292,7 @@ bool timer_drop(const struct timers *timers, uint32_t slot)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer);
 
-	while (state_phase(pair.state) == TIMER_PENDING) {
+	while (state_undelivered(pair.state)) {
 		if (timer_change(timer, &pair, pair_unscheduled(pair)))
 			return true;
 	}

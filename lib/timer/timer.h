@@ -262,7 +262,10 @@ static inline bool timer_waits(const struct timers *timers, uint64_t handle)
 	return state_is_of(state, handle) && state_undelivered(state);
 }
 
-/* PENDING → FREE. False: ended, or re-armed. */
+/*
+ * PENDING, OVERDUE → FREE: only the owner makes these, so it is the timer that has expired. False:
+ * ended, or re-armed.
+ */
 bool timer_drop(const struct timers *timers, uint32_t slot);
 
 /* ---- a consumer's decisions: drain_dispatch.c ---- */

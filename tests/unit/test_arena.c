@@ -86,6 +86,29 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 }
 END_TEST
 
+/* The takes have 38 bits in the word of the stack. */
+START_TEST(takes_are_counted_beyond_their_bits)
+{
+	struct arena arena;
+	uint64_t taken;
+	uint32_t slots[3];
+	unsigned count;
+
+	expect_eq(arena_open(&arena, 8, NULL), 0);
+	for (unsigned i = 0; i < COUNT_OF(slots); i++)
+		slots[i] = arena_take(&arena, 0);
+	arena_put_many(&arena, 0, slots, COUNT_OF(slots));
+	u64_store_relaxed(&arena.shards[0].top,
+	                  u64_load_relaxed(&arena.shards[0].top) | ~TIMER_SLOT_MASK);
+	taken = arena_count(&arena).taken;
+	slots[0] = arena_take(&arena, 0);
+	expect_eq(arena_count(&arena).taken, taken + 1);
+	expect_eq(arena_take_list(&arena, 0, 2, &count), slots[1]);
+	expect_eq(arena_count(&arena).taken, taken + 3);
+	arena_close(&arena);
+}
+END_TEST
+
 START_TEST(slots_put_back_are_used_again_first)
 {
 	struct arena arena;
@@ -430,6 +453,7 @@ int main(int argc, char **argv)
 	tests_add(slot_put_is_taken_again_on_that_cpu, 20);
 	tests_add(moved_thread_uses_free_slots_of_others, 20);
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
+	tests_add(takes_are_counted_beyond_their_bits, 60);
 	tests_add(slots_put_back_are_used_again_first, 20);
 	tests_add(counts_are_exact, 20);
 	tests_add(slot_put_is_not_lost_whatever_lies_below, 20);

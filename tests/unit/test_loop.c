@@ -188,6 +188,23 @@ START_TEST(never_early_at_the_end_of_time)
 }
 END_TEST
 
+/* A full array of sets moves the clock of the next set on, and with it the longest delay. */
+START_TEST(longest_delay_is_that_of_the_clock_that_counts)
+{
+	struct item *items = items_new(TIMERHUB_LOOP_FRESH_MAX + 1);
+	struct timerhub_timeout *last = &items[TIMERHUB_LOOP_FRESH_MAX].timeout;
+
+	for (unsigned i = 0; i < TIMERHUB_LOOP_FRESH_MAX; i++)
+		expect_eq(timerhub_timeout_set(loop, &items[i].timeout, SEC), 0);
+	loop_rig_move(loop, START + 10);
+	expect_eq(timerhub_timeout_set(loop, last, NEVER - 1 - (START + 5)), -ERANGE);
+	expect_eq(timerhub_timeout_is_set(last), 0);
+	expect_eq(timerhub_timeout_set(loop, last, NEVER - 1 - (START + 10)), 0);
+	expect_eq(timerhub_timeout_deadline(last), NEVER - 1);
+	items_free(items);
+}
+END_TEST
+
 /* ---- a clock that the program gives ---- */
 
 static const unsigned leap_counts[] = { 1, 64, 65, 200, 10000 };
@@ -810,6 +827,7 @@ int main(int argc, char **argv)
 	tests_add(never_early_when_set_again_and_again_in_a_turn, 20);
 	tests_add(never_early_after_a_slow_callback, 20);
 	tests_add(never_early_at_the_end_of_time, 20);
+	tests_add(longest_delay_is_that_of_the_clock_that_counts, 20);
 	tests_add_loop(exact_if_the_program_gives_the_clock, 20, 2 * COUNT_OF(leap_counts));
 	tests_add(manual_loop_has_no_descriptor_and_does_not_go_back, 20);
 	tests_add(stats_count_turns_that_were_slow_or_empty, 20);

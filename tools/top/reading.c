@@ -61,6 +61,7 @@ static void read_slots(const struct board *board, struct reading *reading)
 		uint64_t stack = u64_load_relaxed(&board->shards[i].stack);
 
 		takes += stack >> BOARD_DEPTH_BITS;
+		takes += u64_load_relaxed(&board->shards[i].laps) << (64 - BOARD_DEPTH_BITS);
 		free_again += stack & DEPTH_MASK;
 		used += u64_load_relaxed(&board->shards[i].used);
 	}
