@@ -22,7 +22,7 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* 0 or -ERANGE. */
+/* 0 or -ERANGE. UINT64_MAX, never, stays, even if relative. */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;

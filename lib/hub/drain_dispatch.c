@@ -89,7 +89,8 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 }
 
 /*
- * How late events were taken; the call's first read the clock into `*now_ns`. A batch mostly has
+ * How late events were taken, by one reading of the clock for the call; `*now_ns` is 0 before it:
+ * later events of a long dispatch count as less late. A batch mostly has
  * one bucket, so a run of them is one addition.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
@@ -145,7 +146,7 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 /* Of an empty queue. False: it has an event now. */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/* where a fork zeroes no page, only this look is left, some instructions early */
+	/* where a fork zeroes no page, only this look keeps a child off the parent's eventfd */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
@@ -313,7 +314,7 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	if (outbox_count(&queue->outbox) == 0 && queue_clear(queue))
 		return queue_result(queue, 0);
 	result = (int)queue_dispatch(queue, max);
-	return result > 0 ? result : queue_result(queue, result);
+	return result > 0 ? result : queue_result(queue, result); /* a child's callbacks count */
 }
 
 /* ---- wait ---- */

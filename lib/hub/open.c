@@ -162,7 +162,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/* signal in fallocate(), and on Linux 6.1 the end of an earlier ring */
+	/* -EINTR: a signal in fallocate(), or on Linux 6.1 the end of an earlier io_uring */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);

@@ -40,7 +40,7 @@ struct timerhub_loop {
 	uint64_t quiet_ns;
 	uint64_t turns;
 	uint32_t unquiet;    /* bits of enum loop_unquiet; 0: a turn may have nothing to do */
-	uint32_t idle_count; /* front.fresh_count while nothing is fresh */
+	uint32_t idle_count; /* front.fresh_count while nothing is fresh; exact: full */
 	struct clock clock;  /* of a loop without a hub */
 	struct fork_check fork_check;
 	uint32_t listed_count; /* of the list: places that may be scheduled too late, once each */

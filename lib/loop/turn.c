@@ -122,7 +122,7 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 	if (wake->deadline_fd.fd < 0)
 		loop->quiet_ns = loop->next_ns;
 	else if (wake_fd_is_set(wake, loop->next_ns, loop->turn_ns))
-		loop->quiet_ns = wake->set_ns;
+		loop->quiet_ns = wake->set_ns; /* it expires then, perhaps early, and is set anew */
 }
 
 /*

@@ -17,8 +17,9 @@
  * All seq_cst, so no wake-up is lost: if a producer, even one that only found a cell filled or bits
  * set, loads promise or pass before the owner stores a new one, the drain finds the slot.
  *
- * The owner changes the pair of each slot that it takes, if only to the same value: after the
- * change for which a thread has pushed, or that thread would have seen it, and the bit taken.
+ * The owner changes the pair of each slot that it takes, if only to the same value. So who finds
+ * the bit still set may rely on it: he had changed the pair before the owner did; had the owner
+ * been first, he would have read the owner's change, and found the bit taken.
  */
 #include "owner/inbox.h"
 
@@ -150,7 +151,7 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed: orders no other memory. */
+		/* Relaxed: who still finds the old value takes the lane for full. */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}
 	if (count > 0)
@@ -303,6 +304,7 @@ bool inbox_empty(const struct inbox *inbox)
 		if ((u64_load_seq_cst(cell) & INBOX_FILLED) != 0)
 			return false;
 	}
+	/* the top level is enough: who has not set it yet will load the promise, and wake */
 	for (uint32_t i = 0; i < inbox->top_words; i++)
 		if (u64_load_seq_cst(&inbox->map[INBOX_LEVELS - 1][i]) != 0)
 			return false;

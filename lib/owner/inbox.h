@@ -61,7 +61,10 @@ static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 	       map_has(inbox->map[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
-/* By the owner, like all below: begin a drain of all that was pushed before. */
+/*
+ * By the owner, like all below: begin a drain of all that was pushed before; take until 0 before
+ * the next.
+ */
 void inbox_begin(struct inbox *inbox);
 
 /* 0: the drain has ended. */

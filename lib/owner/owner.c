@@ -5,7 +5,7 @@
  * drain, a timer armed in between could come after a later one. Only the control flow is here:
  * timer.c decides by the pair, and a schedule entry is a hint.
  *
- * Labels: [queue] hub_add_queue → owner_deliver: carries the queue.
+ * Labels: [queue] hub_add_queue → owner_put_expiry: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
@@ -24,7 +24,10 @@
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
-/* after so many expiries within 1 ms, the next pass is OWNER_GATHER_NS later at least */
+/*
+ * so many expiries in the last 1 to 2 ms put the next pass off by OWNER_GATHER_NS, unless a caller
+ * wakes the owner
+ */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
 #endif
@@ -91,7 +94,10 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 	return true;
 }
 
-/* If handles are left, consumers are signalled again. */
+/*
+ * What is kept is published without a count of lateness, so the earlier is told first. If none is
+ * kept, the next put publishes.
+ */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
 	unsigned kept;
@@ -125,16 +131,17 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * And a periodic one's next period into the schedule. If it has already ended, a new timer of the
- * slot is claimed.
+ * Into its queue, and a periodic one's next period into the schedule. If the timer has ended
+ * meanwhile, its slot is FREE with deadline never: a new timer there is claimed, and the owner's
+ * look replaces the entry.
  */
-static void owner_deliver(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
+static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
 	struct timerhub_queue *queue = ptr_load_acquire(
 		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
 
-	/* even if the queue is gone: a consumer may arm the timer by a stale handle */
+	/* even if the queue is gone: who took the handle may still deliver it, without a push */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -155,7 +162,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	                     owner->now_ns, &expiry)) {
 	case TIMER_IS_PENDING:
 		test_point(TEST_POINT_OWNER_BEFORE_PUBLISH);
-		owner_deliver(owner, slot, &expiry);
+		owner_put_expiry(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
 		/* even if it is due by now, so that timers expire in order */

@@ -60,7 +60,7 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 /* By a caller, by a closer that waits for a pass, or to end. */
 static bool owner_wanted(const struct owner *owner)
 {
-	/* Relaxed: a stale value costs one more turn. */
+	/* Relaxed: a stale value costs one more spin. */
 	return promise_woken(owner->world.promise) || u32_load_relaxed(&owner->pass_waiters) > 0 ||
 	       u32_load_relaxed(&owner->stop) != 0;
 }

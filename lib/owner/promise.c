@@ -41,7 +41,7 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns)
 
 bool promise_woken(const struct promise *promise)
 {
-	/* Relaxed: a stale value costs one more turn. */
+	/* Relaxed: a stale value costs one more spin. */
 	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
 }
 

@@ -41,7 +41,7 @@ void outbox_close(struct outbox *outbox)
 	memory_release(&outbox->memory);
 }
 
-/* If all were taken. */
+/* If all were taken, and none is unpublished. */
 static void outbox_restart(struct outbox *outbox)
 {
 	uint64_t begin = (outbox->put + outbox->mask) & ~outbox->mask;
@@ -64,6 +64,7 @@ bool outbox_has_room(struct outbox *outbox)
 {
 	uint64_t used = outbox->put - outbox->head_seen; /* upper bound of the number of handles */
 
+	/* at 0 and from OUTBOX_RESTART on, the head is read, for a restart */
 	if (used > 0 && used < OUTBOX_RESTART && used <= outbox->mask)
 		return true;
 	outbox->head_seen = u64_load_acquire(&outbox->head); /* [outbox-room]: cells are copied */

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells; /* handles; 0: blanked */
+	atomic_u64 *cells; /* handles; 0, which is none: blanked */
 	uint64_t mask;
 	struct memory memory;
 	/* next to take */

@@ -241,7 +241,7 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return false;
 }
 
-/* If it may be too low, unless the bucket is long. */
+/* If it may be too low, unless the bucket is long. Writes the bound, though the wheel is const. */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;

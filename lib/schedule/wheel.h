@@ -62,7 +62,8 @@ struct wheel {
 	uint32_t chunks_used; /* those from here on were never used */
 	uint32_t free_chunk;  /* or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	uint64_t swept_ns[WHEEL_LEVELS]; /* a level's buckets up to here were swept */
+	/* a level's buckets up to here are not swept again, unless the base goes back */
+	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*

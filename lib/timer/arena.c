@@ -2,8 +2,8 @@
 /*
  * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
  * parallelism", 1986). The top counts the takes, against ABA. A link also has the number of slots
- * below. Only arena_take_list() takes several at once; a thread stopped elsewhere keeps at most
- * one.
+ * below. Only arena_take_list() takes several at once: a thread stopped in another arm keeps one,
+ * in a drain or a cancel of many up to 32.
  *
  * A CPU keeps up to ARENA_KEEP slots that it has freed, which are in its cache; the others go home
  * to their shard. So what a consumer frees comes back to those who arm, and the four pairs of a
@@ -524,7 +524,7 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
-		uint64_t fresh = u64_load_relaxed(&shard->fresh); /* relaxed as in shard_used() */
+		uint64_t fresh = u64_load_relaxed(&shard->fresh); /* relaxed as in shard_left() */
 
 		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))
 			slot = (uint32_t)fresh_end(fresh);

@@ -52,7 +52,7 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot);
 /* At least one, in one step or one for each CPU. */
 void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, unsigned count);
 
-/* At or after `slot`, or SLOT_NONE. */
+/* The first at or after `slot` that was ever used, perhaps free again, or SLOT_NONE. */
 uint32_t arena_next_used(const struct arena *arena, uint32_t slot);
 
 struct arena_counts {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bits of pair and handle, periods and slack; pure. timer.c has the pair's transitions.
+ * The bits of pair and handle, periods and slack; pure. timer.[ch] have the pair's transitions.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25  7   6       5        4          3     2   0
@@ -19,17 +19,17 @@
 #include "base/bits.h"
 #include "schedule/entry.h"
 
-/* 292 years after the clock's zero, below INT64_MAX, std::chrono's "no limit" */
+/* 292 years after the clock's zero; not INT64_MAX, std::chrono's "no limit" */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
 
 #define TIMER_SLOT_BITS 26
 #define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
-#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1)
+#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1) /* slot + 1 has TIMER_SLOT_BITS too */
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* owner has not looked since an arm or a move */
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner must look: the schedule may be late */
 #define STATE_PERIODIC ((uint64_t)1 << 4)
 #define STATE_SLACK ((uint64_t)1 << 5)
 #define STATE_KEPT ((uint64_t)1 << 6)
@@ -39,7 +39,7 @@ enum timer_phase {
 	/* no timer; unless CLAIMED, scheduled no later than the deadline, which may be never */
 	TIMER_FREE = 0,
 	TIMER_ARMED = 1, /* waits for its deadline; unless CLAIMED, scheduled no later */
-	/* expired, undelivered; if periodic, scheduled for the next period */
+	/* expired, undelivered; if periodic, scheduled for the next period or earlier */
 	TIMER_PENDING = 2,
 	/* next period is due too; no entry needed */
 	TIMER_OVERDUE = 3,
@@ -54,17 +54,14 @@ struct pair {
 };
 
 #define TIMER_QUEUE_BITS 16
-#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1)
+#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1) /* 78 hours; a longer slack is cut */
 
 static inline enum timer_phase state_phase(uint64_t state)
 {
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/*
- * The schedule may be late for the slot, and nobody knows whether another has pushed it: so who
- * sets a deadline pushes too.
- */
+/* Nobody knows whether another has pushed the slot, so who arms or re-arms pushes too. */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
@@ -138,13 +135,13 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* From `deadline_ns` to `now_ns`, 1 to 2^64 - 1. */
+/* From `deadline_ns` to `now_ns`, which is not earlier: 1 to 2^64 - 1. */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
 }
 
-/* Not due at `now_ns`, or never. The one at `deadline_ns` is due. */
+/* Not due at `now_ns`, or never. The one at `deadline_ns` is due, and the interval not 0. */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;

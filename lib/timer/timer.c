@@ -146,7 +146,10 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 	return 0;
 }
 
-/* Armed without slack it keeps its deadline: a cheaper swap of the state. */
+/*
+ * Armed without slack it keeps its deadline, which timer_move() may change meanwhile: a cheaper
+ * swap of the state, to TIMER_FREE, which is 0.
+ */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
@@ -221,8 +224,8 @@ static bool timer_unschedule(struct timer *timer, struct pair pair)
 	       timer_change(timer, &pair, pair_unscheduled(pair));
 }
 
-enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
-                             uint64_t now_ns, struct timer_expiry *ret_expiry)
+enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
+                                uint64_t now_ns, struct timer_expiry *ret_expiry)
 {
 	struct timer *timer = &timers->pairs[slot];
 	const struct timer_cold *cold = &timers->cold[slot];
@@ -306,7 +309,7 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* PENDING: scheduled for the next period, or earlier */
+	/* PENDING, claimed or not: the expiry has scheduled the next period, or an earlier time */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
 	/* perhaps torn: the deadline newer than the state, and not due */

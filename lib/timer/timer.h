@@ -13,13 +13,14 @@
 
 /* No padding: random accesses cost less in less memory. */
 struct timer {
-	_Alignas(16) atomic_u64 deadline_ns; /* both: any thread, by timer_change() */
+	_Alignas(16) atomic_u64 deadline_ns; /* both: any thread, by a CAS */
 	atomic_u64 state;
 };
 
 /*
  * The arm's arguments, relaxed as in a seqlock: read between the pair's load and its CAS, whose
- * success proves that they are this timer's.
+ * success proves that they are this timer's. Without that proof: timer_true_ns(), and
+ * hub_submit()'s slack, which may be a later timer's if this one has ended.
  */
 struct timer_cold {
 	atomic_u64 data;        /* in a free slot: the link of the free stack */
@@ -44,11 +45,11 @@ CPU_FETCHES void timer_fetch_record(const struct timers *timers, uint32_t slot)
 
 enum timer_left {
 	TIMER_NOTHING,
-	TIMER_PUSH,       /* push the slot, and wake the owner if its promise is later */
+	TIMER_PUSH, /* push the slot; wake the owner if its promise is later than the instant */
 	TIMER_PUSH_AGAIN, /* the same, but the slot was claimed before */
 };
 
-/* In one register; with work left, `*ret_pair` is set too. */
+/* In one register; with work left, `*ret_pair` or `view->after` is set too. */
 struct timer_outcome {
 	int result;
 	enum timer_left left;
@@ -80,7 +81,7 @@ static inline struct pair timer_guess(const struct timer *timer)
 	return pair;
 }
 
-/* A pair that the timer has had, for a reader. */
+/* State and deadline of one generation; for the owner, a pair that the slot has had. */
 static inline struct pair timer_snapshot(const struct timer *timer)
 {
 	uint64_t state = u64_load_acquire(&timer->state); /* [armed] carries the timer's record */
@@ -189,11 +190,11 @@ static inline void timer_view_record(const struct timers *timers, uint64_t handl
 	view->fn = u64_load_relaxed(&cold->fn);
 }
 
-/* With its queue; false: free. One timer's if timer_change() then succeeds. */
+/* `view->pair`'s record, with its queue; false: free. Right if timer_change() then succeeds. */
 bool timer_read(const struct timers *timers, uint32_t slot, struct timer_view *view,
                 uint32_t *ret_queue);
 
-/* Of the slot's last timer; the end of the one before is then seen. */
+/* Handle of the slot's last timer; the end of the one before is then seen. */
 uint64_t timer_last(const struct timers *timers, uint32_t slot);
 
 /* UINT64_MAX: never. False: ended. */
@@ -226,7 +227,7 @@ struct timer_expiry {
 	uint64_t queue_slack;
 };
 
-enum timer_turn {
+enum timer_expired {
 	TIMER_IS_PENDING, /* put it into its queue */
 	TIMER_IS_LATER,   /* schedule it again, at `at_ns` */
 	TIMER_IS_NEITHER,
@@ -236,8 +237,8 @@ enum timer_turn {
  * The entry for `by_ns` was taken out. ARMED → PENDING if the instant is not later, OVERDUE if the
  * next period is due at `now_ns` too; PENDING (periodic) → OVERDUE; FREE → FREE, never.
  */
-enum timer_turn timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
-                             uint64_t now_ns, struct timer_expiry *ret_expiry);
+enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint64_t by_ns,
+                                uint64_t now_ns, struct timer_expiry *ret_expiry);
 
 /* Not due, of one that has just expired. */
 static inline uint64_t timer_next_period_ns(const struct timer_expiry *expiry, uint64_t now_ns)

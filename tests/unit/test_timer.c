@@ -416,7 +416,7 @@ static void check_expire(struct bench *bench)
 	if (bench->parts.phase == TIMER_PENDING && !bench->parts.periodic)
 		return; /* a PENDING one-shot timer is not scheduled */
 	for (unsigned i = 0; i < COUNT_OF(by_ns); i++) {
-		enum timer_turn turn = TIMER_IS_NEITHER;
+		enum timer_expired turn = TIMER_IS_NEITHER;
 		struct parts parts = unscheduled(bench->parts);
 
 		if (parts.phase == TIMER_PENDING)
