@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 from terminal import ESCAPE, check_colour, check_progress  # pylint: disable=wrong-import-position
@@ -21,9 +22,9 @@ def run(*command):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def expect(condition, what):
+def expect(condition, *what):
     if not condition:
-        raise AssertionError(what)
+        raise AssertionError(*what)
 
 
 def shown(victim, folder):
@@ -137,19 +138,17 @@ def check_tasks(tool, victim, folder, base):
     other = next(task for task in tasks if task not in keys)
     result = run(tool, "show", folder, other)
     expect(result.returncode == 0 and len(result.stdout) == int(tasks[other][6]), result)
-    expect(run(tool, "move", folder, key, "5").returncode == 0, "move by key")
+    expect(run(tool, "move", folder, key, "@5").returncode == 0, "move by key")
     expect(next(iter(listed(tool, folder))) == with_key, "it is the first now")
-    expect(listed(tool, folder)[with_key][2] == "5", "at that time")
-    expect(run(tool, "move", folder, other, "+1.5").returncode == 0, "move from now")
+    expect(listed(tool, folder)[with_key][2] == "1970-01-01T00:00:05Z", "at that time")
     expect(run(tool, "cancel", folder, key).returncode == 0, "cancel by key")
     for gone in (("cancel", folder, key), ("show", folder, key), ("move", folder, key, "+1"),
                  ("revive", folder, other, "+1")):
         result = run(tool, *gone)
         expect(result.returncode == 1 and "no such task" in result.stderr, result)
     expect(set(listed(tool, folder)) == set(tasks) - {with_key}, "what is left")
-    for wrong in (("move", folder, other, "soon"), ("move", folder, other, "+-1"),
-                  ("cancel", folder, "seven"), ("cancel", folder, "="), ("show", folder),
-                  ("cancel", folder, "=a\\xg0")):
+    for wrong in (("move", folder, other, "soon"), ("cancel", folder, "seven"),
+                  ("cancel", folder, "="), ("show", folder), ("cancel", folder, "=a\\xg0")):
         check_wrong_use(run(tool, *wrong), wrong[-1] if len(wrong) > 2 else wrong[0])
     copy = pathlib.Path(base, "copy")
     for source, target, named in ((folder, copy, copy), (copy, folder, copy)):
@@ -160,6 +159,38 @@ def check_tasks(tool, victim, folder, base):
     expect(listed(tool, copy) == listed(tool, folder), "the copy differs")
     result = run(tool, "backup", folder, copy)
     expect(result.returncode == 3 and f": {copy}: " in result.stderr, "backup over another")
+
+
+def check_times(tool, folder):
+    task = next(iter(listed(tool, folder)))
+
+    def moved(when, *option):
+        """The time that the command list prints after a move."""
+        result = run(tool, "move", folder, task, when)
+        expect(result.returncode == 0, result)
+        return re.search(rf"^{task} due (\S+)", run(tool, "list", *option, folder).stdout, re.M)[1]
+
+    for when, date in (
+            ("@0", "1970-01-01T00:00:00Z"), ("@1700000000.50", "2023-11-14T22:13:20.5Z"),
+            ("@9223372036.854775807", "2262-04-11T23:47:16.854775807Z"),
+            ("2028-02-29T23:59:59.001Z", "2028-02-29T23:59:59.001Z"),
+            ("2027-12-31T22:30:00-05:30", "2028-01-01T04:00:00Z"),
+            ("2028-01-01T01:00:00.00000001+02:00", "2027-12-31T23:00:00.00000001Z"),
+            ("never", "never")):
+        expect(moved(when) == date, when, date)
+    for when, delay_ns in (("90s", 90e9), ("1.5h", 5400e9), ("0.25ms", 25e4), ("2d", 172800e9),
+                           ("99999999999us", 99999999999e3), ("1m", 60e9), ("+1.5", 15e8)):
+        from_ns = time.time_ns()
+        due_ns = int(moved(when, "--ns")) - int(delay_ns)
+        expect(from_ns <= due_ns <= time.time_ns(), when)
+    before = listed(tool, folder)
+    for wrong in ("", "5", "+-1", "1.s", "1.5.5s", "1y", "213504d", "18446744073709551617us", "@",
+                  "@1s", "@9223372036.854775808", "2027-01-31T12:00:00", "2027-02-29T12:00:00Z",
+                  "2027-01-31T12:00:60Z", "2027-01-31T12:00:00+24:00", "2027-01-31T12:00:00+01:60",
+                  "2027-01-31T12:00:00+01:00 ", "1970-01-01T00:59:59+01:00", "2262-04-12T00:00:00Z"):
+        result = run(tool, "move", folder, task, wrong)
+        check_wrong_use(result, f"{wrong}: WHEN must be a delay such as 90s")
+    expect(listed(tool, folder) == before, "a wrong time has moved a task")
 
 
 def check_in_use(tool, victim, base):
@@ -175,7 +206,7 @@ def check_in_use(tool, victim, base):
         expect(list(tasks) == ["2", "3", "4", "1"], f"not by time, what is parked last: {tasks}")
         expect(tasks["1"][3:5] == ["parked", "8"], tasks)
         expect(tasks["3"][-1] == "=a\\x20key", tasks)
-        expect(tasks["4"][3:5] == ["interval", "3600000000000"], tasks)
+        expect(tasks["4"][3:5] == ["interval", "3600s"], tasks)
         expect(run(tool, "show", folder, "=a\\x20key").stdout == "later", "show by key")
         result = run(tool, "check", folder)
         expect(result.returncode == 0 and "4 tasks live" in result.stdout, result)
@@ -191,12 +222,16 @@ def check_in_use(tool, victim, base):
     dump = run(tool, "dump", folder).stdout
     for name in ("put", "take", "park", "renew", "move"):
         expect(re.search(rf" {name} +id \d", dump), f"no {name} in {dump}")
-    expect(" reason 8" in dump and " key a\\x20key" in dump and " interval " in dump, dump)
-    result = run(tool, "move", folder, "1", "5")
+    for words in (" reason 8", " key a\\x20key", " interval 3600s", " due 1970-01-01T00:00:00Z"):
+        expect(words in dump, dump)
+    dump = run(tool, "--ns", "dump", folder).stdout
+    expect(" due 0 data" in dump and " interval 3600000000000\n" in dump, dump)
+    result = run(tool, "move", folder, "1", "@5")
     expect(result.returncode == 1 and "1: parked" in result.stderr, result)
-    expect(run(tool, "revive", folder, "1", "5").returncode == 0, "revive")
+    expect(run(tool, "revive", folder, "1", "@5").returncode == 0, "revive")
     expect(next(iter(listed(tool, folder))) == "2", "in order of time again")
-    expect(listed(tool, folder)["1"][2:4] == ["5", "attempts"], "no longer parked")
+    task = listed(tool, folder)["1"]
+    expect(task[2:4] == ["1970-01-01T00:00:05Z", "attempts"], task)
 
 
 def check_long_work(tool, whole, base):
@@ -242,6 +277,7 @@ def main(arguments):
         numbers = check_whole(tool, whole)
         expect(len(shown(victim, whole)) == int(numbers["tasks"]), "stat counts other tasks")
         check_tasks(tool, victim, shutil.copytree(whole, str(pathlib.Path(base, "tasks"))), base)
+        check_times(tool, pathlib.Path(base, "tasks"))
         check_in_use(tool, victim, base)
         check_no_journal(tool, base)
         check_long_work(tool, whole, base)

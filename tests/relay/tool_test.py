@@ -70,18 +70,23 @@ def check_commands(tool, redis):
     tool("put", QUEUE, "a", "1h", "data of a")
     tool("put", QUEUE, "a", "1h", status=1)
     tool("--replace", "put", QUEUE, "a", "30m", '"quoted"\n')
-    tool("put", QUEUE, "b", "@1700000000.5", "-", given="from a pipe")
+    tool("put", QUEUE, "b", "@1700000000.4999991", "-", given="from a pipe")
     tool("put", QUEUE, "c", "never")
     tool("put", QUEUE, "d", "1s", status=1)  # tasks_max
     expect([row["id"] for row in tool.json("list", QUEUE)] == ["b", "a", "c"], "list")
     expect(tool.json("list", QUEUE, "1")[0] == {"id": "b", "due": 1700000000500000, "attempts": 0,
                                                "put": tool.json("list", QUEUE)[0]["put"],
                                                "bytes": 11}, "a row of list")
-    expect(tool("list", QUEUE).splitlines()[2].startswith("c due -1 "), "list as text")
+    lines = tool("list", QUEUE).splitlines()
+    expect(lines[0].startswith("b due 2023-11-14T22:13:20.5Z attempts 0 put 20"), "a date", lines)
+    expect(lines[2].startswith("c due never "), "no date", lines)
+    expect(tool("list", "--ns", QUEUE).startswith("b due 1700000000500000000 "), "list --ns")
     peek = tool.json("peek", QUEUE, "a")[0]
     expect(peek["where"] == "waiting" and peek["data"] == '"quoted"\n', "peek", peek)
+    expect(peek["due"] - peek["put"] == 30 * 60 * 1000000, "the delay", peek)
     expect(r"data \x22quoted\x22\x0a" in tool("peek", QUEUE, "a"), "peek as text")
-    tool("move", QUEUE, "c", "1d")
+    tool("move", QUEUE, "c", "2100-02-28T23:59:59.25-02:00")
+    expect(" due 2100-03-01T01:59:59.25Z" in tool("peek", QUEUE, "c"), "a date, moved")
     tool("cancel", QUEUE, "a")
     tool("cancel", QUEUE, "a", status=1)
     tool("done", QUEUE, "c")
@@ -121,7 +126,7 @@ def check_fresh(tool, redis):
 
 def check_wrong_use(tool):
     for words in ((), ("what",), ("put", QUEUE), ("put", QUEUE, "x", "soon"), ("run",),
-                  ("put", QUEUE, "x", "1y"), ("put", QUEUE, "x", "-1s"), ("--what", "load"),
+                  ("put", QUEUE, "x", "-1s"), ("move", QUEUE, "x", "5"), ("--what", "load"),
                   ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", "more"),
                   ("--batch", "1001", "run", QUEUE),
                   ("create", "bad name"), ("run", "bad name"), ("top", "bad name"),
@@ -512,7 +517,9 @@ def check_dead(tool, redis):
           tool.json("peek", QUEUE, "poor")[0]["entry"])
     dead = next(one for one in tool.json("dead", QUEUE) if one["id"] == "poor")
     expect(dead["why"] == "attempts" and dead["data"] == "data", "dead", dead)
-    expect("why attempts data data" in tool("dead", QUEUE), "dead as text")
+    due = f"due {dead['due']}000 n 1 why attempts data data\n"
+    expect(due in tool("dead", "--ns", QUEUE), "dead as text")
+    expect(" due 20" in tool("dead", QUEUE), "dead with a date")
     tool("revive", QUEUE, dead["entry"])
     tool("revive", QUEUE, dead["entry"], status=1)
     expect(tool.json("peek", QUEUE, "poor")[0]["where"] == "waiting", "revived")

@@ -47,6 +47,17 @@ int console_end(int status, int failed)
 	return failed;
 }
 
+bool console_number(const char *text, uint64_t *ret_number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret_number = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0';
+}
+
 static bool has_colours(FILE *stream)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");

@@ -7,6 +7,7 @@
 #define CONSOLE_CONSOLE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 extern const char console_tool[];
@@ -24,6 +25,9 @@ bool console_answer(const char *word);
  * return `failed`.
  */
 int console_end(int status, int failed);
+
+/* False if the text is not an unsigned number in decimal. */
+bool console_number(const char *text, uint64_t *ret_number);
 
 enum console_colour { CONSOLE_PLAIN, CONSOLE_GOOD, CONSOLE_BAD };
 

@@ -12,6 +12,7 @@
 #include <console.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
+#include <when.h>
 
 #include "progress.h"
 #include "repair.h"
@@ -35,7 +36,9 @@ const char console_help[] =
 	"  backup  write a copy of the journal to the empty directory TO; other processes\n"
 	"          may use the journal during the copy\n"
 	"TASK is the id of a task, or =KEY in the form that the command \"list\" prints.\n"
-	"WHEN is +SECONDS from now, or a time of CLOCK_REALTIME in nanoseconds.\n"
+	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
+	"@SECONDS since 1970, or never.\n"
+	"--ns, anywhere: list and dump print times in nanoseconds, in place of dates\n"
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";
 
@@ -114,11 +117,11 @@ static void dump_record(const struct reader *reader, uint64_t offset, const stru
 	if (record->type == RECORD_PUT || record->type == RECORD_COPY ||
 	    record->type == RECORD_MOVE || record->type == RECORD_RETRY ||
 	    record->type == RECORD_PARK || record->type == RECORD_RENEW)
-		(void)printf(" due %" PRIu64, record->due_ns);
+		when_print("due", record->due_ns);
 	if (record->attempts > 0)
 		(void)printf(" attempts %" PRIu32, record->attempts);
 	if (record->interval_ns > 0)
-		(void)printf(" interval %" PRIu64, record->interval_ns);
+		when_print_delay("interval", record->interval_ns);
 	if (record->reason > 0)
 		(void)printf(" reason %" PRIu32, record->reason);
 	if (record->key_len > 0)
@@ -329,8 +332,14 @@ static int command_line(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	int words = 1;
+
 	for (int i = 1; i < argc; i++)
 		if (console_answer(argv[i]))
 			return console_end(GOOD, FAILED);
-	return console_end(command_line(argc, argv), FAILED);
+		else if (strcmp(argv[i], "--ns") == 0)
+			when_in_ns = true;
+		else
+			argv[words++] = argv[i];
+	return console_end(command_line(words, argv), FAILED);
 }

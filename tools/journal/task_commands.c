@@ -19,9 +19,7 @@
 #include <console.h>
 #include <journal/backup.h>
 #include <journal/replay.h>
-
-#define NS_PER_S 1e9
-#define SECONDS_MAX 9e9
+#include <when.h>
 
 int tool_complain(const char *what, int error)
 {
@@ -101,17 +99,6 @@ struct meant {
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX];
 };
 
-static bool read_number(const char *text, uint64_t *ret_number)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*ret_number = strtoull(text, &end, 10);
-	return errno == 0 && *end == '\0';
-}
-
 static bool read_meant(const char *text, struct meant *ret_meant)
 {
 	*ret_meant = (struct meant){ .id = 0 };
@@ -119,7 +106,7 @@ static bool read_meant(const char *text, struct meant *ret_meant)
 		ret_meant->key_len = read_key(text + 1, ret_meant->key);
 		return ret_meant->key_len > 0;
 	}
-	return read_number(text, &ret_meant->id);
+	return console_number(text, &ret_meant->id);
 }
 
 static int no_such_task(const char *task)
@@ -157,11 +144,12 @@ static int compare_tasks(const void *a, const void *b)
 
 static void print_task(const struct task *task)
 {
-	(void)printf("%" PRIu64 " due %" PRIu64, task->id, task->due_ns);
+	(void)printf("%" PRIu64, task->id);
+	when_print("due", task->due_ns);
 	if (task->state == TASK_PARKED)
 		(void)printf(" parked %" PRIu32, task->reason);
 	if (task->interval_ns > 0)
-		(void)printf(" interval %" PRIu64, task->interval_ns);
+		when_print_delay("interval", task->interval_ns);
 	(void)printf(" attempts %" PRIu32 " data %" PRIu32, task->attempts, task->data_len);
 	if (task->key_len > 0)
 		tool_print_key(" =", task_key(task), task->key_len);
@@ -284,20 +272,12 @@ int tool_cancel(struct disk *disk, char **arguments)
 static int change_time(char **arguments, uint32_t op)
 {
 	struct timerhub_journal_change change = { .op = op };
-	const char *when = arguments[2];
-	char *end;
+	struct when when;
 
-	if (*when == '+') {
-		double seconds = strtod(when + 1, &end);
-
-		if (end == when + 1 || *end != '\0' || !(seconds >= 0 && seconds < SECONDS_MAX))
-			return tool_wrong_use("WHEN must be +SECONDS or nanoseconds", when);
-		change.when_ns = (uint64_t)(seconds * NS_PER_S);
-	} else {
-		change.flags = TIMERHUB_ABSOLUTE;
-		if (!read_number(when, &change.when_ns))
-			return tool_wrong_use("WHEN must be +SECONDS or nanoseconds", when);
-	}
+	if (!when_read(arguments[2], &when))
+		return tool_wrong_use(WHEN_WRONG, arguments[2]);
+	change.when_ns = when.ns;
+	change.flags = when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
 	return change_one(arguments, &change);
 }
 

@@ -8,57 +8,28 @@
 
 #include <console.h>
 #include <relay/handshake.h>
+#include <when.h>
 
 #include "tool.h"
 
 #define COUNT_MAX 1000u
 #define DATA_MAX ((size_t)1 << 20)
 
-/* ---- arguments ---- */
-
-/* Read an unsigned number. Returns false if the text is not an unsigned number. */
-bool read_number(const char *text, uint64_t *ret_number)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*ret_number = strtoull(text, &end, 10);
-	return *end == '\0' && errno == 0;
-}
-
 /*
- * Convert the argument WHEN to the form of the Redis functions: a number of microseconds, or
- * "never". If the time counts from 1970, *ret_flags is set to "a". If the time counts from now,
- * *ret_flags is set to "". Returns false if the argument is not a time.
+ * Convert WHEN to the form of the Redis functions, rounded up so that no task is early. *ret_flags:
+ * "a" if the time counts from 1970, or "".
  */
 static bool read_when(const char *text, char when[32], const char **ret_flags)
 {
-	static const struct {
-		const char *unit;
-		double us;
-	} units[] = { { "us", 1 },   { "ms", 1e3 },   { "s", 1e6 },
-		      { "m", 60e6 }, { "h", 3600e6 }, { "d", 86400e6 } };
-	bool absolute = text[0] == '@';
-	double number, factor = absolute ? 1e6 : 0;
-	char *end;
+	struct when read;
 
-	*ret_flags = absolute ? "a" : "";
-	if (strcmp(text, "never") == 0) {
+	if (!when_read(text, &read))
+		return false;
+	*ret_flags = read.is_absolute ? "a" : "";
+	if (read.ns == WHEN_NEVER)
 		(void)snprintf(when, 32, "never");
-		return true;
-	}
-	text += absolute;
-	if (*text < '0' || *text > '9')
-		return false;
-	number = strtod(text, &end);
-	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]) && !absolute; i++)
-		if (strcmp(end, units[i].unit) == 0)
-			factor = units[i].us;
-	if (factor <= 0 || (absolute && *end) || !(number * factor < 1e19))
-		return false;
-	(void)snprintf(when, 32, "%.0f", number * factor);
+	else
+		(void)snprintf(when, 32, "%" PRIu64, (read.ns + 999) / 1000);
 	return true;
 }
 
@@ -102,7 +73,7 @@ enum status do_put(struct call *call, char **words, int count)
 	char when[32], both[3];
 
 	if (!read_when(words[2], when, &flags))
-		return misused("WHEN must be a time, not", words[2]);
+		return misused(WHEN_WRONG ", not", words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
 		len = read_input(input);
@@ -131,7 +102,7 @@ enum status do_move(struct call *call, char **words, int count)
 
 	(void)count;
 	if (!read_when(words[2], when, &flags))
-		return misused("WHEN must be a time, not", words[2]);
+		return misused(WHEN_WRONG ", not", words[2]);
 	begin(call, "move", "due task ready state past seats", 3);
 	add(call, words[1]);
 	add(call, when);
@@ -179,7 +150,7 @@ static bool read_count(char **words, int count, uint64_t *ret_count)
 {
 	*ret_count = 20;
 	return count < 2 ||
-	       (read_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX);
+	       (console_number(words[1], ret_count) && *ret_count > 0 && *ret_count <= COUNT_MAX);
 }
 
 static void print_list(const struct reply *reply, bool json)

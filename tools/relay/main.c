@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <console.h>
+#include <when.h>
 
 #include "tool.h"
 
@@ -21,27 +22,27 @@ const char console_help[] =
 	"usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
 	"  run QUEUE...                 serve the queues as a relay until SIGTERM\n"
 	"  create QUEUE [NAME=VALUE...] make a queue; set: change a queue's settings\n"
-	"  put QUEUE ID WHEN [DATA]     put a task; WHEN: 90s, 500ms, 2m, 1h, 3d, never,\n"
-	"                               @SECONDS since 1970; DATA -: standard input\n"
+	"  put QUEUE ID WHEN [DATA]     put a task; DATA -: standard input\n"
 	"  move QUEUE ID WHEN           give a task another time\n"
 	"  cancel|done|peek QUEUE ID    withdraw, acknowledge or print a task\n"
 	"  list|dead QUEUE [COUNT]      list the next due tasks; list the dead tasks\n"
 	"  revive QUEUE ENTRY           put the dead task of this ENTRY again\n"
-	"  stat QUEUE                   print the numbers of tasks, relays and events\n"
+	"  stat QUEUE                   print its numbers; --metrics: as OpenMetrics text\n"
 	"  check QUEUE                  print Redis's durability, and whether keys agree\n"
 	"  drain QUEUE                  wait until the queue has no task left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
 	"  load                         load the Redis functions into the server\n"
+	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
+	"@SECONDS since 1970, or never.\n"
 	"Options, before or behind the command, and --help, -h, --version, -V:\n"
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
-	"  --json          print JSON; --metrics: print stat as OpenMetrics text\n"
+	"  --json, --ns    print JSON; print times in nanoseconds, in place of dates\n"
 	"  --replace       put: if the task waits already, replace its time and data\n"
 	"  --repair        check: repair keys that disagree\n"
 	"  --interval MS, --count N             top: make N readings, MS ms apart\n"
 	"  --horizon MS, --grace MS, --batch N  run: see timerhub_relay_open(3)\n"
-	"Exit status: 0 done; 1 refused, or check found a fault; 2 wrong use;\n"
-	"3 a server failed.\n";
+	"Exit status: 0 done; 1 refused, or a fault; 2 wrong use; 3 a server failed.\n";
 
 enum status misused(const char *what, const char *word)
 {
@@ -189,15 +190,16 @@ static bool read_option(struct options *options, const char *name, const char *v
 	if (strcmp(name, "--redis") == 0)
 		options->redis = value;
 	else if (strcmp(name, "--horizon") == 0)
-		return read_number(value, &options->horizon_ms) && options->horizon_ms < 600001;
+		return console_number(value, &options->horizon_ms) && options->horizon_ms < 600001;
 	else if (strcmp(name, "--grace") == 0)
-		return read_number(value, &options->grace_ms) && options->grace_ms < 10001;
+		return console_number(value, &options->grace_ms) && options->grace_ms < 10001;
 	else if (strcmp(name, "--batch") == 0)
-		return read_number(value, &options->batch) && options->batch <= BATCH_MAX;
+		return console_number(value, &options->batch) && options->batch <= BATCH_MAX;
 	else if (strcmp(name, "--interval") == 0)
-		return read_number(value, &options->interval_ms) && options->interval_ms < 3600001;
+		return console_number(value, &options->interval_ms) &&
+		       options->interval_ms < 3600001;
 	else if (strcmp(name, "--count") == 0)
-		return read_number(value, &options->count);
+		return console_number(value, &options->count);
 	else
 		return false;
 	return true;
@@ -246,9 +248,8 @@ static bool *find_flag(struct options *options, const char *name)
 		const char *name;
 		bool *flag;
 	} flags[] = {
-		{ "--json", &options->json },
-		{ "--metrics", &options->metrics },
-		{ "--replace", &options->replace },
+		{ "--json", &options->json },     { "--metrics", &options->metrics },
+		{ "--ns", &when_in_ns },          { "--replace", &options->replace },
 		{ "--repair", &options->repair },
 	};
 

@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <console.h>
+#include <when.h>
+
 #include "tool.h"
 
 void print_text(const char *text, size_t len, bool json)
@@ -40,6 +43,27 @@ static void print_value(const struct reply *reply, bool json)
 		print_text(text, reply_len(reply), json);
 }
 
+/* Print the time of a field `due` or `put` as text. False if it is another field, or no time. */
+static bool print_time(const char *name, const struct reply *value)
+{
+	const bool is_due = strcmp(name, "due") == 0;
+	uint64_t us = 0;
+
+	if (!is_due && strcmp(name, "put") != 0)
+		return false;
+	if (reply_type(value) == REPLY_INTEGER)
+		us = (uint64_t)reply_integer(value);
+	else if (!console_number(reply_text(value), &us))
+		return false;
+	if (us == UINT64_MAX && is_due) /* -1 in the reply */
+		when_print(name, WHEN_NEVER);
+	else if (us < WHEN_NEVER / 1000)
+		when_print(name, us * 1000);
+	else
+		return false;
+	return true;
+}
+
 void print_pairs(const struct reply *reply, size_t from, bool json)
 {
 	if (json)
@@ -70,6 +94,8 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 		for (size_t j = 0; j < columns; j++) {
 			const struct reply *value = reply_at(reply, i + j);
 
+			if (!json && print_time(names[j], value))
+				continue;
 			if (json)
 				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
 			else if (j > 0)
@@ -102,6 +128,8 @@ void print_entries(const struct reply *reply, bool json)
 		for (size_t j = 0; j + 1 < reply_count(fields); j += 2) {
 			const struct reply *value = reply_at(fields, j + 1);
 
+			if (!json && print_time(reply_text(reply_at(fields, j)), value))
+				continue;
 			(void)printf(json ? ", " : " ");
 			print_text(reply_text(reply_at(fields, j)), reply_len(reply_at(fields, j)),
 			           json);

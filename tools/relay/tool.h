@@ -103,9 +103,6 @@ enum status out_of_memory(void);
 
 /* ---- commands.c ---- */
 
-/* Read an unsigned number. Returns false if the text is not an unsigned number. */
-bool read_number(const char *text, uint64_t *ret_number);
-
 enum status do_create(struct call *call, char **words, int count);
 enum status do_put(struct call *call, char **words, int count);
 enum status do_cancel(struct call *call, char **words, int count);
