@@ -266,10 +266,8 @@ static int repair(struct disk *disk, char **arguments)
 	int result = repair_run(disk, &report);
 
 	console_work_end();
-	if (result == -EBUSY) {
-		(void)fprintf(stderr, "timerhub-journal: %s is in use\n", dir);
-		return FAILED;
-	}
+	if (result == -EBUSY)
+		return tool_in_use(dir);
 	if (result < 0)
 		return tool_complain(dir, result);
 	print_verdict(CONSOLE_GOOD, report.was_whole ? "whole" : "repaired");

@@ -221,10 +221,8 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 {
 	int result = timerhub_journal_open(ret_journal, dir, NULL);
 
-	if (result == -EBUSY) {
-		(void)fprintf(stderr, "timerhub-journal: %s is in use\n", dir);
-		return FAILED;
-	}
+	if (result == -EBUSY)
+		return tool_in_use(dir);
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 

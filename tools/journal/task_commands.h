@@ -13,6 +13,9 @@ enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 /* Print an error message: `what` and the text of `error`, a negative errno. Returns FAILED. */
 int tool_complain(const char *what, int error);
 
+/* Print that the journal is in use, and by which process if that can be seen. Returns FAILED. */
+int tool_in_use(const char *dir);
+
 /*
  * Print the short usage, the wrong argument `text` if it is not NULL, and the reason. Returns
  * WRONG_USE.
