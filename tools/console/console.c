@@ -37,6 +37,20 @@ bool console_answer(const char *word)
 	return true;
 }
 
+/* The usage is the help's first line, with the lines behind it that stand under it. */
+enum status misused(const char *reason, const char *word)
+{
+	static const char margin[] = "       ";
+	const char *end = strchr(console_help, '\n');
+
+	while (end && strncmp(end + 1, margin, sizeof(margin) - 1) == 0)
+		end = strchr(end + 1, '\n');
+	(void)fprintf(stderr, "%.*s%s%s --help says more\n%s: %s%s%s\n",
+	              end ? (int)(end + 1 - console_help) : 0, console_help, margin, console_tool,
+	              console_tool, reason, word ? " " : "", word ? word : "");
+	return WRONG_USE;
+}
+
 int console_end(int status, int failed)
 {
 	errno = 0;

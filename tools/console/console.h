@@ -26,6 +26,12 @@ bool console_answer(const char *word);
  */
 int console_end(int status, int failed);
 
+/* exit statuses of the tools with commands */
+enum status { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
+
+/* Print the usage, then the reason, as users see the last line first. `word` may be NULL. */
+enum status misused(const char *reason, const char *word);
+
 /* False if the text is not an unsigned number in decimal. */
 bool console_number(const char *text, uint64_t *ret_number);
 

@@ -9,7 +9,7 @@
 /* for the message about a wrong argument */
 #define WHEN_WRONG                                                                                 \
 	"WHEN must be a delay such as 90s or 1.5h (us, ms, s, m, h, d), a date such as "           \
-	"2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00, @SECONDS since 1970, or never"
+	"2027-01-31T12:00:00Z or 2027-01-31T12:00:00+01:00, @SECONDS since 1970, or never, not"
 
 #define WHEN_NEVER UINT64_MAX
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <console.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
 #include <when.h>
@@ -20,11 +19,8 @@
 
 const char console_tool[] = "timerhub-journal";
 const char console_help[] =
-	"usage: timerhub-journal check|repair|dump|stat|list DIR\n"
-	"       timerhub-journal show|cancel DIR TASK\n"
-	"       timerhub-journal move|revive DIR TASK WHEN\n"
-	"       timerhub-journal backup DIR TO\n"
-	"       timerhub-journal --help|-h|--version|-V\n"
+	"usage: timerhub-journal check|repair|dump|stat|list DIR, show|cancel DIR TASK,\n"
+	"       move|revive DIR TASK WHEN, backup DIR TO\n"
 	"  check   print the first damage, or the number of torn bytes at the end\n"
 	"  repair  replace a damaged journal by a new journal with all readable tasks;\n"
 	"          keep the damaged files as *.bad\n"
@@ -38,7 +34,8 @@ const char console_help[] =
 	"TASK is the id of a task, or =KEY in the form that the command \"list\" prints.\n"
 	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
 	"@SECONDS since 1970, or never.\n"
-	"--ns, anywhere: list and dump print times in nanoseconds, in place of dates\n"
+	"Options, anywhere: --help, -h, --version, -V, and --ns: list and dump print\n"
+	"nanoseconds in place of dates.\n"
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";
 
@@ -317,15 +314,15 @@ static int run(const struct command *command, char **arguments)
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)
-		return tool_wrong_use("the command is missing", NULL);
+		return misused("the command is missing", NULL);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(argv[1], commands[i].name) != 0)
 			continue;
 		if (argc - 2 != commands[i].arguments)
-			return tool_wrong_use("wrong number of arguments", argv[1]);
+			return misused("wrong number of arguments for", argv[1]);
 		return run(&commands[i], argv + 2);
 	}
-	return tool_wrong_use("no such command", argv[1]);
+	return misused("there is no command named", argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <timerhub_journal.h>
 
-#include <console.h>
 #include <journal/backup.h>
 #include <journal/replay.h>
 #include <when.h>
@@ -25,20 +24,6 @@ int tool_complain(const char *what, int error)
 {
 	(void)fprintf(stderr, "timerhub-journal: %s: %s\n", what, strerror(-error));
 	return FAILED;
-}
-
-/* Print the reason after the usage, because a user sees the last line first. */
-int tool_wrong_use(const char *reason, const char *text)
-{
-	(void)fputs("usage: timerhub-journal check|repair|dump|stat|list DIR\n"
-	            "       timerhub-journal show|cancel DIR TASK, move|revive DIR TASK WHEN,\n"
-	            "       backup DIR TO, --version, or --help for more\n",
-	            stderr);
-	if (text)
-		(void)fprintf(stderr, "timerhub-journal: %s: %s\n", text, reason);
-	else
-		(void)fprintf(stderr, "timerhub-journal: %s\n", reason);
-	return WRONG_USE;
 }
 
 /* ---- keys ---- */
@@ -201,7 +186,7 @@ int tool_show(struct disk *disk, char **arguments)
 	int status;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("TASK must be the id of a task, or =KEY", arguments[1]);
+		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
 	status = look(disk, arguments[0], &replay);
 	if (status == GOOD) {
 		task = meant.key_len > 0 ? tasks_find_key(&replay.tasks, meant.key, meant.key_len)
@@ -247,7 +232,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	int result;
 
 	if (!read_meant(arguments[1], &meant))
-		return tool_wrong_use("TASK must be the id of a task, or =KEY", arguments[1]);
+		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
 	result = open_journal(&journal, arguments[0]);
 	if (result != GOOD)
 		return result;
@@ -273,7 +258,7 @@ static int change_time(char **arguments, uint32_t op)
 	struct when when;
 
 	if (!when_read(arguments[2], &when))
-		return tool_wrong_use(WHEN_WRONG, arguments[2]);
+		return misused(WHEN_WRONG, arguments[2]);
 	change.when_ns = when.ns;
 	change.flags = when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
 	return change_one(arguments, &change);

@@ -6,21 +6,14 @@
 #ifndef JOURNAL_TASK_COMMANDS_H
 #define JOURNAL_TASK_COMMANDS_H
 
+#include <console.h>
 #include <journal/disk.h>
-
-enum { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
 /* Print an error message: `what` and the text of `error`, a negative errno. Returns FAILED. */
 int tool_complain(const char *what, int error);
 
 /* Print that the journal is in use, and by which process if that can be seen. Returns FAILED. */
 int tool_in_use(const char *dir);
-
-/*
- * Print the short usage, the wrong argument `text` if it is not NULL, and the reason. Returns
- * WRONG_USE.
- */
-int tool_wrong_use(const char *reason, const char *text);
 
 /*
  * Print `before`, and then a key of any bytes as one word. Blanks, backslashes and bytes that are

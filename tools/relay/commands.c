@@ -6,7 +6,6 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
-#include <console.h>
 #include <relay/handshake.h>
 #include <when.h>
 
@@ -73,7 +72,7 @@ enum status do_put(struct call *call, char **words, int count)
 	char when[32], both[3];
 
 	if (!read_when(words[2], when, &flags))
-		return misused(WHEN_WRONG ", not", words[2]);
+		return misused(WHEN_WRONG, words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
 		len = read_input(input);
@@ -102,7 +101,7 @@ enum status do_move(struct call *call, char **words, int count)
 
 	(void)count;
 	if (!read_when(words[2], when, &flags))
-		return misused(WHEN_WRONG ", not", words[2]);
+		return misused(WHEN_WRONG, words[2]);
 	begin(call, "move", "due task ready state past seats", 3);
 	add(call, words[1]);
 	add(call, when);

@@ -7,15 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <console.h>
 #include <when.h>
 
 #include "tool.h"
 
 #define BATCH_MAX 1000u
-
-static const char usage[] = "usage: timerhub-relay [OPTION...] COMMAND [QUEUE [ARGUMENT...]]\n"
-			    "       timerhub-relay --help lists the commands and options\n";
 
 const char console_tool[] = "timerhub-relay";
 const char console_help[] =
@@ -43,13 +39,6 @@ const char console_help[] =
 	"  --interval MS, --count N             top: make N readings, MS ms apart\n"
 	"  --horizon MS, --grace MS, --batch N  run: see timerhub_relay_open(3)\n"
 	"Exit status: 0 done; 1 refused, or a fault; 2 wrong use; 3 a server failed.\n";
-
-enum status misused(const char *what, const char *word)
-{
-	(void)fprintf(stderr, "%stimerhub-relay: %s%s%s\n", usage, what, word ? " " : "",
-	              word ? word : "");
-	return WRONG_USE;
-}
 
 /* ---- commands ---- */
 

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <console.h>
 #include <when.h>
 
 #include "tool.h"

@@ -7,12 +7,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <console.h>
 #include <relay/keys.h>
 #include <relay/wire.h>
 
 #define STEP_NS UINT64_C(5000000000) /* time within which a server must reply */
-
-enum status { GOOD = 0, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
 
 struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
@@ -33,9 +32,6 @@ enum status daemon_run(const struct options *options, char **queues, int count);
 
 /* Print the state of the queues again and again. */
 enum status top_run(const struct options *options, char **queues, int count);
-
-/* Print the usage, and then the error `what` and the wrong argument `word`. `word` may be NULL. */
-enum status misused(const char *what, const char *word);
 
 /* ---- call.c ---- */
 

@@ -4,7 +4,6 @@
  * A user runs this command before stopping the last worker. The command only asks each server for
  * its number of tasks, four times a second.
  */
-#include <console.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

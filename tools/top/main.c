@@ -28,8 +28,6 @@
 #define INTERVAL_MAX_S 3600.0
 #define PRINTED_COLUMNS 80
 
-enum { EXIT_REFUSED = 1, EXIT_USAGE = 2 };
-
 struct options {
 	pid_t pid;
 	double interval_s;
@@ -46,9 +44,6 @@ static void stop(int number)
 	(void)number;
 	stopped = 1;
 }
-
-static const char usage[] = "usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
-			    "       timerhub-top --help lists the options\n";
 
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
@@ -74,10 +69,10 @@ static int complain(const char *what)
 	return -1;
 }
 
-static int misused(const char *what)
+static int wrong(const char *what)
 {
-	(void)fputs(usage, stderr);
-	return complain(what);
+	(void)misused(what, NULL);
+	return -1;
 }
 
 static int parse_interval(const char *text, struct options *options)
@@ -89,7 +84,7 @@ static int parse_interval(const char *text, struct options *options)
 	/* If interval_s is NaN, both comparisons are false, so the tool refuses it. */
 	if (end == text || *end != 0 ||
 	    !(options->interval_s >= INTERVAL_MIN_S && options->interval_s <= INTERVAL_MAX_S))
-		return misused("--interval must be 0.05 to 3600 seconds");
+		return wrong("--interval must be 0.05 to 3600 seconds");
 	return 0;
 }
 
@@ -101,7 +96,7 @@ static int parse_pid(const char *text, struct options *options)
 	errno = 0;
 	pid = strtol(text, &end, 10);
 	if (end == text || *end != 0 || errno != 0 || pid < 1 || pid > INT_MAX)
-		return misused("PID must be a number, the id of a process");
+		return wrong("PID must be a number, the id of a process");
 	options->pid = (pid_t)pid;
 	return 0;
 }
@@ -135,15 +130,15 @@ static int parse(int argc, char **argv, struct options *options)
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
 		} else if (option != 'i') {
-			return misused("there is no such option, or its value is missing");
+			return wrong("there is no such option, or its value is missing");
 		} else if (parse_interval(optarg, options) < 0) {
 			return -1;
 		}
 	}
 	if (options->json && options->metrics)
-		return misused("--json and --metrics exclude each other");
+		return wrong("--json and --metrics exclude each other");
 	if (argc - optind != 1)
-		return misused("exactly one PID must be given");
+		return wrong("exactly one PID must be given");
 	return parse_pid(argv[optind], options);
 }
 
@@ -236,7 +231,7 @@ int main(int argc, char **argv)
 	int result = parse(argc, argv, &options);
 
 	if (result != 0)
-		return console_end(result < 0 ? EXIT_USAGE : 0, EXIT_REFUSED);
+		return console_end(result < 0 ? WRONG_USE : 0, REFUSED);
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);
@@ -245,5 +240,5 @@ int main(int argc, char **argv)
 	if (result < 0 && watch.target.refusal[0] != 0)
 		(void)complain(watch.target.refusal);
 	watch_close(&watch);
-	return result < 0 ? EXIT_REFUSED : 0;
+	return result < 0 ? REFUSED : 0;
 }
