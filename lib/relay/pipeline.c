@@ -292,7 +292,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 {
 	struct error_reply answer = error_reply_of(text);
 
-	request->result = answer.error;
+	request->result = request_result(request, answer.error);
 	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
 		pipeline->later = answer.error;
 	if (request == &pipeline->recover)

@@ -252,23 +252,13 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 					(uint64_t)reply_integer_at(reply, i + 1);
 }
 
-/* `result` is of the second sending, which may be refused because the first took effect. */
-static int in_doubt(const struct request *request, int result)
+int request_result(const struct request *request, int result)
 {
-	switch (request->kind) {
-	case REQUEST_PUT:
-		if (result != -EEXIST)
-			return result;
-		return request->made_id ? 0 : -ETIMEDOUT;
-	case REQUEST_DONE:
-	case REQUEST_CANCEL:
-	case REQUEST_MOVE:
-	case REQUEST_RETRY:
-		return result == -ENOENT || result == -EBUSY || result == -ESTALE ? -ETIMEDOUT
-		                                                                  : result;
-	default:
+	if (!request->in_doubt || !request_is_change(request) || result == 0 || result == -EINVAL)
 		return result;
-	}
+	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
+		return result;
+	return request->made_id && result == -EEXIST ? 0 : -ETIMEDOUT;
 }
 
 static void count(struct client *client, enum request_kind kind)
@@ -329,8 +319,11 @@ static int read_code(const struct reply *reply, size_t at)
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns)
 {
-	/* The reply to several puts has 0, Redis's time, and for each put a code and a due time. */
-	size_t at = 2 * index;
+	/*
+	 * The reply to several puts has 0, Redis's time, and for each put a code and a due time, or
+	 * begins with the code that refuses all.
+	 */
+	size_t at = reply_integer_at(reply, 0) == 0 ? 2 * index : 0;
 	int result;
 
 	if (request->kind == REQUEST_READ || request->kind == REQUEST_RECOVER) {
@@ -356,6 +349,6 @@ bool request_answer(struct client *client, struct request *request, const struct
 		if (request->kind == REQUEST_STAT)
 			read_stats(request->stats, reply);
 	}
-	request->result = request->in_doubt ? in_doubt(request, result) : result;
+	request->result = request_result(request, result);
 	return true;
 }

@@ -109,6 +109,12 @@ void request_encode(const struct client *client, const struct request *request,
 void requests_encode_puts(const struct client *client, const struct requests *puts,
                           struct bytes *bytes);
 
+/*
+ * What a refusal, or 0, tells the caller. -ETIMEDOUT in doubt: the first sending may have had
+ * effect, and may be the reason.
+ */
+int request_result(const struct request *request, int result);
+
 /* False: send it again. `index` is 0, or its position from 1 in a shared reply. Under the lock. */
 bool request_answer(struct client *client, struct request *request, const struct reply *reply,
                     size_t index, uint64_t now_ns);

@@ -468,6 +468,10 @@ def reads(request):
     return b"XREADGROUP" in request and b"BLOCK" not in request and request.endswith(b"\r\n>\r\n")
 
 
+def puts(request):
+    return b"timerhub_put\r" in request
+
+
 def recovers(request):
     return b"XREADGROUP" in request and request.endswith(b"\r\n0\r\n")
 
@@ -504,6 +508,24 @@ def check_recoveries():
     check_recovery(1000 * ARRIVES, [(blocks, "after"), (recovers, loading)])
     check_recovery(0, [(reads, "after")])
     check_recovery(0, [(reads, "after"), (recovers, "before")])
+
+
+def check_in_doubt():
+    """A put has had effect, but the reply was lost. A refusal of the repeated put must not deny
+    it."""
+    with Server() as server:
+        proxy = PlannedProxy(f"{server.folder}/proxy.sock", server.address)
+        driver = Driver(f"unix:{server.folder}/proxy.sock")
+        client = server.client()
+        expect(driver.open(0) == 0, "open")
+        for refusal in ("OOM command not allowed", "NOPERM no", "WRONGTYPE wrong", "ERR new"):
+            proxy.plan += [(puts, "after"), (puts, refusal)]
+            name = refusal.split()[0]
+            answer = driver("put", name, 3600_000, "x")
+            expect(answer == -errno.ETIMEDOUT, "put, repeated and refused with", refusal, answer)
+            expect(client("HEXISTS", KEY + "task", name) == 1, "it had no effect")
+        driver.close()
+        proxy.close()
 
 
 # ---- servers that will not do ----
@@ -699,6 +721,7 @@ def main(arguments):
         check_old(master.folder)
     check_takers_connection()
     check_recoveries()
+    check_in_doubt()
     check_cluster()
     check_password()
     check_faults_while_in_use()

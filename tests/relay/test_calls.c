@@ -800,6 +800,72 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 }
 END_TEST
 
+/* Put tasks by one command. Each gets the result `wanted`, as does a task that is put alone. */
+static void expect_puts(int wanted)
+{
+	static const char *const ids[] = { "0", "1", "2" };
+	struct mailbox *mailbox = &relay->shards[0].mailbox;
+	struct request puts[COUNT_OF(ids)];
+
+	expect_eq(timerhub_relay_put(relay, NULL, HOUR, 0, NULL, 0, NULL), wanted);
+	lock_take(&relay->shared.lock);
+	for (unsigned i = 0; i < COUNT_OF(puts); i++) {
+		puts[i] = (struct request){ .kind = REQUEST_PUT,
+			                    .id = ids[i],
+			                    .when = "1",
+			                    .flags = "",
+			                    .data = "",
+			                    .deadline_ns = sleeper_now_ns() + ARRIVES };
+		requests_append(&mailbox->queued, &puts[i]);
+	}
+	mailbox_wake(mailbox);
+	lock_give(&relay->shared.lock);
+	for (unsigned i = 0; i < COUNT_OF(puts); i++) {
+		while (eventcount_number(&puts[i].finished) == 0)
+			eventcount_wait(&puts[i].finished, 0, UINT64_MAX);
+		expect_eq(puts[i].result, wanted);
+	}
+}
+
+/* Another connection ends the changes of this relay's epoch, as after a lost connection. */
+static void fence(void)
+{
+	keys_call(&keys, wire_output(wire), "fence", "state seen", 3);
+	bytes_text(wire_output(wire), relay->shards[0].client.holder);
+	bytes_number(wire_output(wire), 1000);
+	bytes_number(wire_output(wire), (wall_ns() + HOUR) / 1000);
+	expect_eq(say(), 0);
+}
+
+START_TEST(a_refusal_is_the_same_for_each_call)
+{
+	struct timerhub_relay_task task;
+
+	begin();
+	put("there", HOUR);
+	put("taken", 0);
+	task = take();
+	expect_eq(command("ACL", "SETUSER", "default", "-fcall"), 0);
+	expect_puts(-EACCES);
+	expect_eq(command("ACL", "SETUSER", "default", "+fcall"), 0);
+	expect_eq(command("CONFIG", "SET", "maxmemory", "1"), 0);
+	expect_puts(-ENOSPC);
+	expect_eq(command("CONFIG", "SET", "maxmemory", "0"), 0);
+	expect_eq(command("SET", key("past"), "another's", NULL), 0);
+	expect_puts(-EBADMSG);
+	expect_eq(command("DEL", key("past"), NULL, NULL), 1);
+	fence();
+	expect_puts(-ETIMEDOUT);
+	expect_eq(timerhub_relay_cancel(relay, "there"), -ETIMEDOUT);
+	expect_eq(timerhub_relay_move(relay, "there", 0, 0), -ETIMEDOUT);
+	expect_eq(timerhub_relay_touch(relay, &task), -ETIMEDOUT);
+	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
+	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
+	expect_eq(stats().due, 1);
+	end();
+}
+END_TEST
+
 static void *block(void *arg)
 {
 	struct timerhub_relay_task task;
@@ -965,6 +1031,7 @@ int main(int argc, char **argv)
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
 	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
+	tests_add(a_refusal_is_the_same_for_each_call, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
