@@ -89,7 +89,8 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 	if (!one)
 		return -ENOMEM;
 	*one = (struct delivery){
-		.begin_ns = lease_begin_ns(reply_text(reply_at(entry, 0)), arrival),
+		.ask_ns =
+			lease_begin_ns(reply_text(reply_at(entry, 0)), arrival) + arrival->trust_ns,
 		.shard = shard,
 		.due_us = (uint64_t)reply_integer_at(fields, 3),
 		.attempts = (uint64_t)reply_integer_at(fields, 5),

@@ -18,9 +18,8 @@ struct reply;
 struct delivery {
 	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
 	struct delivery *next;
-	/* The lease began at this time or later. */
-	uint64_t begin_ns;
-	uint32_t shard; /* index of the server that sent the delivery */
+	uint64_t ask_ns; /* from then on the lease may be over, so the taker asks */
+	uint32_t shard;  /* index of the server that sent the delivery */
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;
@@ -42,6 +41,7 @@ struct arrival {
 	uint64_t now_ns;
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* on Redis's clock */
+	uint64_t trust_ns;  /* at this age of a delivery its taker asks whether it still is one */
 };
 
 /*

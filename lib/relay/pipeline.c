@@ -58,6 +58,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                          &handshake, step_ns);
 	if (result < 0)
 		return result;
+	client->round_ns = sleeper_now_ns() - sent_ns;
 	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
 		return -EINVAL;
 	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */

@@ -21,6 +21,11 @@
 #define ERRNO_MAX 4095
 /* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
 #define WAIT_MS 20u
+/*
+ * Beside two round trips, the age at which a delivery is asked about though its lease is longer:
+ * the lease may have been made shorter since the connect.
+ */
+#define TRUST_NS UINT64_C(100000000)
 
 void requests_append(struct requests *requests, struct request *request)
 {
@@ -284,12 +289,20 @@ static void count(struct client *client, enum request_kind kind)
 	}
 }
 
+struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns)
+{
+	uint64_t half_ns = client->shared->lease_ns / 2;
+	uint64_t trust_ns = TRUST_NS + 2 * client->round_ns;
+
+	return (struct arrival){ sent_ns, now_ns, client->anchor_ns, client->anchor_us,
+		                 trust_ns < half_ns ? trust_ns : half_ns };
+}
+
 /* 1: some are prefetched; 0; or -ENOMEM. */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
-	const struct arrival arrival = { request->sent_ns, now_ns, client->anchor_ns,
-		                         client->anchor_us };
+	const struct arrival arrival = client_arrival(client, request->sent_ns, now_ns);
 	int result = deliveries_read(&client->shared->deliveries, reply, client->shard, &arrival);
 
 	if (result < 0)

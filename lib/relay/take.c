@@ -21,12 +21,6 @@ static void wake_shards(struct timerhub_relay *relay)
 		mailbox_wake(&relay->shards[i].mailbox);
 }
 
-static bool may_be_over(const struct timerhub_relay *relay, const struct delivery *one)
-{
-	return relay->shared.lease_ns > 0 &&
-	       sleeper_now_ns() - one->begin_ns >= relay->shared.lease_ns / 2;
-}
-
 /*
  * A lease that may be over, after a stop, begins again, unless the task was cancelled, moved or
  * given away. False, and freed: ended, or no answer; then it comes again. Under the lock, which is
@@ -34,7 +28,7 @@ static bool may_be_over(const struct timerhub_relay *relay, const struct deliver
  */
 static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
-	for (unsigned i = 0; i < CONFIRM_MAX && may_be_over(relay, one); i++) {
+	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
 		struct request touch = { .kind = REQUEST_TOUCH,
 			                 .id = one->id,
 			                 .delivery = one->entry };
@@ -48,7 +42,7 @@ static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 			return false;
 		}
-		one->begin_ns = begin_ns;
+		one->ask_ns = begin_ns + relay->shared.lease_ns / 2;
 	}
 	return true;
 }

@@ -103,8 +103,7 @@ static int answer_take(struct taker *taker, const struct reply *reply, uint64_t 
 {
 	struct client *client = taker->client;
 	struct shared *shared = client->shared;
-	const struct arrival arrival = { taker->sent_ns, now_ns, client->anchor_ns,
-		                         client->anchor_us };
+	struct arrival arrival;
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
@@ -113,6 +112,7 @@ static int answer_take(struct taker *taker, const struct reply *reply, uint64_t 
 	taker->link.backoff_ns = 0;
 	taker->link.answer_by_ns = LINK_NEVER;
 	lock_take(&shared->lock);
+	arrival = client_arrival(client, taker->sent_ns, now_ns);
 	result = deliveries_read(&shared->deliveries, reply, client->shard, &arrival);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);

@@ -46,9 +46,12 @@ def check_fence(queue):
         expect("VERSION" in str(error) and "3" in str(error) and "2" in str(error), error)
 
 
-def check_stopped(server, driver, queue):
-    """A worker is stopped in a take until its lease is over, and the task is moved meanwhile."""
-    queue.call("create", "lease_us", 400_000)
+def check_stopped(server, driver, known_us, lease_us):
+    """A worker is stopped in a take until its lease is over, and the task is moved meanwhile. When
+    it connected, the lease was `known_us`."""
+    name = f"{NAME}-{known_us}"
+    queue = Queue(server.client(), name)
+    queue.call("create", "lease_us", known_us)
     environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
     with subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                           env=environment) as one:
@@ -57,15 +60,16 @@ def check_stopped(server, driver, queue):
             one.stdin.write(" ".join(words) + "\n")
             one.stdin.flush()
 
-        say("open", NAME, "0", "5000", "0")
+        say("open", name, "0", "5000", "0")
         expect(one.stdout.readline() == "0\n", "open")
         say("take", "20000")
         while not any(b"cmd=xreadgroup" in line for line in
                       server.client()("CLIENT", "LIST").splitlines()):
             time.sleep(0.01)
         one.send_signal(signal.SIGSTOP)
+        queue.call("create", "lease_us", lease_us)
         queue.call("put", "stopped", 0, "", "")
-        while queue.call("peek", "stopped")[1] != b"taken":
+        while queue.call("peek", "stopped")[1] == b"waiting":
             queue.call("look", "relay", 128, 10**7, 10**5, "")
         while queue.call("move", "stopped", FAR, "")[0] == -16:
             queue.call("look", "relay", 128, 10**7, 10**5, "")
@@ -74,7 +78,7 @@ def check_stopped(server, driver, queue):
         while not select.select([one.stdout], [], [], 0.01)[0]:
             queue.call("look", "relay", 128, 10**7, 10**5, "")
         said = one.stdout.readline()
-        expect("stopped" not in said and "next" in said, "a worker that was stopped got", said)
+        expect("next" in said, "a worker that was stopped got", said, "its lease was", lease_us)
         one.stdin.close()
 
 
@@ -101,7 +105,8 @@ def main(arguments):
         queue = Queue(redis, NAME)
         queue.call("create")
         check_fence(queue)
-        check_stopped(server, arguments[1], queue)
+        check_stopped(server, arguments[1], 20_000, 20_000)
+        check_stopped(server, arguments[1], 30_000_000, 200_000)
         if len(arguments) > 3:
             check_version(server, arguments[1], arguments[3], arguments[2])
     return 0
