@@ -21,8 +21,10 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
+from queue_client import Queue
 from redis_server import ARRIVES, Server, expect
 from servers_test import FakeSentinel, PortServer, Sentinel, free_port
+from wire_proxy import Proxy
 
 QUEUE = "orders"
 
@@ -525,8 +527,57 @@ def check_dead(tool, redis):
     expect(tool.json("peek", QUEUE, "poor")[0]["where"] == "waiting", "revived")
 
 
-def main(arguments):
+class LateProxy(Proxy):
+    """Cuts the connection at the call of a function, and delivers the call when it is closed."""
+
+    def __init__(self, path, server, function):
+        self.function = f"timerhub_{function}\r".encode()
+        super().__init__(path, server, "last", 1)
+
+    def next_command(self, request):
+        super().next_command(request)
+        return self.number if self.function in request else 0
+
+
+@contextlib.contextmanager
+def cut_off(program):
+    """Each change loses its connection, and reaches the server when the tool has ended. This takes
+    as long as the tool's timeout, so the caller tests something else meanwhile."""
     with Server() as server:
+        redis = server.client()
+        tool = Tool(program, server)
+        tool("create", QUEUE, "attempts_max=1")
+        queue = Queue(redis, QUEUE)
+        for name in ("dead", "taken"):
+            queue.put(name, 0)
+            queue.call("look", "relay", 128, 10**7, 10**5, "")
+            entry = queue.read()[0][0]
+            if name == "dead":
+                queue.call("retry", name, 0, entry)
+        queue.put("waits", "never")
+        dead = redis("XRANGE", queue.prefix + "dead", "-", "+")[0][0].decode()
+        late = []
+        for number, words in enumerate((("put", "new", "1s"), ("cancel", "waits"),
+                                        ("move", "waits", "1s"), ("done", "taken"),
+                                        ("done", "waits"), ("revive", dead))):
+            name = "cancel" if words == ("done", "waits") else words[0]
+            proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address, name)
+            late.append((words, proxy, subprocess.Popen(
+                [program, words[0], QUEUE, *words[1:]], stderr=subprocess.PIPE, text=True,
+                env=os.environ | {"REDIS_URL": f"unix:{proxy.path}"})))
+        yield
+        before = {key: redis("DUMP", key) for key in redis("KEYS", "*")}
+        for words, proxy, process in late:
+            said = process.communicate(timeout=3 * ARRIVES)[1]
+            expect(process.returncode == 3 and "may have made" in said, words, said)
+            expect(proxy.kept, words, "was not sent")
+            proxy.close()
+            after = {key: redis("DUMP", key) for key in redis("KEYS", "*")}
+            expect(after == before, words, "had effect after the tool had ended")
+
+
+def main(arguments):
+    with cut_off(pathlib.Path(arguments[1]).resolve()), Server() as server:
         tool = Tool(pathlib.Path(arguments[1]).resolve(), server)
         redis = server.client()
         check_fresh(tool, redis)

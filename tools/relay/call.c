@@ -2,12 +2,19 @@
 /* Calls a Redis function of a queue on one of the queue's servers, and prints errors. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <relay/error_reply.h>
 #include <relay/handshake.h>
 
 #include "tool.h"
+
+#define CALLER_WORDS 3u
+#define US_PER_S UINT64_C(1000000)
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
 
 struct reason {
 	int error;
@@ -33,6 +40,7 @@ static const struct reason failures[] = {
 	{ -EROFS,
 	  "the server takes no changes, because it is a replica, loads its data, or has too few "
 	  "replicas" },
+	{ -ETIMEDOUT, "the server did not answer in time; it may have made the change" },
 };
 
 /* Texts for the errors with which a queue's function refuses a command. */
@@ -46,6 +54,7 @@ static const struct reason refusals[] = {
 	{ -ERANGE, "the task's time is too far ahead" },
 	{ -EINVAL, "the task's id or time, the entry, or a setting is not valid" },
 	{ -EOPNOTSUPP, "a later version of timerhub has written the queue" },
+	{ -ETIME, "the command arrived too late, and has changed nothing" },
 };
 
 static const char *find_words(const struct reason *reasons, size_t count, int error)
@@ -235,6 +244,62 @@ void begin(struct call *call, const char *function, const char *keys, unsigned a
 	keys_call(&call->keys, wire_output(call->wire), function, keys, arguments);
 }
 
+/* ---- a change, which has no effect after the tool has given up ---- */
+
+static int ask_time(struct call *call)
+{
+	struct reply *reply;
+	int result;
+
+	bytes_command(wire_output(call->wire), 1);
+	add(call, "TIME");
+	result = handshake_call(call->wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	call->until_us = (uint64_t)reply_integer_at(reply, 0) * US_PER_S +
+	                 (uint64_t)reply_integer_at(reply, 1) + STEP_NS / NS_PER_US;
+	call->until_ns = wire_now_ns() + STEP_NS;
+	reply_free(reply);
+	return 0;
+}
+
+enum status begin_change(struct call *call, const char *what, const char *function,
+                         const char *keys, unsigned arguments)
+{
+	int result = ask_time(call);
+
+	if (result < 0)
+		return complain(call, what, result);
+	begin(call, function, keys, arguments + CALLER_WORDS);
+	return GOOD;
+}
+
+void add_caller(struct call *call)
+{
+	uint64_t random = 0;
+	char holder[64];
+
+	/* Nothing fences the tool's only command, so a holder that is another's too does no harm. */
+	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	(void)snprintf(holder, sizeof(holder), "%" PRIu64 "-%016" PRIx64, handshake_own_version(),
+	               random);
+	bytes_number(wire_output(call->wire), call->until_us);
+	add(call, holder);
+	bytes_number(wire_output(call->wire), 1);
+}
+
+/* The command may still be on its way, so wait until it has no effect any more. */
+static int give_up(struct call *call)
+{
+	for (;;) {
+		uint64_t now_ns = wire_now_ns();
+
+		if (now_ns >= call->until_ns)
+			return -ETIMEDOUT;
+		(void)poll(NULL, 0, (int)((call->until_ns - now_ns) / NS_PER_MS) + 1);
+	}
+}
+
 enum status say_done(const struct call *call)
 {
 	if (call->options->json)
@@ -248,6 +313,9 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 	int result = handshake_call(call->wire, &reply, STEP_NS);
 	enum status status = GOOD;
 
+	if (result == -EHOSTUNREACH && call->until_ns > 0)
+		result = give_up(call);
+	call->until_ns = 0;
 	if (result < 0)
 		return complain(call, what, result);
 	result = reply_type(reply_at(reply, 0)) == REPLY_INTEGER ? (int)reply_integer_at(reply, 0)

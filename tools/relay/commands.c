@@ -70,6 +70,7 @@ enum status do_put(struct call *call, char **words, int count)
 	const char *data = count > 3 ? words[3] : "", *flags;
 	size_t len = strlen(data);
 	char when[32], both[3];
+	enum status status;
 
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
@@ -78,19 +79,26 @@ enum status do_put(struct call *call, char **words, int count)
 		len = read_input(input);
 	}
 	(void)snprintf(both, sizeof(both), "%s%s", flags, call->options->replace ? "r" : "");
-	begin(call, "put", "due task state seats past", 4);
+	status = begin_change(call, words[1], "put", "due task state seats past", 4);
+	if (status != GOOD)
+		return status;
 	add(call, words[1]);
 	add(call, when);
 	add(call, both);
 	bytes_word(wire_output(call->wire), data, len);
+	add_caller(call);
 	return ask(call, words[1], NULL);
 }
 
 enum status do_cancel(struct call *call, char **words, int count)
 {
+	enum status status = begin_change(call, words[1], "cancel", "due task ready state past", 1);
+
 	(void)count;
-	begin(call, "cancel", "due task ready state past", 1);
+	if (status != GOOD)
+		return status;
 	add(call, words[1]);
+	add_caller(call);
 	return ask(call, words[1], NULL);
 }
 
@@ -98,14 +106,18 @@ enum status do_move(struct call *call, char **words, int count)
 {
 	const char *flags;
 	char when[32];
+	enum status status;
 
 	(void)count;
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
-	begin(call, "move", "due task ready state past seats", 3);
+	status = begin_change(call, words[1], "move", "due task ready state past seats", 3);
+	if (status != GOOD)
+		return status;
 	add(call, words[1]);
 	add(call, when);
 	add(call, flags);
+	add_caller(call);
 	return ask(call, words[1], NULL);
 }
 
@@ -113,6 +125,7 @@ enum status do_done(struct call *call, char **words, int count)
 {
 	struct reply *reply;
 	enum status status;
+	bool waits;
 
 	(void)count;
 	begin(call, "peek", "due task ready", 1);
@@ -121,13 +134,17 @@ enum status do_done(struct call *call, char **words, int count)
 	if (status != GOOD)
 		return status;
 	/* A waiting task has no entry, and is not done but cancelled. */
-	begin(call, reply_is(reply, 1, "waiting") ? "cancel" : "done", "due task ready state past",
-	      reply_is(reply, 1, "waiting") ? 1 : 2);
-	add(call, words[1]);
-	if (!reply_is(reply, 1, "waiting"))
-		add(call, reply_text(reply_at(reply, 6)));
+	waits = reply_is(reply, 1, "waiting");
+	status = begin_change(call, words[1], waits ? "cancel" : "done",
+	                      "due task ready state past", waits ? 1 : 2);
+	if (status == GOOD) {
+		add(call, words[1]);
+		if (!waits)
+			add(call, reply_text(reply_at(reply, 6)));
+		add_caller(call);
+	}
 	reply_free(reply);
-	return ask(call, words[1], NULL);
+	return status == GOOD ? ask(call, words[1], NULL) : status;
 }
 
 static void print_peek(const struct reply *reply, bool json)
@@ -191,9 +208,14 @@ enum status do_dead(struct call *call, char **words, int count)
 
 enum status do_revive(struct call *call, char **words, int count)
 {
+	enum status status =
+		begin_change(call, words[1], "revive", "dead due task state seats past", 1);
+
 	(void)count;
-	begin(call, "revive", "dead due task state seats past", 1);
+	if (status != GOOD)
+		return status;
 	add(call, words[1]);
+	add_caller(call);
 	return ask(call, words[1], NULL);
 }
 

@@ -44,6 +44,8 @@ struct call {
 	uint32_t shard; /* index of the connected server in `addresses` */
 	struct wire *wire;
 	bool may_be_elsewhere; /* after -ENOENT, print nothing and ask the next server */
+	uint64_t until_us;     /* of a change: when it has no effect any more, on Redis's clock */
+	uint64_t until_ns;     /* that time or later, on CLOCK_MONOTONIC; 0: no change */
 };
 
 /* The needs of a command: nothing, the Redis functions, or the functions and the queue. */
@@ -69,6 +71,14 @@ void close_call(struct call *call);
  */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
+
+/*
+ * begin(), for a change, with the arguments that add_caller() adds at their end. Asks for Redis's
+ * time, and prints an error.
+ */
+enum status begin_change(struct call *call, const char *what, const char *function,
+                         const char *keys, unsigned arguments);
+void add_caller(struct call *call);
 
 /*
  * Send the encoded call and read the reply. If the status is GOOD, the caller frees the reply. For
