@@ -1355,7 +1355,8 @@ local function repair(keys, args)
     local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], past = keys[5],
         state = keys[6], seats = keys[7]}
     local stage, cursor = args[1], args[2]
-    local is_scan = (stage == 'task' or stage == 'due') and whole(cursor)
+    local scan, skip = match(cursor or '', '^(%d+)%+?(%d*)$')
+    local is_scan = (stage == 'task' or stage == 'due') and whole(scan) and whole('0' .. skip)
     if not is_scan and not (stage == 'ready' and find(cursor or 'x', '^%(?%d*%-?%d*$')) then
         return {EINVAL}
     end
@@ -1368,9 +1369,12 @@ local function repair(keys, args)
     redis_call('XLEN', q.ready)
     local after, chunk = nil, chunk_of(conf)
     if is_scan then
-        local scanned = redis_call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], cursor,
+        local scanned = redis_call(stage == 'task' and 'HSCAN' or 'ZSCAN', q[stage], scan,
             'COUNT', chunk)
-        for index = 1, #scanned[2], 2 do
+        -- A scan returns all of a small key, so the cursor also has how many of them to skip.
+        local first = tonumber('0' .. skip)
+        local last = math.min(#scanned[2], 2 * (first + chunk))
+        for index = 2 * first + 1, last, 2 do
             if stage == 'task' then
                 repair_record(q, conf, now, sum, scanned[2][index], scanned[2][index + 1])
             else
@@ -1378,7 +1382,9 @@ local function repair(keys, args)
             end
         end
         after = scanned[1]
-        if after == '0' then
+        if last < #scanned[2] then
+            after = scan .. '+' .. text(first + chunk - sum.removed)
+        elseif after == '0' then
             stage, after = unpack(stage == 'task' and {'due', '0'} or {'ready', ''})
         end
     else

@@ -9,6 +9,7 @@ The reply must be an error, and no key may change, unless the function does not 
 state.
 """
 
+import re
 import sys
 
 from functions_test import QUEUE, QUEUE_KEY
@@ -413,6 +414,11 @@ def check_repair(redis):
     expect(redis("HLEN", QUEUE + "task") == 298, "records")
     expect(redis("XPENDING", QUEUE + "ready", "timerhub")[0] == 18, "pending")
     expect(repair(redis) == (0, 0), "repaired again")
+    # More ids than a step repairs, in a key that a scan returns as a whole.
+    bring_about(redis, "none")
+    for number in range(20):
+        redis("ZADD", QUEUE + "due", "+inf", f"nothing-{number}")
+    expect(repair(redis) == (0, 20) and agrees(redis), "ids without a record")
     # Repair an entry that another program has added and a consumer has read. Repeat this test after
     # the consumer group was destroyed.
     bring_about(redis, "none")
@@ -469,7 +475,27 @@ def check_bytes(redis):
     first = redis("XRANGE", QUEUE + "ready", "-", "+")[0][0]
     expect(call(redis, "repair", "ready", "")[1:3] == [b"ready", b"(" + first],
            "repair reads too many bytes")
-    expect(repair(redis) == (0, 0) and agrees(redis), "a sound queue")
+    check_steps(redis)
+    for number in range(4):
+        call(redis, "move", f"big-{number}", "0", "")
+    while call(redis, "look", "relay", 128, 10**7, 10**5, "")[1]:
+        pass
+    # As after a restart: a scan reads a small hash as a whole.
+    redis("RESTORE", QUEUE + "task", 0, redis("DUMP", QUEUE + "task"), "REPLACE")
+    check_steps(redis)
+    expect(agrees(redis), "a sound queue")
+
+
+def check_steps(redis):
+    """A step of repair must read the data of one record, or of one entry."""
+    stage, cursor = b"task", b"0"
+    while stage != b"end":
+        redis("CONFIG", "RESETSTAT")
+        _, stage, cursor, *changed = call(redis, "repair", stage, cursor)
+        counts = dict(re.findall(r"cmdstat_(hget|xrange):calls=(\d+)",
+                                 redis("INFO", "commandstats").decode()))
+        expect(all(int(count) <= 1 for count in counts.values()), "repair reads", counts)
+        expect(changed == [0, 0], "a sound queue")
 
 
 def check_full_stream(redis):
