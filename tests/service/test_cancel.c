@@ -2,86 +2,8 @@
 /* Law 3: cancel is final. Each timer is either cancelled with success or delivered. */
 #include "rig.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-static unsigned calls;
-
-static void count_call(const struct timerhub_event *event)
-{
-	(void)event;
-	calls++;
-}
-
-START_TEST(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue)
-{
-	struct rig rig = rig_open(8);
-
-	for (unsigned i = 0; i < 50; i++) {
-		timerhub_timer timer = arm_after(rig.queue, i * US, i);
-
-		expect(fd_readable_within(timerhub_queue_fd(rig.queue), ARRIVES));
-		expect_eq(timerhub_cancel(rig.hub, timer), 0);
-		expect_empty(rig.queue);
-	}
-	expect_eq(stats_of(rig.hub).delivered, 0);
-	rig_close(&rig);
-}
-END_TEST
-
-static struct timerhub *callback_hub;
-static timerhub_timer callback_victims[10];
-
-static void cancel_the_others(const struct timerhub_event *event)
-{
-	calls++;
-	expect_eq(timerhub_cancel(callback_hub, event->timer), -ENOENT);
-	for (unsigned i = 1; i < COUNT_OF(callback_victims); i++)
-		expect_eq(timerhub_cancel(callback_hub, callback_victims[i]), i % 3 ? 0 : -ENOENT);
-}
-
-/* All are due at once; the first callback cancels the others, so no other may run. */
-START_TEST(cancel_is_final_from_a_callback_for_what_is_due_next)
-{
-	struct rig rig = rig_manual(16);
-
-	callback_hub = rig.hub;
-	for (unsigned i = 0; i < COUNT_OF(callback_victims); i++)
-		callback_victims[i] =
-			arm(rig.queue, SPEC(.expires_ns = 1000 + 100 * i,
-		                            .fn = i ? count_call : cancel_the_others));
-	for (unsigned i = 3; i < COUNT_OF(callback_victims); i += 3)
-		expect_eq(timerhub_cancel(rig.hub, callback_victims[i]), 0);
-	advance(rig.hub, 100000);
-	expect_eq(timerhub_dispatch(rig.queue, 1000), 1);
-	expect_eq(calls, 1);
-	expect_eq(timerhub_dispatch(rig.queue, 1000), 0);
-	rig_close(&rig);
-}
-END_TEST
-
-static void cancel_itself_at_three(const struct timerhub_event *event)
-{
-	if (++calls == 3)
-		expect_eq(timerhub_cancel(callback_hub, event->timer), 0);
-}
-
-START_TEST(cancel_is_final_for_a_periodic_timer_in_its_own_callback)
-{
-	struct rig rig = rig_manual(4);
-
-	callback_hub = rig.hub;
-	arm(rig.queue, SPEC(.expires_ns = 1000, .interval_ns = 1000, .fn = cancel_itself_at_three));
-	for (uint64_t now_ns = 0; now_ns < 20000; now_ns += 500) {
-		advance(rig.hub, now_ns);
-		timerhub_dispatch(rig.queue, 10);
-	}
-	expect_eq(calls, 3);
-	expect_eq(stats_of(rig.hub).live, 0);
-	rig_close(&rig);
-}
-END_TEST
 
 /*
  * A timer's data is allocated: whoever cancels with 0 frees it, else the consumer, on delivery. The
@@ -163,9 +85,6 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("cancel", argc, argv);
-	tests_add(cancel_is_final_on_a_real_hub_with_the_expiry_in_the_queue, 60);
-	tests_add(cancel_is_final_from_a_callback_for_what_is_due_next, 30);
-	tests_add(cancel_is_final_for_a_periodic_timer_in_its_own_callback, 30);
 	tests_add(cancel_is_final_so_the_data_may_be_freed, 60);
 	return tests_run();
 }

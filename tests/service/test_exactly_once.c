@@ -136,62 +136,10 @@ START_TEST(exactly_once_by_dispatch)
 }
 END_TEST
 
-START_TEST(exactly_once_at_one_instant)
-{
-	struct rig rig = rig_open(TIMERS_MAX);
-	uint64_t deadline_ns = monotonic_ns() + 50 * MS;
-	struct timerhub_event events[100];
-
-	wanted = scaled(20000) < TIMERS_MAX ? scaled(20000) : TIMERS_MAX;
-	for (unsigned i = 0; i < wanted; i++)
-		arm_at(rig.queue, deadline_ns, i);
-	while (atomic_load(&taken) < wanted) {
-		int count = timerhub_wait(rig.queue, events, COUNT_OF(events), ARRIVES);
-
-		expect_cmp(count, >, 0);
-		for (int i = 0; i < count; i++)
-			note(&events[i]);
-	}
-	expect_empty(rig.queue);
-	expect_each_once(rig.hub);
-	rig_close(&rig);
-}
-END_TEST
-
-static struct rig chain;
-static unsigned links;
-
-static void arm_next_link(const struct timerhub_event *event)
-{
-	expect_eq(event->data, links);
-	links++;
-	if (links < 300)
-		arm(chain.queue,
-		    SPEC(.expires_ns = links % 50 * US, .data = links, .fn = arm_next_link));
-}
-
-START_TEST(exactly_once_in_a_chain_of_callbacks)
-{
-	int fd;
-
-	chain = rig_open(1);
-	fd = timerhub_queue_fd(chain.queue);
-	arm(chain.queue, SPEC(.expires_ns = 0, .data = 0, .fn = arm_next_link));
-	while (links < 300) {
-		expect(fd_readable_within(fd, ARRIVES));
-		expect(timerhub_dispatch(chain.queue, 10) >= 0);
-	}
-	expect_eq(timerhub_dispatch(chain.queue, 10), 0);
-	rig_close(&chain);
-}
-END_TEST
-
 int main(int argc, char **argv)
 {
 	rigs_begin("exactly_once", argc, argv);
 	tests_add(exactly_once_many_producers_and_consumers, 60);
 	tests_add(exactly_once_by_dispatch, 60);
-	tests_add(exactly_once_at_one_instant, 60);
-	tests_add(exactly_once_in_a_chain_of_callbacks, 60);
 	return tests_run();
 }

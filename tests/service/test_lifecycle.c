@@ -52,15 +52,6 @@ static void waiters_block(const struct waiter *waiters)
 	}
 }
 
-static unsigned waiters_done(const struct waiter *waiters)
-{
-	unsigned done = 0;
-
-	for (unsigned i = 0; i < WAITERS; i++)
-		done += atomic_load(&waiters[i].done);
-	return done;
-}
-
 static void expect_waiters_told(struct waiter *waiters, int result)
 {
 	for (unsigned i = 0; i < WAITERS; i++) {
@@ -68,37 +59,6 @@ static void expect_waiters_told(struct waiter *waiters, int result)
 		expect_eq(waiters[i].result, result);
 	}
 }
-
-START_TEST(wait_returns_when_a_timer_comes)
-{
-	struct rig rig = rig_open(8);
-
-	for (unsigned i = 0; i < 100; i++) {
-		struct timerhub_event events[4];
-
-		arm_after(rig.queue, i * 10 * US, i);
-		expect_eq(timerhub_wait(rig.queue, events, 4, ARRIVES), 1);
-		expect_eq(events[0].data, i);
-	}
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(wait_returns_what_is_there_already)
-{
-	struct rig rig = rig_manual(8);
-	struct timerhub_event events[3];
-
-	for (unsigned i = 0; i < 5; i++)
-		arm_after(rig.queue, 64 * i, i);
-	advance(rig.hub, 1000);
-	expect_eq(timerhub_wait(rig.queue, events, 3, UINT64_MAX), 3);
-	expect_eq(timerhub_wait(rig.queue, events, 3, UINT64_MAX), 2);
-	expect_eq(events[1].data, 4);
-	expect_eq(timerhub_wait(rig.queue, events, 3, 0), 0);
-	rig_close(&rig);
-}
-END_TEST
 
 START_TEST(wait_times_out_and_not_before)
 {
@@ -141,23 +101,6 @@ START_TEST(wait_is_not_cut_short_by_signals)
 	expect_eq(timerhub_wait(rig.queue, &event, 1, UINT64_MAX), 1);
 	storm = (struct itimerval){ 0 };
 	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(wait_is_interrupted)
-{
-	struct rig rig = rig_open(8);
-	struct waiter waiters[WAITERS];
-	uint64_t until_ns = monotonic_ns() + ARRIVES;
-
-	waiters_start(waiters, rig.queue);
-	while (waiters_done(waiters) < WAITERS) {
-		expect(monotonic_ns() < until_ns);
-		timerhub_interrupt(rig.queue);
-		sleep_ns(MS);
-	}
-	expect_waiters_told(waiters, -ECANCELED);
 	rig_close(&rig);
 }
 END_TEST
@@ -233,52 +176,6 @@ START_TEST(wait_is_shut_down_by_hub_close)
 }
 END_TEST
 
-/* Nobody may sleep while an event waits. */
-START_TEST(wait_by_many_gives_one_event_each)
-{
-	struct rig rig = rig_open(WAITERS);
-
-	for (unsigned round = 0; round < 30; round++) {
-		struct waiter waiters[WAITERS];
-		uint64_t seen = 0;
-
-		waiters_start(waiters, rig.queue);
-		for (unsigned i = 0; i < WAITERS; i++)
-			arm_after(rig.queue, round % 3 ? round * 20 * US : i * 30 * US, i);
-		expect_waiters_told(waiters, 1);
-		for (unsigned i = 0; i < WAITERS; i++)
-			seen |= UINT64_C(1) << waiters[i].event.data;
-		expect_eq(seen, (1 << WAITERS) - 1);
-	}
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(close_drops_a_queues_timers_and_no_others)
-{
-	struct rig rig = rig_manual(30);
-	struct timerhub_queue *doomed = queue_open(rig.hub);
-	timerhub_timer timers[20];
-
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] =
-			arm(doomed, SPEC(.expires_ns = 100 * i, .interval_ns = i % 3 ? 0 : 500));
-	for (unsigned i = 0; i < 10; i++)
-		arm_after(rig.queue, 100 * i, i);
-	advance(rig.hub, 1000);
-	timerhub_queue_close(doomed);
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		expect_eq(timerhub_cancel(rig.hub, timers[i]), -ENOENT);
-	expect_eq(stats_of(rig.hub).live, 10);
-	for (unsigned i = 0; i < 20; i++)
-		arm_after(rig.queue, 5000, i);
-	expect_eq(timerhub_after(rig.queue, 1, 0, NULL), -EAGAIN);
-	advance(rig.hub, 100000);
-	expect_eq(drain_all(rig.queue), 30);
-	rig_close(&rig);
-}
-END_TEST
-
 /* A close ends it; without a deadline there is none. */
 START_TEST(close_ends_a_spin)
 {
@@ -299,53 +196,6 @@ START_TEST(close_ends_a_spin)
 		sleep_ns(10 * MS);
 		rig_close(&rig);
 	}
-}
-END_TEST
-
-START_TEST(close_on_a_real_hub_drops_a_queues_timers)
-{
-	struct rig rig = rig_open(1000);
-	struct dice dice = dice_new(0);
-
-	for (unsigned round = 0; round < 50; round++) {
-		struct timerhub_queue *queue = queue_open(rig.hub);
-
-		for (unsigned i = 0; i < 900; i++)
-			arm(queue, SPEC(.expires_ns = dice_magnitude(&dice, 22),
-			                .interval_ns = i % 4 ? 0 : 30 * US));
-		sleep_ns(dice_magnitude(&dice, 20));
-		timerhub_queue_close(queue);
-		expect_eq(stats_of(rig.hub).live, 0);
-	}
-	for (unsigned i = 0; i < 1000; i++)
-		arm_after(rig.queue, 0, i);
-	for (unsigned i = 0; i < 1000; i++)
-		take_one(rig.queue);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(many_queues_each_with_its_own)
-{
-	struct rig rig = rig_open(4000);
-	struct timerhub_queue *queues[400];
-
-	for (unsigned i = 0; i < COUNT_OF(queues); i++) {
-		queues[i] = queue_open(rig.hub);
-		arm_after(queues[i], i % 7 * 100 * US, i);
-	}
-	for (unsigned i = 0; i < COUNT_OF(queues); i += 3)
-		timerhub_queue_close(queues[i]);
-	for (unsigned i = 0; i < COUNT_OF(queues); i += 3) {
-		queues[i] = queue_open(rig.hub);
-		arm_after(queues[i], 0, i);
-	}
-	for (unsigned i = 0; i < COUNT_OF(queues); i++) {
-		expect(fd_readable_within(timerhub_queue_fd(queues[i]), ARRIVES));
-		expect_eq(take_one(queues[i]).data, i);
-		expect_empty(queues[i]);
-	}
-	rig_close(&rig);
 }
 END_TEST
 
@@ -459,20 +309,13 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("lifecycle", argc, argv);
-	tests_add(wait_returns_when_a_timer_comes, 60);
-	tests_add(wait_returns_what_is_there_already, 30);
 	tests_add(wait_times_out_and_not_before, 30);
 	tests_add(wait_is_not_cut_short_by_signals, 30);
-	tests_add(wait_is_interrupted, 60);
 	tests_add(wait_is_interrupted_by_one_call, 60);
 	tests_add(wait_is_not_interrupted_beforehand, 60);
 	tests_add(wait_is_shut_down_by_queue_close, 60);
 	tests_add(wait_is_shut_down_by_hub_close, 60);
-	tests_add(wait_by_many_gives_one_event_each, 60);
-	tests_add(close_drops_a_queues_timers_and_no_others, 30);
 	tests_add(close_ends_a_spin, 60);
-	tests_add(close_on_a_real_hub_drops_a_queues_timers, 60);
-	tests_add(many_queues_each_with_its_own, 60);
 	tests_add(many_queues_end_at_their_number, 120);
 	tests_add(a_thousand_cycles_leave_nothing, 120);
 	tests_add(several_hubs_live_side_by_side, 60);

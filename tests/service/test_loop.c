@@ -10,7 +10,6 @@
 
 #include <poll.h>
 #include <seccomp.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -565,38 +564,6 @@ START_TEST(descriptor_is_asked_for_late)
 }
 END_TEST
 
-START_TEST(storm_leaves_the_descriptor_readable)
-{
-	enum { COUNT = 1000 };
-	struct item *items = calloc(COUNT, sizeof(*items));
-	unsigned calls = 0;
-	int count, fd;
-
-	expect(items);
-	loop_begin(_i);
-	fd = timerhub_loop_fd(loop);
-	for (unsigned i = 0; i < COUNT; i++) {
-		item_add(&items[i]);
-		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
-	}
-	pass_ns(_i, COUNT);
-	do {
-		count = timerhub_loop_turn(loop);
-		calls += (unsigned)count;
-		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
-		expect_eq(count, calls < COUNT ? 256 : COUNT % 256);
-		if (calls < COUNT)
-			expect(fd_readable(fd));
-	} while (calls < COUNT);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	if (fd_readable(fd)) /* the event of the loop's own kept timer */
-		expect_eq(timerhub_loop_turn(loop), 0);
-	expect(!fd_readable(fd));
-	loop_end();
-	free(items);
-}
-END_TEST
-
 /* ---- edges ---- */
 
 static int edge_poller(void)
@@ -651,30 +618,6 @@ START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
 	expect_eq(close(epoll_fd), 0);
 	loop_end();
 	free(items);
-}
-END_TEST
-
-START_TEST(earlier_timeout_moves_the_descriptor)
-{
-	struct item late, soon;
-
-	loop_begin(_i);
-	item_add(&late);
-	item_add(&soon);
-	expect_le(0, timerhub_loop_fd(loop));
-	expect_eq(timerhub_timeout_set(loop, &late.timeout, HOUR), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect(!fd_readable(timerhub_loop_fd(loop)));
-	expect_eq(timerhub_timeout_set(loop, &soon.timeout, SEC / 100), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	for (int count = 0; count == 0; count = timerhub_loop_turn(loop)) {
-		if (_i == WITH_MANUAL_HUB)
-			pass_ns(_i, timerhub_loop_timeout(loop));
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	}
-	expect_eq(soon.calls, 1);
-	expect_eq(late.calls, 0);
-	loop_end();
 }
 END_TEST
 
@@ -740,78 +683,6 @@ START_TEST(quiet_turns_make_no_system_call)
 END_TEST
 
 /* ---- a queue of the hub wakes the loop ---- */
-
-enum { PRODUCERS = 3, ARMED_EACH = 3000, OWN = 200 };
-
-static struct {
-	atomic_uint armed;
-	unsigned events;
-	pthread_t thread;
-} shared;
-
-static void on_event(const struct timerhub_event *event)
-{
-	expect(pthread_equal(pthread_self(), shared.thread));
-	expect(event->queue == timerhub_loop_queue(loop));
-	expect_le(event->expires_ns, timerhub_now(rig.hub));
-	shared.events++;
-}
-
-static void *producer(void *argument)
-{
-	struct dice dice = dice_new((uint64_t)(uintptr_t)argument);
-
-	for (unsigned i = 0; i < scaled(ARMED_EACH); i++) {
-		while (timerhub_call(timerhub_loop_queue(loop), dice_below(&dice, SEC / 1000),
-		                     on_event, NULL, NULL) == -EAGAIN)
-			sleep_ns(1000);
-		(void)atomic_fetch_add(&shared.armed, 1);
-	}
-	return NULL;
-}
-
-static struct dice own_dice;
-static unsigned own_calls;
-static uint64_t own_due_ns[OWN];
-static struct item own[OWN];
-
-static void on_own(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	struct item *item = (struct item *)(void *)timeout;
-	uint64_t delay_ns = dice_below(&own_dice, SEC / 500);
-
-	expect_le(own_due_ns[item - own], timerhub_now(rig.hub));
-	own_due_ns[item - own] = timerhub_now(rig.hub) + delay_ns;
-	expect_eq(timerhub_timeout_set(of, timeout, delay_ns), 0);
-	own_calls++;
-}
-
-START_TEST(other_threads_arm_on_the_queue_of_the_loop)
-{
-	unsigned wanted = PRODUCERS * scaled(ARMED_EACH);
-	pthread_t producers[PRODUCERS];
-
-	loop_begin(WITH_HUB);
-	own_dice = dice_new(7);
-	shared.thread = pthread_self();
-	for (unsigned i = 0; i < OWN; i++) {
-		memset(&own[i], 0, sizeof(own[i]));
-		expect_eq(timerhub_timeout_add(loop, &own[i].timeout, on_own), 0);
-		expect_eq(timerhub_timeout_set(loop, &own[i].timeout, SEC / 1000), 0);
-	}
-	for (uintptr_t i = 0; i < PRODUCERS; i++)
-		thread_start(&producers[i], producer, (void *)(i + 1));
-	while (shared.events < wanted || own_calls < wanted) {
-		expect_le(0, timerhub_loop_turn(loop));
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	}
-	for (unsigned i = 0; i < PRODUCERS; i++)
-		thread_join(producers[i]);
-	expect_eq(atomic_load(&shared.armed), wanted);
-	expect_eq(shared.events, wanted);
-	loop_end();
-}
-END_TEST
 
 static unsigned counted;
 
@@ -1099,12 +970,9 @@ int main(int argc, char **argv)
 	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
 	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);
 	tests_add(descriptor_is_asked_for_late, 60);
-	tests_add_loop(storm_leaves_the_descriptor_readable, 60, ALARMS);
 	tests_add_loop(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS);
-	tests_add_loop(earlier_timeout_moves_the_descriptor, 60, ALARMS);
 	tests_add(timeout_alone_is_enough, 60);
 	tests_add_loop(quiet_turns_make_no_system_call, 60, 4);
-	tests_add(other_threads_arm_on_the_queue_of_the_loop, 120);
 	tests_add(storms_of_both_share_the_turns, 60);
 	tests_add(storm_of_the_queue_takes_several_turns, 60);
 	tests_add_loop(close_in_a_callback_ends_both, 20, 2);

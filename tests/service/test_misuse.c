@@ -590,61 +590,6 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 	expect(left_ns == UNTOUCHED);
 }
 
-/* Two slots, one timer after the other: every old handle is stale, the present one valid. */
-START_TEST(stale_handles_over_ten_thousand_lives_are_told)
-{
-	static timerhub_timer old[10000];
-	struct rig rig = rig_manual(3);
-	timerhub_timer living = arm_after(rig.queue, HOUR, 77);
-	uint64_t now_ns = 0;
-	uint64_t left_ns;
-
-	for (unsigned i = 0; i < COUNT_OF(old); i++) {
-		old[i] = arm_after(rig.queue, i % 2 ? HOUR : 1, i);
-		expect(old[i] != living);
-		if (i % 2) {
-			expect_eq(timerhub_cancel(rig.hub, old[i]), 0);
-		} else {
-			now_ns += 64;
-			advance(rig.hub, now_ns);
-			expect_eq(drain_all(rig.queue), 1);
-		}
-		expect_stale(rig.hub, old[i]);
-		expect_stale(rig.hub, old[i / 2]);
-	}
-	arm_after(rig.queue, HOUR, 78);
-	arm_after(rig.queue, HOUR, 79);
-	for (unsigned i = 0; i < COUNT_OF(old); i++)
-		expect_stale(rig.hub, old[i]);
-	expect_eq(timerhub_cancel_many(rig.hub, old, COUNT_OF(old)), 0);
-	expect_eq(timerhub_rearm_many(rig.hub, old, COUNT_OF(old), 2 * SEC, 0), 0);
-	expect_eq(timerhub_remaining(rig.hub, living, &left_ns), 0);
-	advance(rig.hub, now_ns + HOUR);
-	expect_eq(drain_all(rig.queue), 3);
-	expect_eq(timerhub_each(rig.hub, no_timer, NULL), 0);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(stale_handles_that_never_were_are_told)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(64);
-
-	expect_stale(rig.hub, 0);
-	expect_stale(rig.hub, UINT64_MAX);
-	for (unsigned bit = 0; bit < 64; bit++)
-		expect_stale(rig.hub, UINT64_C(1) << bit);
-	for (unsigned i = 0; i < 64; i++)
-		arm_after(rig.queue, HOUR, i);
-	for (unsigned i = 0; i < 100000; i++)
-		expect_stale(rig.hub, dice_roll(&dice));
-	advance(rig.hub, HOUR);
-	expect_eq(drain_all(rig.queue), 64);
-	rig_close(&rig);
-}
-END_TEST
-
 /*
  * The pairs fill a page, and behind it lies the callers' data, made to look like an armed timer's
  * pair at the slot of `beyond`.
@@ -715,8 +660,6 @@ int main(int argc, char **argv)
 	tests_add(misuse_of_manual_calls, 30);
 	tests_add(misuse_is_not_to_advance_while_queues_close, 60);
 	tests_add(misuse_by_concurrent_advance, 60);
-	tests_add(stale_handles_over_ten_thousand_lives_are_told, 30);
-	tests_add(stale_handles_that_never_were_are_told, 30);
 	tests_add(stale_handles_beyond_the_last_timer_are_told, 30);
 	tests_add(stale_handles_of_another_hub_are_told, 30);
 	return tests_run();

@@ -5,125 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TIMERS 4000
-
-/* Near powers of two, each exactly at its deadline. */
-START_TEST(never_early_at_clock_boundaries)
-{
-	static const int64_t offsets[] = { -4097, -65, -64, -63, -1, 0, 1, 63, 64, 65, 4097 };
-
-	for (unsigned bit = 13; bit <= 62; bit++) {
-		struct rig rig = rig_manual(64);
-		uint64_t edge_ns = UINT64_C(1) << bit;
-		uint64_t due_ns = 0;
-
-		advance(rig.hub, edge_ns - 5000);
-		for (unsigned i = 0; i < COUNT_OF(offsets); i++)
-			arm_at(rig.queue, edge_ns + (uint64_t)offsets[i], i);
-		for (unsigned i = 0; i < COUNT_OF(offsets); i++) {
-			uint64_t deadline_ns = edge_ns + (uint64_t)offsets[i];
-			struct timerhub_event event;
-
-			if (due_ns < deadline_ns) {
-				advance(rig.hub, deadline_ns - 1);
-				expect_empty(rig.queue);
-			}
-			due_ns = deadline_ns;
-			advance(rig.hub, due_ns);
-			expect_eq(timerhub_drain(rig.queue, &event, 1), 1);
-			expect_eq(event.expires_ns, due_ns);
-			expect_eq(edge_ns + (uint64_t)offsets[event.data], due_ns);
-		}
-		rig_close(&rig);
-	}
-}
-END_TEST
-
-/* Advanced only to announced times: none late, in a bounded number of advances. */
-START_TEST(never_early_nor_late_following_next)
-{
-	struct dice dice = dice_new(0);
-
-	for (unsigned round = 0; round < scaled(60); round++) {
-		struct rig rig = rig_manual(64);
-		uint64_t now_ns = dice_magnitude(&dice, 61);
-		uint64_t next_ns;
-		unsigned left = 50;
-		unsigned calls = 0;
-
-		advance(rig.hub, now_ns);
-		for (unsigned i = 0; i < left; i++)
-			arm_after(rig.queue, dice_magnitude(&dice, 60), i);
-		for (next_ns = now_ns; left; calls++) {
-			struct timerhub_event event;
-
-			expect_cmp(calls, <, 1000);
-			expect(next_ns != UINT64_MAX);
-			now_ns = next_ns;
-			next_ns = advance(rig.hub, now_ns);
-			expect(next_ns > now_ns);
-			for (; timerhub_drain(rig.queue, &event, 1) == 1; left--)
-				expect_eq(event.expires_ns, now_ns);
-		}
-		rig_close(&rig);
-	}
-}
-END_TEST
-
-/* Announced, and not a nanosecond earlier. */
-static void expect_exactly(struct rig *rig, uint64_t at_ns, uint64_t data)
-{
-	struct timerhub_event event;
-
-	expect_eq(advance(rig->hub, at_ns - 1), at_ns);
-	expect_empty(rig->queue);
-	advance(rig->hub, at_ns);
-	expect_eq(timerhub_drain(rig->queue, &event, 1), 1);
-	expect_eq(event.data, data);
-	expect_eq(event.expires_ns, at_ns);
-}
-
-START_TEST(never_early_and_exact_to_the_nanosecond)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(4);
-	uint64_t now_ns = 1;
-
-	advance(rig.hub, now_ns);
-	for (unsigned i = 0; i < 3000; i++) {
-		uint64_t odd_ns = (now_ns + 1 + dice_magnitude(&dice, 40)) | 1;
-		timerhub_timer timer = i % 2 ? arm_at(rig.queue, odd_ns, i)
-		                             : arm_after(rig.queue, odd_ns - now_ns, i);
-
-		if (i % 3 == 0) {
-			odd_ns += 2 * dice_magnitude(&dice, 8);
-			expect_eq(timerhub_rearm(rig.hub, timer, odd_ns, TIMERHUB_ABSOLUTE), 0);
-		}
-		expect_exactly(&rig, odd_ns, i);
-		now_ns = odd_ns;
-	}
-	rig_close(&rig);
-}
-END_TEST
-
-/* The default is the system's CLOCK_MONOTONIC. */
-START_TEST(never_early_by_another_clock)
-{
-	struct rig rig = rig_open(4);
-
-	for (unsigned i = 0; i < 1000; i++) {
-		uint64_t before_ns = monotonic_ns();
-		uint64_t now_ns = timerhub_now(rig.hub);
-
-		expect(before_ns <= now_ns);
-		expect(now_ns <= monotonic_ns());
-	}
-	rig_close(&rig);
-}
-END_TEST
 
 /* Of every kind, `count` events. */
 static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
@@ -244,10 +128,6 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("never_early", argc, argv);
-	tests_add(never_early_at_clock_boundaries, 30);
-	tests_add(never_early_nor_late_following_next, 30);
-	tests_add(never_early_and_exact_to_the_nanosecond, 30);
-	tests_add(never_early_by_another_clock, 30);
 	tests_add(never_early_real, 60);
 	tests_add(never_early_with_spin, 60);
 	tests_add(never_early_periodic_real, 60);

@@ -14,92 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* To every announced time. Returns how many. */
-static unsigned advances_until_idle(struct timerhub *hub, uint64_t next_ns)
-{
-	unsigned calls = 0;
-
-	for (; next_ns != UINT64_MAX; calls++) {
-		expect_cmp(calls, <, 1000000);
-		next_ns = advance(hub, next_ns);
-	}
-	return calls;
-}
-
-START_TEST(quiet_one_wake_for_a_lone_distant_timer)
-{
-	for (unsigned bits = 0; bits <= 61; bits++)
-		for (int64_t offset = -1; offset <= 1; offset++) {
-			struct rig rig = rig_manual(1);
-			uint64_t delay_ns = (UINT64_C(1) << bits) + (uint64_t)offset;
-			uint64_t start_ns = 987654336;
-			uint64_t next_ns;
-
-			advance(rig.hub, start_ns);
-			arm_after(rig.queue, delay_ns, 0);
-			next_ns = advance(rig.hub, start_ns);
-			if (delay_ns) {
-				expect_eq(next_ns, start_ns + delay_ns);
-				expect_eq(advances_until_idle(rig.hub, next_ns), 1);
-			}
-			expect_eq(drain_all(rig.queue), 1);
-			rig_close(&rig);
-		}
-}
-END_TEST
-
-START_TEST(quiet_one_wake_per_distinct_instant)
-{
-	struct rig rig = rig_manual(0);
-
-	for (unsigned i = 0; i < 20000; i++)
-		arm_after(rig.queue, 1000000 + i % 100 * 777, i);
-	expect_cmp(advances_until_idle(rig.hub, advance(rig.hub, 0)), <=, 100);
-	expect_eq(drain_all(rig.queue), 20000);
-	rig_close(&rig);
-}
-END_TEST
-
-/* With 1 ms of slack, the owner wakes where many windows overlap. */
-START_TEST(quiet_slack_merges_wakes)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(0);
-
-	for (unsigned i = 0; i < 1000; i++)
-		arm(rig.queue,
-		    SPEC(.expires_ns = 50 * MS + dice_below(&dice, 10 * MS), .slack_ns = 10 * MS));
-	expect_cmp(advances_until_idle(rig.hub, advance(rig.hub, 0)), <=, 20);
-	expect_eq(drain_all(rig.queue), 1000);
-	rig_close(&rig);
-}
-END_TEST
-
-/* Rescheduled at most once a millisecond. */
-START_TEST(quiet_heartbeats_wake_once_per_period)
-{
-	struct rig rig = rig_manual(1);
-	timerhub_timer timer = arm_after(rig.queue, MS, 0);
-	uint64_t next_ns = advance(rig.hub, 0);
-	uint64_t now_ns = 0;
-	unsigned calls = 0;
-
-	for (unsigned i = 0; i < 100000; i++) {
-		now_ns += US;
-		expect_eq(timerhub_rearm(rig.hub, timer, now_ns + MS, TIMERHUB_ABSOLUTE), 0);
-		expect(!fd_readable(timerhub_wake_fd(rig.hub)));
-		if (now_ns >= next_ns) {
-			next_ns = advance(rig.hub, now_ns);
-			calls++;
-		}
-	}
-	expect_cmp(calls, <=, 101);
-	expect_cmp(stats_of(rig.hub).refiled, <=, 101);
-	expect_empty(rig.queue);
-	rig_close(&rig);
-}
-END_TEST
-
 /*
  * Connections with an idle timeout of 3 s, data every 0.5 to 1.5 s, a turn for each millisecond of
  * virtual time.
@@ -199,51 +113,6 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	rig_close(&beat.rig);
 	free(beat.timers);
 	free(beat.next);
-}
-END_TEST
-
-START_TEST(quiet_cancelled_timers_wake_nobody)
-{
-	struct dice dice = dice_new(0);
-	struct rig rig = rig_manual(0);
-	timerhub_timer timers[2000];
-	uint64_t next_ns;
-
-	for (unsigned i = 0; i < COUNT_OF(timers); i++)
-		timers[i] = arm_after(rig.queue, MS + dice_magnitude(&dice, 40), i);
-	advance(rig.hub, 0);
-	expect_eq(timerhub_cancel_many(rig.hub, timers, COUNT_OF(timers)), COUNT_OF(timers));
-	next_ns = advance(rig.hub, 0);
-	expect_cmp(advances_until_idle(rig.hub, next_ns), <=, 2);
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(quiet_wake_fd_speaks_only_of_earlier_deadlines)
-{
-	struct rig rig = rig_manual(100);
-	int fd = timerhub_wake_fd(rig.hub);
-	timerhub_timer timer;
-
-	expect_cmp(fd, >=, 0);
-	timer = arm_after(rig.queue, 64000, 0);
-	expect(fd_readable(fd));
-	advance(rig.hub, 0);
-	expect(!fd_readable(fd));
-	for (unsigned i = 0; i < 50; i++)
-		arm_after(rig.queue, 64001 + i * 64, i);
-	expect_eq(timerhub_rearm(rig.hub, timer, 128000, 0), 0);
-	expect_eq(timerhub_rearm(rig.hub, timer, 64000, 0), 0);
-	expect(!fd_readable(fd));
-	expect_eq(timerhub_rearm(rig.hub, timer, 640, 0), 0);
-	expect(fd_readable(fd));
-	expect_eq(advance(rig.hub, 0), 640);
-	expect(!fd_readable(fd));
-	arm_after(rig.queue, 100, 0);
-	expect(fd_readable(fd));
-	expect_eq(advance(rig.hub, 50), 100);
-	expect(!fd_readable(fd));
-	rig_close(&rig);
 }
 END_TEST
 
@@ -465,21 +334,6 @@ START_TEST(quiet_in_a_stream)
 }
 END_TEST
 
-START_TEST(quiet_heartbeats_on_a_real_hub)
-{
-	struct rig rig = rig_open(4);
-	/* so long that it does not expire while the machine stalls */
-	uint64_t timeout_ns = ARRIVES;
-	timerhub_timer timer = arm_after(rig.queue, timeout_ns, 0);
-	struct watch watch = watch_start(&rig);
-
-	for (unsigned i = 0; i < 100000; i++)
-		expect_eq(timerhub_rearm(rig.hub, timer, timeout_ns, 0), 0);
-	expect_nothing_stirred(&watch);
-	rig_close(&rig);
-}
-END_TEST
-
 static void submit_in_silence(struct rig *rig, timerhub_timer first)
 {
 	timerhub_timer timers[500];
@@ -537,13 +391,7 @@ END_TEST
 int main(int argc, char **argv)
 {
 	rigs_begin("quiet", argc, argv);
-	tests_add(quiet_one_wake_for_a_lone_distant_timer, 30);
-	tests_add(quiet_one_wake_per_distinct_instant, 30);
-	tests_add(quiet_slack_merges_wakes, 30);
-	tests_add(quiet_heartbeats_wake_once_per_period, 30);
 	tests_add_loop(quiet_beats_wake_once_a_timeout, 60, 3);
-	tests_add(quiet_cancelled_timers_wake_nobody, 30);
-	tests_add(quiet_wake_fd_speaks_only_of_earlier_deadlines, 30);
 	tests_add(quiet_with_a_million_timers_far_away, 60);
 	tests_add(quiet_when_what_is_armed_is_not_the_earliest, 60);
 	tests_add(quiet_one_wake_for_a_lone_timer, 60);
@@ -551,7 +399,6 @@ int main(int argc, char **argv)
 	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
 	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
 	tests_add(quiet_in_a_stream, 60);
-	tests_add(quiet_heartbeats_on_a_real_hub, 60);
 	tests_add(quiet_submission_makes_no_system_call, 60);
 	tests_add(quiet_submission_of_the_earliest_makes_a_system_call, 60);
 	return tests_run();
