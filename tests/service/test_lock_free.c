@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Law 6: arm, re-arm and cancel in signal handlers, in callbacks, and beside threads stopped for
- * ever. tests/stress/stress_stopped.c stops at every instruction.
+ * ever. tests/simulation/own_steps.c counts each call's steps.
  */
 #include "rig.h"
 
