@@ -6,7 +6,7 @@ Usage: check_style.py ROOT [LIBRARY...]
 
 Prints one line per complaint, "path:line: complaint", and exits with status 1 if there is any.
 Which folder of lib/ may include which is read from the table in lib/README.md. The symbols of a
-library are looked at if it is named. test_check_style.py plants faults.
+library are looked at if it is named.
 """
 
 import graphlib
