@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The common functions of all tools. See console.h. Tested by tests/tools/test_help_and_version.py.
- */
+/* See console.h. Tested by tests/tools/test_help_and_version.py. */
 #include "console.h"
 
 #include <errno.h>
@@ -15,10 +13,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define WORK_QUIET_NS (2 * NS_PER_S)
 #define WORK_STEP_NS (NS_PER_S / 5)
-/*
- * largest width of the progress line, one less than the common width of a terminal. A progress line
- * that wraps cannot be cleared.
- */
+/* one less than the common width of a terminal: a line that wraps cannot be cleared */
 #define WORK_COLUMNS 79
 
 static bool is_either(const char *word, const char *name, const char *letter)
@@ -115,7 +110,6 @@ void console_work_begin(const char *name)
 	work.shown_ns = 0;
 }
 
-/* Returns whether the progress line must be written at the time at_ns. */
 static bool work_is_due(uint64_t at_ns)
 {
 	return at_ns - work.begun_ns >= WORK_QUIET_NS && at_ns - work.shown_ns >= WORK_STEP_NS;

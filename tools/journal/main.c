@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * timerhub-journal: prints and repairs the journal in a directory. The commands `check`, `dump` and
- * `stat` change no file and take no lock. If a process has the journal open, the commands read the
- * files as they are at that moment. Tested by tests/journal/tool_test.py.
- */
+/* timerhub-journal: see its manual page. Tested by tests/journal/tool_test.py. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -139,10 +135,7 @@ static void dump_bytes(const struct reader *reader, uint64_t from, uint64_t to, 
 		             reader->header.number, from, to - from, what);
 }
 
-/*
- * Skip bytes up to the next good record, or up to the end of the segment. Returns 1 at a record, 0
- * at the end, or a negative errno.
- */
+/* Skip bytes up to the next good record: 1; up to the end of the segment: 0. */
 static int dump_bad(struct reader *reader, uint64_t sequence)
 {
 	uint64_t from = reader->offset, zeros_from;
@@ -161,10 +154,6 @@ static int dump_bad(struct reader *reader, uint64_t sequence)
 	return 0;
 }
 
-/*
- * Print all records of a segment. For damaged bytes print their offset and count, and continue with
- * the next good record.
- */
 static int dump_records(struct reader *reader)
 {
 	uint64_t sequence = 0;
@@ -189,7 +178,7 @@ static int dump_records(struct reader *reader)
 	}
 }
 
-/* Find the segments only by the names of the files, because the headers may be damaged. */
+/* By the files' names, since the headers may be damaged. */
 static int dump(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
@@ -281,7 +270,7 @@ static int repair(struct disk *disk, char **arguments)
 
 struct command {
 	const char *name;
-	int arguments; /* number of the command's arguments, including the directory */
+	int arguments; /* with the directory */
 	int (*run)(struct disk *disk, char **arguments);
 };
 
@@ -310,7 +299,6 @@ static int run(const struct command *command, char **arguments)
 	return result;
 }
 
-/* Run the command named by argv[1]. Returns the exit status. */
 static int command_line(int argc, char **argv)
 {
 	if (argc < 2)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Shows the progress of timerhub-journal. See progress.h. progress_begin() replaces the disk's
- * table of calls. Each call in the new table counts the bytes and then calls the disk's original
- * function. Only one disk of the tool uses the counting calls.
- */
+/* See progress.h. Counts the bytes under the disk's calls; only one disk of the tool. */
 #include "progress.h"
 
 #include <console.h>

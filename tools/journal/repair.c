@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Repairs a damaged journal. See repair.h. The repair copies all tasks that it can read into one
- * new segment behind the old segments. When the new segment is stable, the repair renames the old
- * segments to *.bad, from the first to the last. Then the repair writes a second new segment. The
- * header of the second new segment says that the journal begins with the first new segment. A later
- * record always replaces an earlier record of the same task. Therefore a repair that was killed can
- * be run again with the same outcome. At the end the repair checks that the journal opens.
+ * See repair.h. Copies all tasks that can be read into one new segment behind the old ones. When it
+ * is stable, renames the old segments to *.bad, from the first to the last, and writes a second new
+ * segment, whose header says that the journal begins with the first. A later record of a task
+ * replaces an earlier one, so a repair that was killed can be run again.
  */
 #include "repair.h"
 
@@ -46,7 +44,6 @@ static int repair_copy(struct log *log, const struct task *task)
 	return result;
 }
 
-/* Rename the damaged segment `number` to NAME.bad. */
 static int repair_set_aside(struct disk *disk, uint64_t number)
 {
 	char name[DISK_NAME_MAX], bad[DISK_NAME_MAX + 4];
@@ -55,11 +52,7 @@ static int repair_set_aside(struct disk *disk, uint64_t number)
 	segment_name(name, number);
 	(void)snprintf(bad, sizeof(bad), "%s.bad", name);
 	result = disk->ops->rename(disk, name, bad);
-	/*
-	 * Rename the first segment first. If the repair is killed, it may have renamed some
-	 * segments. A journal is consistent without its first segments, but not without its last
-	 * segments.
-	 */
+	/* a repair may be killed, and a journal is consistent without its first segments only */
 	return result == 0 ? disk->ops->sync_dir(disk) : result;
 }
 
@@ -85,10 +78,7 @@ static void repair_copy_one(void *context, struct task *task)
 		copying->result = repair_copy(copying->log, task);
 }
 
-/*
- * Copy all tasks into one segment, which may become large. Readers accept a segment of any size.
- * Compaction later divides a large segment.
- */
+/* Into one segment of any size, which compaction divides later. */
 static int repair_copy_all(struct log *log, const struct replay *replay)
 {
 	struct copying copying = { .log = log };
@@ -159,10 +149,7 @@ int repair_run(struct disk *disk, struct repair_report *ret_report)
 	report.tasks = replay.tasks.count;
 	report.lost_bytes = replay.torn_bytes;
 	replay_fini(&replay);
-	/*
-	 * A record that cannot be read (-EIO) counts as damaged, and the repair goes on. A failed
-	 * write ends the repair.
-	 */
+	/* a record that cannot be read (-EIO) is damaged; a failed write ends the repair */
 	if (result == -EBADMSG || result == -EIO) {
 		report.was_whole = false;
 		result = repair_salvage(disk, &report);

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the commands of timerhub-journal for single tasks. See task_commands.h. The commands
- * `list` and `show` only read the files, like the command `check`. Therefore the commands `list`
- * and `show` also work while a process has the journal open. The commands `cancel`, `move` and
- * `revive` open the journal, so no other process may have it open. Tested by
- * tests/journal/tool_test.py.
- */
+/* See task_commands.h. Tested by tests/journal/tool_test.py. */
 #include "task_commands.h"
 
 #include <errno.h>
@@ -47,10 +41,7 @@ static int hex_digit(char character)
 	return found && character != '\0' ? (int)(found - digits) : -1;
 }
 
-/*
- * Convert the text of a key, in the form of tool_print_key(), back to the key. Returns the key's
- * length in bytes, or 0 if the text is not a key.
- */
+/* The reverse of tool_print_key(). Returns the key's length, or 0 if the text is not a key. */
 static size_t read_key(const char *text, unsigned char *key)
 {
 	size_t length = 0;
@@ -74,13 +65,9 @@ static size_t read_key(const char *text, unsigned char *key)
 	return length;
 }
 
-/*
- * The task that the user means. If key_len is 0, the user has given the task's id, otherwise the
- * task's key.
- */
 struct meant {
 	uint64_t id;
-	size_t key_len;
+	size_t key_len; /* 0: by its id */
 	unsigned char key[TIMERHUB_JOURNAL_KEY_MAX];
 };
 
@@ -141,7 +128,7 @@ static void print_task(const struct task *task)
 	(void)printf("\n");
 }
 
-/* Read the files of the journal as they are now into `replay`. Returns an exit status. */
+/* Without the lock, so also while a process has the journal open. Returns an exit status. */
 static int look(struct disk *disk, const char *dir, struct replay *replay)
 {
 	int result;
@@ -211,7 +198,6 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
-/* Print the reason why the change `op` of the task was refused. Returns an exit status. */
 static int complain_of_change(const char *task, int error, uint32_t op)
 {
 	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)
@@ -224,7 +210,6 @@ static int complain_of_change(const char *task, int error, uint32_t op)
 	return tool_complain(task, error);
 }
 
-/* Open the journal arguments[0] and change its task arguments[1]. Returns an exit status. */
 static int change_one(char **arguments, struct timerhub_journal_change *change)
 {
 	struct timerhub_journal *journal = NULL;

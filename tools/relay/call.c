@@ -23,7 +23,7 @@ struct reason {
 
 /* ---- what went wrong ---- */
 
-/* Texts for the errors of a server or a connection. */
+/* of a server or a connection */
 static const struct reason failures[] = {
 	{ -EACCES, "the server wants another user or password" },
 	{ -EBADMSG, "a key of the queue holds something else" },
@@ -43,7 +43,7 @@ static const struct reason failures[] = {
 	{ -ETIMEDOUT, "the server did not answer in time; it may have made the change" },
 };
 
-/* Texts for the errors with which a queue's function refuses a command. */
+/* of a queue's function */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
 	{ -EEXIST,
@@ -125,10 +125,7 @@ static enum status refuse(const struct call *call, const char *what, int error)
 	return REFUSED;
 }
 
-/*
- * Print the refusal of a setting. If a queue has no setting of the given name, the reply has only
- * the name. If the value is out of bounds, the reply has the name and the two bounds.
- */
+/* The reply has the setting's name, and its two bounds if there is such a setting. */
 static enum status refuse_setting(const struct call *call, const char *what,
                                   const struct reply *reply)
 {
@@ -165,7 +162,7 @@ enum status open_call(struct call *call, const struct options *options, const ch
 	}
 	if (result == -EOPNOTSUPP)
 		return misused("--redis, or $REDIS_URL, has rediss://: for TLS use stunnel", NULL);
-	/* The message does not contain the address, because an address may have a password. */
+	/* without the address, which may have a password */
 	if (result < 0)
 		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
 		               NULL);
@@ -179,7 +176,6 @@ int connect_call(struct call *call, uint32_t shard)
 	return handshake_open(&call->wire, &call->addresses[shard], NULL, STEP_NS);
 }
 
-/* Returns 0 if the connected server has a key of the queue, or -ENOENT if the server has none. */
 static int find_queue(struct call *call)
 {
 	static const char *const parts[] = { "state", "task", "due", "ready", "dead" };

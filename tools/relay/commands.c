@@ -247,10 +247,7 @@ enum status do_load(struct call *call, char **words, int count)
 
 /* ---- check ---- */
 
-/*
- * Repair the keys of the connected server. Adds the number of tasks put back to `*restored`, and
- * the number of entries and records removed to `*removed`.
- */
+/* Adds to the numbers of tasks put back, and of entries and records removed. */
 static int repair_server(struct call *call, uint64_t *restored, uint64_t *removed)
 {
 	char stage[8] = "task", cursor[64] = "0";

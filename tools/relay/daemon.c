@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Runs the daemon of timerhub-relay. The daemon opens each queue with TIMERHUB_RELAY_SERVE and
- * waits for a signal. When the daemon begins to serve, it notifies its service manager. If the
- * manager has set a watchdog, the daemon keeps notifying it while the threads of the relays answer.
- */
+/* The command `run`: opens each queue with TIMERHUB_RELAY_SERVE, and waits for a signal. */
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -25,10 +21,7 @@
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
 
-/*
- * Send `state` to the service manager, as sd_notify(3) does, but without libsystemd. The send does
- * not block. Therefore a manager that does not read cannot delay the daemon.
- */
+/* sd_notify(3) without libsystemd, and without blocking on a manager that does not read */
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -50,7 +43,6 @@ static void notify(const char *state)
 	(void)close(fd);
 }
 
-/* Returns the interval between two notifications of the watchdog, in microseconds. */
 static uint64_t watchdog_us(void)
 {
 	const char *text = getenv("WATCHDOG_USEC");
@@ -59,10 +51,7 @@ static uint64_t watchdog_us(void)
 	return us > 0 && us < HOUR_US ? us : HOUR_US;
 }
 
-/*
- * Wait for one of the signals. Returns the signal's number, or 0 if no signal came within `us`
- * microseconds.
- */
+/* Returns the signal's number, or 0 if none came within `us`. */
 static int wait_for_signal(const sigset_t *signals, uint64_t us)
 {
 	struct timespec timeout = {
@@ -76,18 +65,16 @@ static int wait_for_signal(const sigset_t *signals, uint64_t us)
 
 /* ---- what goes wrong ---- */
 
-/* A queue that the daemon serves, and the relay that serves the queue. */
 struct served {
 	const char *name;
-	struct call call;              /* the addresses of the queue's servers */
+	struct call call;              /* for the addresses */
 	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server, or 0 */
 	struct timerhub_relay *relay;
 };
 
 /*
- * Returns whether the daemon prints the change of a server's state from `trouble` to `error`. All
- * errors that can end without a user's help count as one error. If a server is lost, then refuses
- * calls and then loads its data, the daemon therefore prints only one line.
+ * Errors that can end without a user's help count as one, so a server that is lost, then refuses
+ * calls and then loads its data makes one line.
  */
 static bool is_news(int trouble, int error)
 {
@@ -96,9 +83,6 @@ static bool is_news(int trouble, int error)
 	return error_reply_is_final(error) ? trouble != error : error_reply_is_final(trouble);
 }
 
-/*
- * Print one line when a server is lost or refuses calls, and one line when the server serves again.
- */
 static void tell(void *arg, uint32_t shard, int error)
 {
 	struct served *served = arg;
@@ -123,10 +107,7 @@ static bool was_told(const struct served *served, int error)
 
 /* ---- queues ---- */
 
-/*
- * Open the relay of a queue, and try again until the servers answer. Returns 0, or 1 if a signal
- * came first. If an error is final, prints the error and returns its negative errno.
- */
+/* Tries until the servers answer. 1: a signal came first. Prints a final error, and returns it. */
 static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
 {
@@ -148,10 +129,7 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 	}
 }
 
-/*
- * Wait until the threads of every relay have answered the daemon. If a Redis server does not answer
- * its relay's thread, the thread still answers the daemon.
- */
+/* Wait for an answer of each relay's threads, which answer also while their server does not. */
 static void check_life(struct served *queues, int count)
 {
 	struct timerhub_relay_stats stats;
@@ -178,10 +156,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.horizon_ns = options->horizon_ms * NS_PER_MS,
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,
-		/*
-		 * The timeout of a relay's calls is short. With a long timeout, a lost server would
-		 * delay the message WATCHDOG=1 to systemd.
-		 */
+		/* short, or a lost server would delay WATCHDOG=1 */
 		.timeout_ns = TRY_NS,
 	};
 	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;

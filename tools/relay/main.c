@@ -44,15 +44,15 @@ const char console_help[] =
 
 /* The servers to which the tool sends a command. */
 enum where {
-	BY_ID, /* the command goes to the server that the task's id selects */
-	EACH,  /* the command goes to each server */
-	ANY,   /* the command goes to one server after the other, until a server has the task */
-	OWN,   /* the command's function connects to the servers */
+	BY_ID, /* that of the task's id */
+	EACH,
+	ANY, /* one after the other, until a server has the task */
+	OWN, /* the command's function connects */
 };
 
 static const struct command {
 	const char *name;
-	/* smallest and largest number of arguments, including the queue */
+	/* arguments, with the queue */
 	int words_min, words_max;
 	enum where where;
 	enum needs needs;
@@ -93,10 +93,7 @@ static enum status worse(enum status a, enum status b)
 	return a > b ? a : b;
 }
 
-/*
- * Run the command on each server, in the order of the addresses. If there are several servers and
- * --json is given, print the replies as one array.
- */
+/* With --json, several servers make one array. */
 static enum status run_at_each(const struct command *command, struct call *call, char **words,
                                int count)
 {
@@ -194,10 +191,7 @@ static bool read_option(struct options *options, const char *name, const char *v
 	return true;
 }
 
-/*
- * Returns whether an address on the command line has a password. Every user of the machine can see
- * a command line.
- */
+/* Every user of the machine can see a command line. */
 static bool has_password(const char *redis)
 {
 	const char *text = redis;
@@ -211,10 +205,7 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/*
- * Read a server's URL from the first line of a file. If the file has no line or cannot be read,
- * prints an error and returns NULL.
- */
+/* The URL in the first line of a file; if there is none, prints why and returns NULL. */
 static const char *read_file(const char *path)
 {
 	static char line[1024];
@@ -248,10 +239,7 @@ static bool *find_flag(struct options *options, const char *name)
 	return NULL;
 }
 
-/*
- * Read options, from words[*at] up to the first word without dashes, or up to "--". Returns GOOD,
- * or prints the error and returns WRONG_USE.
- */
+/* From words[*at] up to the first word without dashes, or up to "--". */
 static enum status read_options(struct options *options, char **words, int *at)
 {
 	for (; words[*at] && words[*at][0] == '-'; (*at)++) {
@@ -278,9 +266,6 @@ static enum status read_options(struct options *options, char **words, int *at)
 	return GOOD;
 }
 
-/*
- * Find the server's address: the option --redis, a file, the environment, or the library's default.
- */
 static enum status find_redis(struct options *options)
 {
 	if (!options->redis) {

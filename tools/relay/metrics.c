@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the replies to the command stat as OpenMetrics text. The label "server" names the server
- * of each value. A metric family may appear only once in the text. Therefore the tool asks all
- * servers before it prints.
+ * Prints the replies to the command stat as OpenMetrics text. It asks all servers before it prints,
+ * since a metric family may appear only once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,17 +12,13 @@
 #include "tool.h"
 
 #define LABELS_BYTES 128
-/*
- * Size in bytes of the buffer for the labels of a relay. One label is the name that a program has
- * chosen for the relay. If the labels do not fit, the relay is left out.
- */
+/* a program chooses its relay's name; a relay whose labels do not fit is left out */
 #define RELAY_LABELS_BYTES 512
 
-/* A number in the reply to stat. The tool prints number / 10^decimals. */
 struct number {
 	struct metrics_family family;
 	const char *field;
-	unsigned decimals;
+	unsigned decimals; /* prints the field / 10^decimals */
 };
 
 static const struct number numbers[] = {
@@ -65,11 +60,7 @@ static const struct number numbers[] = {
 	  0 },
 };
 
-/*
- * The value of a relay in the reply to timerhub_stat has four numbers: rank, time of sending, polls
- * (looks), and wake-up messages (bells). The enum has the indexes of the polls and of the wake-up
- * messages.
- */
+/* of the numbers in a relay's value, behind its rank and the time of sending */
 enum { RELAY_LOOKS = 2, RELAY_BELLS = 3 };
 
 static const struct metrics_family looks_family = { "timerhub_relay_looks", "counter", NULL,
@@ -81,7 +72,6 @@ static const struct metrics_family lateness_family = {
 	"Time at which a task was promoted, minus the time at which it was due."
 };
 
-/* The replies and the labels of the servers of a queue. */
 struct told {
 	uint32_t count;
 	struct reply *replies[KEYS_SHARDS_MAX];
@@ -90,10 +80,7 @@ struct told {
 
 /* ---- one server ---- */
 
-/*
- * Read the name and the value at index `*at` of a reply of timerhub_stat, and advance `*at`. The
- * first name in the reply is at index 1. Returns false at the end of the reply.
- */
+/* From index 1 on. Returns false at the end of the reply. */
 static bool next_pair(const struct reply *reply, size_t *at, const char **ret_name,
                       const char **ret_value)
 {
@@ -132,9 +119,6 @@ static void add_lateness(struct text *text, const struct reply *reply, const cha
 	metrics_add_histogram(text, &lateness_family, labels, buckets);
 }
 
-/*
- * Returns one of the four numbers in a relay's value. `index` is 0 for the first number.
- */
 static uint64_t relay_number(const char *value, unsigned index)
 {
 	uint64_t number = 0;
@@ -174,7 +158,7 @@ static void add_all_relays(struct text *text, const struct metrics_family *famil
 		add_relays(text, family, index, told->replies[i], told->labels[i]);
 }
 
-/* Write the metrics of all servers into `buffer`. Returns the length of the whole text in bytes. */
+/* Returns the length of the whole text, even if the buffer is shorter. */
 static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 {
 	struct text text = { .buffer = buffer, .bytes = bytes };

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prints the replies of Redis functions as text or as JSON. Text and JSON escape each byte that is
- * not printable.
- */
+/* Prints the replies of Redis functions as text or as JSON. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,10 +23,7 @@ void print_text(const char *text, size_t len, bool json)
 		(void)putchar('"');
 }
 
-/*
- * Print a value from a reply. The Redis functions return some numbers as texts of digits. In JSON
- * output, print_value() prints these texts without quotes, as numbers.
- */
+/* The Redis functions return some numbers as texts of digits: in JSON numbers, without quotes. */
 static void print_value(const struct reply *reply, bool json)
 {
 	const char *text = reply_text(reply);
@@ -99,10 +93,7 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
 			else if (j > 0)
 				(void)printf(" %s ", names[j]);
-			/*
-			 * The first element of a row is an id. Print it as a text even if it has
-			 * only digits.
-			 */
+			/* an id is a text, even of digits */
 			if (j == 0)
 				print_text(reply_text(value), reply_len(value), json);
 			else

@@ -27,15 +27,12 @@ struct options {
 	uint64_t batch;
 };
 
-/* Serve the queues until SIGTERM or SIGINT. */
 enum status daemon_run(const struct options *options, char **queues, int count);
 
-/* Print the state of the queues again and again. */
 enum status top_run(const struct options *options, char **queues, int count);
 
 /* ---- call.c ---- */
 
-/* A connection to one of a queue's servers, and the names of the queue's keys. */
 struct call {
 	const struct options *options;
 	struct keys keys;
@@ -48,27 +45,20 @@ struct call {
 	uint64_t until_ns;     /* that time or later, on CLOCK_MONOTONIC; 0: no change */
 };
 
-/* The needs of a command: nothing, the Redis functions, or the functions and the queue. */
+/* NEEDS_QUEUE: and the functions */
 enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
 /*
- * Prepare a call: read the servers' addresses and the queue's name, without connecting. Returns
- * GOOD, or prints the error and returns another status. Call close_call() also after an error.
+ * A function that returns another status than GOOD has printed why: `what`, the server, the error.
+ * open_call() connects to nothing, and wants close_call() even if it fails.
  */
 enum status open_call(struct call *call, const struct options *options, const char *queue);
 int connect_call(struct call *call, uint32_t shard);
 
-/*
- * Connect to server number `shard`, and check that the needed parts exist. Returns GOOD. If an
- * error occurs, prints the argument `what` and the error, and returns another status.
- */
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what);
 void close_call(struct call *call);
 
-/*
- * Begin to encode the call of a Redis function with `arguments` arguments. add() encodes each
- * argument.
- */
+/* Encode the call of a Redis function, and then each of its arguments with add(). */
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 
@@ -80,29 +70,18 @@ enum status begin_change(struct call *call, const char *what, const char *functi
                          const char *keys, unsigned arguments);
 void add_caller(struct call *call);
 
-/*
- * Send the encoded call and read the reply. If the status is GOOD, the caller frees the reply. For
- * any other status, the error or the refusal has been printed.
- */
+/* Send the encoded call. REFUSED: by the queue. The caller frees the reply if GOOD. */
 enum status ask_reply(struct call *call, const char *what, struct reply **ret_reply);
 
-/*
- * Send the encoded call, and pass the reply to `print`. If the queue refuses the call, print the
- * refusal and return REFUSED. If the server fails, return FAILED.
- */
+/* Without `print`: say_done(). */
 enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json));
 
-/*
- * Report the success of a command that prints nothing itself. With the option --json, print a
- * result of 0. Without --json, print nothing.
- */
+/* For a command that prints nothing itself: with --json, a result of 0. */
 enum status say_done(const struct call *call);
 
-/* Print an error: `what`, the connected server's address, and the text for the negative errno. */
 enum status complain(const struct call *call, const char *what, int error);
 
-/* Returns the text for the negative errno of a server or a connection. */
 const char *failure_words(int error);
 
 enum status out_of_memory(void);
@@ -119,37 +98,28 @@ enum status do_list(struct call *call, char **words, int count);
 enum status do_dead(struct call *call, char **words, int count);
 enum status do_revive(struct call *call, char **words, int count);
 
-/* Encode a call of the Redis function timerhub_stat. */
 void begin_stat(struct call *call);
 enum status do_stat(struct call *call, char **words, int count);
 enum status do_load(struct call *call, char **words, int count);
 enum status do_check(struct call *call, char **words, int count);
 
-/* ---- wait_until_empty.c ---- */
+/* ---- wait_until_empty.c, metrics.c: all servers ---- */
 
-/* Wait until the queue has no task left. words[0] is the queue's name. */
 enum status do_drain(struct call *call, char **words, int count);
-
-/* ---- metrics.c ---- */
-
-/* Ask all servers for their statistics, and print the statistics as OpenMetrics text. */
 enum status do_metrics(struct call *call, char **words, int count);
 
 /* ---- print.c: to standard output ---- */
 
 void print_text(const char *text, size_t len, bool json);
 
-/* Print the elements of a reply, from index `from` to the end, as pairs of a name and a value. */
+/* The elements of a reply from index `from` on, as names and values. */
 void print_pairs(const struct reply *reply, size_t from, bool json);
 
-/*
- * Print the elements of a reply as a table, from index `from` to the end. Each row has `columns`
- * elements. The array `names` has a name for each column.
- */
+/* The same as a table, with a name for each column. */
 void print_rows(const struct reply *reply, size_t from, const char *const *names, size_t columns,
                 bool json);
 
-/* Print the entries of a stream, each with its id and its pairs of a field and a value. */
+/* The entries of a stream. */
 void print_entries(const struct reply *reply, bool json);
 
 #endif

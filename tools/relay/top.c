@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The command top prints the activity of queues, again and again. For each reading the tool calls
- * only timerhub_stat, once on each server. The values of a relay are the values that the relay sent
- * with its last polls. Rates and lateness cover the time since the previous reading. In the first
- * reading, the lateness covers all tasks since the queue was created.
- */
+/* The command top: readings of queues, each with one call of timerhub_stat on each server. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,18 +22,17 @@ enum field { NOW, DUE, READY, TAKEN, LAG, DEAD, PROMOTED, LEASES_OVER, FIELDS };
 static const char *const field_names[FIELDS] = { "now", "due",  "ready",    "taken",
 	                                         "lag", "dead", "promoted", "leases_over" };
 
-/* The counters of a queue in one reading, added up over the queue's servers. */
+/* added up over the queue's servers */
 struct reading {
 	uint64_t fields[FIELDS];
 	uint64_t late[TIMERHUB_LATENESS_BUCKETS];
 };
 
-/* A queue that top watches, with its last two readings. */
 struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	/* replies of the servers for the reading `now`; a reply has the values of the relays */
+	/* for the reading `now`, with the values that the relays sent with their last polls */
 	struct reply *replies[KEYS_SHARDS_MAX];
 };
 
@@ -104,10 +98,7 @@ static int read_queue(struct watched *watched)
 
 /* ---- what follows from two readings ---- */
 
-/*
- * Returns the increase of a counter since the previous reading. If the queue was deleted since the
- * previous reading, its counter began again at 0, and the function returns `now`.
- */
+/* The counter of a queue that was deleted began again at 0. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now >= before ? now - before : now;
@@ -122,10 +113,7 @@ static double per_second(const struct watched *watched, enum field field)
 	                                                 : 0;
 }
 
-/*
- * Returns the lateness that `thousandths` / 1000 of the tasks did not exceed. If there were no
- * tasks since the previous reading, returns 0.
- */
+/* The lateness that `thousandths` / 1000 of the tasks since the previous reading did not exceed. */
 static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 {
 	uint64_t total = 0, passed = 0;
@@ -142,10 +130,7 @@ static uint64_t late_ns(const struct watched *watched, uint64_t thousandths)
 
 /* ---- the relays ---- */
 
-/*
- * Print the state of one relay. In the reply of timerhub_stat, the relay's value has four numbers:
- * rank, time of sending, polls (looks), and wake-up messages (bells).
- */
+/* Its value is: rank, time of sending, polls (looks), and wake-up messages (bells). */
 static void print_relay(const struct watched *watched, uint32_t shard, const struct reply *name,
                         const char *value, bool json, bool first)
 {

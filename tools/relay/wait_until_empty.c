@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the command `drain`, which waits until a queue has no task left on any of its servers.
- * A user runs this command before stopping the last worker. The command only asks each server for
- * its number of tasks, four times a second.
- */
+/* The command `drain`, for users who are about to stop the last worker. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +17,6 @@ static uint64_t tasks_of(const struct reply *reply)
 	return 0;
 }
 
-/* Add up the numbers of live tasks on all servers of the queue. */
 static enum status count_tasks(struct call *call, const char *queue, uint64_t *ret_tasks)
 {
 	enum status status = GOOD;
