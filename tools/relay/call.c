@@ -275,7 +275,7 @@ void add_caller(struct call *call)
 	uint64_t random = 0;
 	char holder[64];
 
-	/* Nothing fences the tool's only command, so a holder that is another's too does no harm. */
+	/* Nothing fences the tool's only command, so a holder like another does no harm. */
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	(void)snprintf(holder, sizeof(holder), "%" PRIu64 "-%016" PRIx64, handshake_own_version(),
 	               random);
