@@ -46,14 +46,14 @@ enum status misused(const char *reason, const char *word)
 	return WRONG_USE;
 }
 
-int console_end(int status, int failed)
+int console_end(enum status status, enum status failed)
 {
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
+		return (int)status;
 	(void)fprintf(stderr, "%s: standard output: %s\n", console_tool,
 	              strerror(errno > 0 ? errno : EIO));
-	return failed;
+	return (int)failed;
 }
 
 bool console_number(const char *text, uint64_t *ret_number)

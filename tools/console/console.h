@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* exit statuses */
+enum status { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
+
 extern const char console_tool[];
 /* The help has at most 24 lines of 80 columns. tests/tools/test_help_and_version.py checks this. */
 extern const char console_help[];
@@ -15,10 +18,7 @@ extern const char console_help[];
 bool console_answer(const char *word);
 
 /* Returns `status`, or if standard output could not be written, says so and returns `failed`. */
-int console_end(int status, int failed);
-
-/* exit statuses of the tools with commands */
-enum status { GOOD = 0, DAMAGED = 1, REFUSED = 1, WRONG_USE = 2, FAILED = 3 };
+int console_end(enum status status, enum status failed);
 
 /* Print the usage, then the reason, as users see the last line first. `word` may be NULL. */
 enum status misused(const char *reason, const char *word);

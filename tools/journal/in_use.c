@@ -50,7 +50,7 @@ static int find_holder(const char *path)
 	return found;
 }
 
-int tool_in_use(const char *dir)
+enum status tool_in_use(const char *dir)
 {
 	char file[PATH_MAX], holder[32] = "";
 	int process = find_holder(dir);

@@ -35,7 +35,7 @@ const char console_help[] =
 	"Exit status: 0 done, and no damage; 1 damaged, or no such task; 2 wrong usage;\n"
 	"3 a file could not be read or written, or the journal is in use.\n";
 
-static int no_journal(const char *dir)
+static enum status no_journal(const char *dir)
 {
 	(void)fprintf(stderr, "timerhub-journal: %s: not a journal\n", dir);
 	return FAILED;
@@ -58,11 +58,12 @@ static void print_fault(const struct replay *replay)
 	(void)printf("%s at offset %" PRIu64 ": %s\n", name, replay->fault_offset, replay->fault);
 }
 
-static int check(struct disk *disk, char **arguments)
+static enum status check(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
 	struct replay replay;
-	int result, status = GOOD;
+	enum status status = GOOD;
+	int result;
 
 	replay_init(&replay, disk, 0);
 	result = replay_run(&replay, REPLAY_VERIFY);
@@ -179,7 +180,7 @@ static int dump_records(struct reader *reader)
 }
 
 /* By the files' names, since the headers may be damaged. */
-static int dump(struct disk *disk, char **arguments)
+static enum status dump(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
 	struct replay replay;
@@ -212,7 +213,7 @@ static void print_number(const char *name, uint64_t number)
 	(void)printf("%-12s%" PRIu64 "\n", name, number);
 }
 
-static int stat_journal(struct disk *disk, char **arguments)
+static enum status stat_journal(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
 	struct replay replay;
@@ -245,7 +246,7 @@ static int stat_journal(struct disk *disk, char **arguments)
 
 /* ---- repair ---- */
 
-static int repair(struct disk *disk, char **arguments)
+static enum status repair(struct disk *disk, char **arguments)
 {
 	const char *dir = arguments[0];
 	struct repair_report report;
@@ -271,7 +272,7 @@ static int repair(struct disk *disk, char **arguments)
 struct command {
 	const char *name;
 	int arguments; /* with the directory */
-	int (*run)(struct disk *disk, char **arguments);
+	enum status (*run)(struct disk *disk, char **arguments);
 };
 
 static const struct command commands[] = {
@@ -281,25 +282,26 @@ static const struct command commands[] = {
 	{ "backup", 2, tool_backup },
 };
 
-static int run(const struct command *command, char **arguments)
+static enum status run(const struct command *command, char **arguments)
 {
 	struct disk *disk;
 	int result = disk_real_open(&disk, arguments[0]);
+	enum status status;
 
 	if (result < 0)
 		return tool_complain(arguments[0], result);
 	result = replay_find_journal(disk);
 	progress_begin(disk, command->name);
 	if (result == 1)
-		result = command->run(disk, arguments);
+		status = command->run(disk, arguments);
 	else
-		result =
+		status =
 			result < 0 ? tool_complain(arguments[0], result) : no_journal(arguments[0]);
 	disk_real_close(disk);
-	return result;
+	return status;
 }
 
-static int command_line(int argc, char **argv)
+static enum status command_line(int argc, char **argv)
 {
 	if (argc < 2)
 		return misused("the command is missing", NULL);

@@ -14,7 +14,7 @@
 #include <journal/replay.h>
 #include <when.h>
 
-int tool_complain(const char *what, int error)
+enum status tool_complain(const char *what, int error)
 {
 	(void)fprintf(stderr, "timerhub-journal: %s: %s\n", what, strerror(-error));
 	return FAILED;
@@ -81,7 +81,7 @@ static bool read_meant(const char *text, struct meant *ret_meant)
 	return console_number(text, &ret_meant->id);
 }
 
-static int no_such_task(const char *task)
+static enum status no_such_task(const char *task)
 {
 	(void)fprintf(stderr, "timerhub-journal: %s: no such task\n", task);
 	return REFUSED;
@@ -129,7 +129,7 @@ static void print_task(const struct task *task)
 }
 
 /* Without the lock, so also while a process has the journal open. Returns an exit status. */
-static int look(struct disk *disk, const char *dir, struct replay *replay)
+static enum status look(struct disk *disk, const char *dir, struct replay *replay)
 {
 	int result;
 
@@ -143,11 +143,11 @@ static int look(struct disk *disk, const char *dir, struct replay *replay)
 	return result == 0 ? GOOD : result == -EBADMSG ? DAMAGED : FAILED;
 }
 
-int tool_list(struct disk *disk, char **arguments)
+enum status tool_list(struct disk *disk, char **arguments)
 {
 	struct listing listing = { .count = 0 };
 	struct replay replay;
-	int status = look(disk, arguments[0], &replay);
+	enum status status = look(disk, arguments[0], &replay);
 
 	if (status == GOOD) {
 		listing.tasks = calloc(replay.tasks.count + (size_t)1, sizeof(struct task *));
@@ -165,12 +165,12 @@ int tool_list(struct disk *disk, char **arguments)
 	return status;
 }
 
-int tool_show(struct disk *disk, char **arguments)
+enum status tool_show(struct disk *disk, char **arguments)
 {
 	const struct task *task;
 	struct replay replay;
 	struct meant meant;
-	int status;
+	enum status status;
 
 	if (!read_meant(arguments[1], &meant))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
@@ -189,7 +189,7 @@ int tool_show(struct disk *disk, char **arguments)
 
 /* ---- changes ---- */
 
-static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
+static enum status open_journal(struct timerhub_journal **ret_journal, const char *dir)
 {
 	int result = timerhub_journal_open(ret_journal, dir, NULL);
 
@@ -198,7 +198,7 @@ static int open_journal(struct timerhub_journal **ret_journal, const char *dir)
 	return result < 0 ? tool_complain(dir, result) : GOOD;
 }
 
-static int complain_of_change(const char *task, int error, uint32_t op)
+static enum status complain_of_change(const char *task, int error, uint32_t op)
 {
 	if (error == -ENOENT && op != TIMERHUB_JOURNAL_REVIVE)
 		return no_such_task(task);
@@ -210,17 +210,18 @@ static int complain_of_change(const char *task, int error, uint32_t op)
 	return tool_complain(task, error);
 }
 
-static int change_one(char **arguments, struct timerhub_journal_change *change)
+static enum status change_one(char **arguments, struct timerhub_journal_change *change)
 {
 	struct timerhub_journal *journal = NULL;
 	struct meant meant;
+	enum status status;
 	int result;
 
 	if (!read_meant(arguments[1], &meant))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
-	result = open_journal(&journal, arguments[0]);
-	if (result != GOOD)
-		return result;
+	status = open_journal(&journal, arguments[0]);
+	if (status != GOOD)
+		return status;
 	change->id = meant.id;
 	change->key = meant.key;
 	change->key_len = meant.key_len;
@@ -229,7 +230,7 @@ static int change_one(char **arguments, struct timerhub_journal_change *change)
 	return result < 0 ? complain_of_change(arguments[1], result, change->op) : GOOD;
 }
 
-int tool_cancel(struct disk *disk, char **arguments)
+enum status tool_cancel(struct disk *disk, char **arguments)
 {
 	struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_CANCEL };
 
@@ -237,7 +238,7 @@ int tool_cancel(struct disk *disk, char **arguments)
 	return change_one(arguments, &change);
 }
 
-static int change_time(char **arguments, uint32_t op)
+static enum status change_time(char **arguments, uint32_t op)
 {
 	struct timerhub_journal_change change = { .op = op };
 	struct when when;
@@ -249,13 +250,13 @@ static int change_time(char **arguments, uint32_t op)
 	return change_one(arguments, &change);
 }
 
-int tool_move(struct disk *disk, char **arguments)
+enum status tool_move(struct disk *disk, char **arguments)
 {
 	(void)disk;
 	return change_time(arguments, TIMERHUB_JOURNAL_MOVE);
 }
 
-int tool_revive(struct disk *disk, char **arguments)
+enum status tool_revive(struct disk *disk, char **arguments)
 {
 	(void)disk;
 	return change_time(arguments, TIMERHUB_JOURNAL_REVIVE);
@@ -263,7 +264,7 @@ int tool_revive(struct disk *disk, char **arguments)
 
 /* ---- backup ---- */
 
-int tool_backup(struct disk *disk, char **arguments)
+enum status tool_backup(struct disk *disk, char **arguments)
 {
 	bool by_copy = false;
 	int result = backup_copy(disk, arguments[1], &by_copy);

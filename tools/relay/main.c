@@ -314,5 +314,5 @@ int main(int argc, char **argv)
 {
 	const enum status status = run(argv + 1, argc - 1);
 
-	return console_end((int)status, FAILED);
+	return console_end(status, FAILED);
 }

@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 	int result = parse(argc, argv, &options);
 
 	if (result != 0)
-		return console_end(result < 0 ? WRONG_USE : 0, REFUSED);
+		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);
