@@ -11,7 +11,7 @@ import sys
 
 
 SUBJECTS = ("floor", "timerhub", "timerhub-many", "timerhub-huge", "heap", "libev", "libuv",
-            "libevent", "asio", "timerfd", "io_uring", "go")
+            "libevent", "asio", "timerfd", "go")
 WALL, CPU, CALLER = "ns_per_op", "cpu_ns_per_op", "caller_ns"
 
 # The rows of a table. A row has a title, a workload, a number of timers, a number of threads, and

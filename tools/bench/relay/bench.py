@@ -5,7 +5,7 @@
 Usage: bench.py BUILD PEERS [--rounds N] [--only A,B]
 
 BUILD is the folder in which timerhub was built. PEERS is a folder with bullmq, bull and bee-queue
-in node_modules. The parts are: lateness fast floor pollers scripts looks idle throughput always
+in node_modules. The parts are: lateness fast floor scripts looks idle throughput always
 memory kill. Every figure is of this machine and this run. The bars (targets) are multiples of other
 figures of the run. tools/run-bench-relay installs the needed packages, and calls this script.
 """
@@ -17,7 +17,6 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -31,7 +30,6 @@ from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
 NAME = "bench"
-PYTHON = "/usr/bin/python3"  # the Python of Debian, which finds Debian's Python packages
 # Matches the commands that clients call. INFO commandstats also counts the commands of scripts.
 ASKED = re.compile(r"cmdstat_(fcall|eval|evalsha|b\w+|xreadgroup|ping|publish):calls=(\d+)")
 
@@ -55,8 +53,8 @@ class Bench:
         self.queue = Queue(self.redis, NAME)
         self.url = f"redis://127.0.0.1:{self.port}"
         self.environment = os.environ | {
-            "REDIS_URL": self.url, "PEER_PORT": str(self.port),
-            "NODE_PATH": str(self.peers / "node_modules"), "PYTHONPATH": str(HERE)}
+            "REDIS_URL": self.url,
+            "NODE_PATH": str(self.peers / "node_modules")}
         self.processes = []
 
     def __enter__(self):
@@ -157,67 +155,6 @@ def run_node(where, kind, workers, rate, count):
         return Result(late, bench.asked() - before)
 
 
-def run_poller(where, worker, producer, count):
-    """Measures RQ, Sidekiq or Celery. A worker pushes the lateness of each task onto a list in
-    Redis."""
-    with Bench(*where) as bench:
-        bench.start(*[word.replace("PORT", str(bench.port)) for word in worker], cwd=HERE)
-        time.sleep(4)
-        peer = bench.start(*producer, bench.port, 20, count, 1000, 3000, cwd=HERE)
-        deadline = time.monotonic() + 120
-        while bench.redis("LLEN", "late") < count and time.monotonic() < deadline:
-            time.sleep(0.1)
-        peer.wait()
-        return Result([int(late) for late in bench.redis("LRANGE", "late", 0, -1)],
-                      collections.Counter())
-
-
-def run_beanstalkd(count):
-    """Measures beanstalkd, which has delays of whole seconds."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(["beanstalkd", "-l", "127.0.0.1", "-p", str(port)])
-    time.sleep(0.5)
-    late = []
-
-    def take():
-        with socket.create_connection(("127.0.0.1", port)) as link:
-            file = link.makefile("rwb")
-            while len(late) < count:
-                file.write(b"reserve\r\n")
-                file.flush()
-                _, job, _ = file.readline().split()
-                due = float(file.readline())
-                late.append(round((time.time() - due) * 1e6))
-                file.write(b"delete %s\r\n" % job)
-                file.flush()
-                file.readline()
-
-    taker = threading.Thread(target=take, daemon=True)
-    taker.start()
-    with socket.create_connection(("127.0.0.1", port)) as link:
-        file = link.makefile("rwb")
-        for _ in range(count):
-            delay = random.randrange(1, 4)
-            data = b"%.6f" % (time.time() + delay)
-            file.write(b"put 0 %d 60 %d\r\n%s\r\n" % (delay, len(data), data))
-            file.flush()
-            file.readline()
-            time.sleep(0.05)
-    taker.join(60)
-    server.terminate()
-    server.wait()
-    return Result(late, collections.Counter())
-
-
-RQ = (("PYTHON", "/usr/bin/rq", "worker", "--with-scheduler", "--url", "redis://127.0.0.1:PORT"),
-      (PYTHON, HERE / "peer_rq.py"))
-CELERY = (("PYTHON", "-m", "celery", "-A", "peer_celery", "worker", "-c", "2"),
-          (PYTHON, HERE / "peer_celery.py"))
-SIDEKIQ = (("sidekiq", "-r", "./peer_sidekiq.rb", "-c", "5"), ("ruby", HERE / "peer_sidekiq.rb"))
-
-
 def late_row(name, late):
     print(f"| {name} | {len(late)} | {rank(late, .5) / 1000:.2f} | {rank(late, .99) / 1000:.2f} | "
           f"{max(late, default=0) / 1000:.1f} | {sum(one < 0 for one in late)} |", flush=True)
@@ -295,15 +232,6 @@ def part_floor(where, rounds, rate=500, count=3000):
               f"{most / half / (floor_most / floor_half):.2f} |", flush=True)
         if floor_most > 10 * floor_half:
             print("\nThe floor's p99 is above 10 times its p50: other programs make the tail.\n")
-
-
-def part_pollers(where):
-    print(f"\nLateness of those that poll, 20 tasks a second\n\n{LATE_HEAD}")
-    for name, (worker, producer) in {"RQ": RQ, "Celery": CELERY, "Sidekiq": SIDEKIQ}.items():
-        if name != "Sidekiq" or shutil.which("sidekiq"):
-            worker = [word.replace("PYTHON", PYTHON) for word in worker]
-            late_row(name, run_poller(where, worker, producer, 100).late)
-    late_row("beanstalkd", run_beanstalkd(100).late)
 
 
 def part_scripts(where):
@@ -516,7 +444,6 @@ def main():
     parts = {"lateness": lambda: part_lateness(where, rounds),
              "fast": lambda: part_fast(where, rounds),
              "floor": lambda: part_floor(where, rounds),
-             "pollers": lambda: part_pollers(where),
              "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
              "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
              "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where),
