@@ -5,8 +5,8 @@
 Usage: bench.py BUILD PEERS [--rounds N] [--only A,B]
 
 BUILD is the folder in which timerhub was built. PEERS is a folder with bullmq, bull and bee-queue
-in node_modules. The parts are: lateness fast floor scripts looks idle throughput always
-memory kill. Every figure is of this machine and this run. The bars (targets) are multiples of other
+in node_modules. The parts are: lateness fast scripts looks idle throughput always
+memory. Every figure is of this machine and this run. The bars (targets) are multiples of other
 figures of the run. tools/run-bench-relay installs the needed packages, and calls this script.
 """
 
@@ -17,7 +17,6 @@ import os
 import pathlib
 import random
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -188,52 +187,6 @@ def part_fast(where, rounds):
     part_lateness(where, rounds, 500, 1000)
 
 
-def run_floor(where, relays, rate, count):
-    """Runs tasks of the relay and of the floor at the same time. Returns three lists of lateness:
-    of the relay, of the floor, and of the floor's sleeps."""
-    step_us = 10**6 // rate
-    with Bench(*where) as bench:
-        bench.relays(relays)
-        bench.redis("XGROUP", "CREATE", "floor", "timerhub", "0", "MKSTREAM")
-        begin_us = time.time_ns() // 1000 + 3 * 10**6
-
-        def script(*words):
-            return bench.start(sys.executable, HERE / "floor.py", words[0], bench.port, *words[1:],
-                               stdout=subprocess.PIPE)
-
-        scripts = [script("taker", bench.queue.prefix + "ready", count, NAME),
-                   script("taker", "floor", count),
-                   script("sender", "floor", begin_us + step_us // 2, step_us, count)]
-        for number in range(count):  # each task is put two seconds before it is due
-            due_us = begin_us + number * step_us
-            time.sleep(max(0, due_us / 1e6 - 2 - time.time()))
-            bench.queue.put(f"task-{number}", due_us, "a")
-        return [json.loads(one.communicate(timeout=300)[0]) for one in scripts]
-
-
-def part_floor(where, rounds, rate=500, count=3000):
-    """Compares the relay with the floor. The floor is a program that sleeps and adds an entry,
-    which a consumer reads. No relay can be faster than the floor."""
-    print(f"\nThe relay and its floor at the same time, each {rate} tasks a second, {rounds} rounds"
-          "\n\n| | p50 ms | p99 ms | p99/p50 |\n|---|---|---|---|")
-    names = ("{} relay(s)", "floor beside {}", "sleeps of the floor beside {}")
-    for relays in (1, 16):
-        late = [[], [], []]
-        for _ in range(rounds):
-            for all_of_it, one in zip(late, run_floor(where, relays, rate, count)):
-                all_of_it += one
-        for name, values in zip(names, late):
-            half, most = rank(values, .5) / 1000, rank(values, .99) / 1000
-            print(f"| {name.format(relays)} | {half:.2f} | {most:.2f} | {most / half:.1f} |",
-                  flush=True)
-        (half, most), (floor_half, floor_most) = [(rank(values, .5), rank(values, .99))
-                                                  for values in late[:2]]
-        print(f"| {relays} relay(s) / floor | {half / floor_half:.2f} | {most / floor_most:.2f} | "
-              f"{most / half / (floor_most / floor_half):.2f} |", flush=True)
-        if floor_most > 10 * floor_half:
-            print("\nThe floor's p99 is above 10 times its p50: other programs make the tail.\n")
-
-
 def part_scripts(where):
     """Counts the scripts that a task needs, including its put and its finish."""
     print("\nScripts a task, put and finish included (and blocking reads)\n\n"
@@ -401,53 +354,21 @@ def part_memory(where):
               f"{each - len('data') - len('t:000000000000'):.0f}", flush=True)
 
 
-def part_kill(where, rounds):
-    """Measures the largest lateness of the tasks that were due about the time when the relay of
-    rank 0 was killed."""
-    latest = []
-    for _ in range(4 * rounds):
-        with Bench(*where) as bench:
-            relays = bench.relays(3)
-            taker = Taker(bench, 1)
-            time.sleep(1)
-            killer = threading.Timer(1.5, kill_first, (bench, relays))
-            killer.start()
-            put_at_rate(bench, 50, 100, 500, 1000)
-            while len(taker.late) < 100:
-                time.sleep(0.01)
-            taker.end()
-            killer.join()
-            latest.append(max(taker.late) / 1000)
-    print("\nRank 0 of 3 killed: latest task, ms: " + ", ".join(f"{one:.0f}" for one in latest),
-          flush=True)
-
-
-def kill_first(bench, relays):
-    queue = Queue(bench.server.client(), NAME)
-    first = next(name for name, value in queue.stat().items()
-                 if name.startswith("relay:") and value.startswith("0 "))
-    for relay in relays:
-        if str(relay.pid) in first.split("-"):
-            relay.send_signal(signal.SIGKILL)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("peers")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="lateness,fast,floor,pollers,scripts,looks,idle,"
-                                          "throughput,always,memory,kill")
+    parser.add_argument("--only", default="lateness,fast,scripts,looks,idle,"
+                                          "throughput,always,memory")
     options = parser.parse_args()
     where, rounds = (options.build, options.peers), options.rounds
     parts = {"lateness": lambda: part_lateness(where, rounds),
              "fast": lambda: part_fast(where, rounds),
-             "floor": lambda: part_floor(where, rounds),
              "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
              "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
-             "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where),
-             "kill": lambda: part_kill(where, rounds)}
+             "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where)}
     try:
         for name in options.only.split(","):
             parts[name]()
