@@ -8,6 +8,7 @@
 #define BACKOFF_FIRST_NS (10 * NS_PER_MS)
 #define BACKOFF_MAX_NS (5000 * NS_PER_MS)
 #define STEP_MIN_NS (1000 * NS_PER_MS)
+#define STEP_ROUNDS 4u
 #define BACKOFF_REFUSED_NS (400 * NS_PER_MS)
 
 void link_init(struct link *link, uint64_t seed)
@@ -35,7 +36,8 @@ void link_lose(struct link *link, int error, uint64_t now_ns)
 
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns)
 {
-	uint64_t step_ns = STEP_MIN_NS * (1 + link->backoff_ns / BACKOFF_FIRST_NS);
+	uint64_t step_ns = STEP_MIN_NS * (1 + link->backoff_ns / BACKOFF_FIRST_NS) +
+	                   STEP_ROUNDS * link->round_ns;
 
 	if (step_ns > timeout_ns / 4)
 		step_ns = timeout_ns / 4;

@@ -16,13 +16,14 @@ struct link {
 	/* Longest wait before the next attempt to connect; 0: no failure since the last reply. */
 	uint64_t backoff_ns;
 	uint64_t answer_by_ns; /* deadline of the next reply, or LINK_NEVER if none is awaited */
+	uint64_t round_ns;     /* a round trip to this server, if one is known */
 	/* State of the random generator that spreads the reconnections of different relays. */
 	uint64_t random;
 };
 
 /*
- * For each reply of the next handshake: 1 s, more after failures, but at most a quarter of a call's
- * `timeout_ns` if that is more.
+ * How long to wait for a reply: 1 s and four round trips, more after failures, but at most a
+ * quarter of a call's `timeout_ns` if that is more.
  */
 uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns);
 

@@ -12,8 +12,8 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-/* Timeout of the reply to a request that the shard's thread makes for itself. */
-#define OWN_NS (UINT64_C(2000) * NS_PER_MS)
+/* Beside a step, for the reply to a request that the shard's thread makes for itself. */
+#define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /*
  * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25
  * ms.
@@ -58,7 +58,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                          &handshake, step_ns);
 	if (result < 0)
 		return result;
-	client->round_ns = sleeper_now_ns() - sent_ns;
+	client->round_ns = pipeline->link.round_ns = sleeper_now_ns() - sent_ns;
 	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
 		return -EINVAL;
 	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */
@@ -196,7 +196,8 @@ static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64
 
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
-	request->deadline_ns = now_ns + OWN_NS;
+	request->deadline_ns = now_ns + OWN_NS +
+	                       link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
 	encode_request(pipeline, request, now_ns);
 }
 

@@ -80,7 +80,7 @@ struct client {
 	/* Local time of the anchor, the last answered call of timerhub_look or timerhub_put. */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
-	uint64_t round_ns;  /* round trip of the last handshake */
+	uint64_t round_ns;  /* a round trip of the last handshake */
 	uint64_t looks;     /* number of calls of timerhub_look that were answered */
 	uint64_t bells;     /* number of bell messages that were received */
 };

@@ -14,13 +14,12 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-#define ANSWER_NS (UINT64_C(1000) * NS_PER_MS)
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
 /* times its rank, a relay delays its look after a reconnect, so that they come one after another */
 #define SPREAD_NS NS_PER_MS
-#define SPREAD_MAX_NS ANSWER_NS
+#define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */
 enum {
 	LOOK_MOVED = 1,
@@ -66,6 +65,17 @@ static void subscribe(struct scheduler *scheduler)
 	bytes_text(output, name);
 }
 
+static uint64_t step_ns(const struct scheduler *scheduler)
+{
+	return link_step_ns(&scheduler->bells, scheduler->client->shared->timeout_ns);
+}
+
+static void await_bells(struct scheduler *scheduler)
+{
+	scheduler->asked_ns = sleeper_now_ns(); /* a handshake may have taken long */
+	scheduler->bells.answer_by_ns = scheduler->asked_ns + step_ns(scheduler);
+}
+
 static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 {
 	struct wire *wire;
@@ -73,16 +83,16 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
-	result = handshake_open(
-		&wire, &scheduler->pipeline->server, NULL,
-		link_step_ns(&scheduler->bells, scheduler->client->shared->timeout_ns));
+	if (scheduler->bells.round_ns < scheduler->client->round_ns)
+		scheduler->bells.round_ns = scheduler->client->round_ns;
+	result = handshake_open(&wire, &scheduler->pipeline->server, NULL, step_ns(scheduler));
 	if (result < 0) {
 		link_back_off(&scheduler->bells, result, sleeper_now_ns());
 		return false;
 	}
 	link_set(&scheduler->bells, wire);
 	subscribe(scheduler);
-	scheduler->bells.answer_by_ns = now_ns + ANSWER_NS;
+	await_bells(scheduler);
 	scheduler->ping_ns = now_ns; /* a user without the right is found out at once */
 	return true;
 }
@@ -102,7 +112,7 @@ static void ping(struct scheduler *scheduler, uint64_t now_ns)
 	bytes_command(output, 1);
 	bytes_text(output, "PING");
 	scheduler->pinged = true;
-	scheduler->bells.answer_by_ns = now_ns + ANSWER_NS;
+	await_bells(scheduler);
 }
 
 static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
@@ -233,6 +243,7 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 	if (scheduler->confirmed < CHANNELS)
 		return;
 	scheduler->bells.backoff_ns = 0;
+	scheduler->bells.round_ns = now_ns - scheduler->asked_ns;
 	scheduler->bells.answer_by_ns = LINK_NEVER;
 	/*
 	 * The relay may have missed bell messages before it was subscribed, so the relay must call

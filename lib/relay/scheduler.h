@@ -24,7 +24,8 @@ struct scheduler {
 	/* errno by which the server refuses SUBSCRIBE, or PING (ping_refused); 0: it does not */
 	int bells_refused;
 	bool ping_refused;
-	uint64_t ping_ns; /* when to send the next PING */
+	uint64_t ping_ns;  /* when to send the next PING */
+	uint64_t asked_ns; /* when the last SUBSCRIBE or PING was sent */
 };
 
 void scheduler_init(struct scheduler *scheduler, struct pipeline *pipeline, struct client *client,

@@ -14,12 +14,12 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define ASK_NS (250 * NS_PER_MS)
-#define LATE_NS (1000 * NS_PER_MS)
 #define TURN_NS (500 * NS_PER_MS)
 
-void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed)
+void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
+                         uint64_t seed)
 {
-	*watch = (struct sentinel_watch){ .address = address };
+	*watch = (struct sentinel_watch){ .address = address, .timeout_ns = timeout_ns };
 	link_init(&watch->link, seed);
 }
 
@@ -86,7 +86,8 @@ uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
 	if (!open_watch(watch, now_ns))
 		return watch->link.retry_ns;
 	handshake_ask_master(watch->link.wire, watch->address);
-	watch->link.answer_by_ns = now_ns + LATE_NS;
+	watch->link.answer_by_ns = now_ns + link_step_ns(&watch->link, watch->timeout_ns);
+	watch->asked_ns = now_ns;
 	watch->ask_ns = now_ns + ASK_NS;
 	return watch->link.answer_by_ns;
 }
@@ -134,6 +135,7 @@ int sentinel_watch_read(struct sentinel_watch *watch, const struct address *serv
 	struct reply *reply;
 
 	while (result == 0 && (found = wire_next(watch->link.wire, &reply)) == 1) {
+		watch->link.round_ns = now_ns - watch->asked_ns;
 		result = read_reply(watch, reply, server);
 		reply_free(reply);
 	}

@@ -11,7 +11,9 @@
 
 struct sentinel_watch {
 	struct address *address; /* the pipeline's; its first Sentinel is the one to ask */
+	uint64_t timeout_ns;
 	struct link link;
+	uint64_t asked_ns;
 	uint64_t ask_ns;  /* when to ask next */
 	uint64_t turn_ns; /* when to ask the next Sentinel */
 	int named;        /* the first of an answer's two replies: 0 or -EROFS */
@@ -19,7 +21,8 @@ struct sentinel_watch {
 	bool answered;    /* the Sentinel has answered on this connection */
 };
 
-void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t seed);
+void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
+                         uint64_t seed);
 
 /* Ask if it is time. Returns when to call again. */
 uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns);

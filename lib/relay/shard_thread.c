@@ -31,7 +31,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	taker_init(&shard->taker, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
-	sentinel_watch_init(&shard->watch, &shard->pipeline.address, seed + 3);
+	sentinel_watch_init(&shard->watch, &shard->pipeline.address, shared->timeout_ns, seed + 3);
 }
 
 int shard_open(struct shard *shard)
@@ -122,6 +122,7 @@ static uint64_t pass(struct shard *shard)
 
 	if (!pipeline_open(pipeline, now_ns))
 		return sooner(next_ns, pipeline->link.retry_ns);
+	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
 	follow_server(shard, now_ns);
 	/* A recovery lists what a blocked read may bring too: two ways to one entry. */

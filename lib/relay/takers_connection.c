@@ -13,7 +13,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define BLOCK_MAX_MS UINT64_C(30000)
-#define BLOCK_SLACK_NS (UINT64_C(2000) * NS_PER_MS)
+#define BLOCK_SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* beside a step */
 
 void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 {
@@ -66,6 +66,7 @@ static bool open_link(struct taker *taker, const struct address *server, uint64_
 
 	if (!link_is_due(&taker->link, now_ns))
 		return taker->link.wire != NULL;
+	taker->link.round_ns = taker->client->round_ns;
 	result = handshake_open(&wire, &master, NULL,
 	                        link_step_ns(&taker->link, taker->client->shared->timeout_ns));
 	if (result < 0) {
@@ -94,8 +95,9 @@ uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t 
 		return taker->link.retry_ns;
 	encode_take(taker, count, block_ms);
 	taker->reading = true;
-	taker->sent_ns = now_ns;
-	taker->link.answer_by_ns = now_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS;
+	taker->sent_ns = sleeper_now_ns();
+	taker->link.answer_by_ns = taker->sent_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS +
+	                           link_step_ns(&taker->link, shared->timeout_ns);
 	return taker->link.answer_by_ns;
 }
 

@@ -16,14 +16,18 @@ def hang_up(*sockets):
 
 
 class Listener:
-    """Listens on a unix socket, and passes each accepted connection to the method accepted()."""
+    """Listens on a unix socket, or on a port if the path is None, and passes each accepted
+    connection to the method accepted()."""
+
+    host = "127.0.0.1"
 
     def __init__(self, path):
         self.path = path
-        if os.path.exists(path):
+        if path and os.path.exists(path):
             os.unlink(path)
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
+        self.listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self.listener.bind(path or (self.host, 0))
+        self.port = None if path else self.listener.getsockname()[1]
         self.listener.listen(64)
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -41,4 +45,5 @@ class Listener:
     def close(self):
         hang_up(self.listener)
         self.listener.close()
-        os.unlink(self.path)
+        if self.path:
+            os.unlink(self.path)

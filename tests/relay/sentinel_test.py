@@ -10,6 +10,9 @@ puts all the time. When all Sentinels name the new master and the old one follow
 one lacks of the acknowledged puts is lost: of 1.5 s at most, and none if both replicas confirm each
 put. Of a master that is cut off, only what it acknowledges after two Sentinels name another one
 counts, unless it has min-replicas-to-write: how soon they miss it is their setting.
+
+far     The Sentinel and two masters are so far away that a round trip takes 1.5 s. No connection is
+        cut for that, bells are heard, and a relay that serves learns of the other master.
 """
 
 import pathlib
@@ -21,8 +24,11 @@ import threading
 import time
 
 from redis_server import Client, RedisError, die_with_test, program
-from servers_test import KEY, Driver, PortServer, expect, free_port, wait_until
+from servers_test import (ARRIVES, KEY, Driver, FakeSentinel, PortServer, clients_of, expect,
+                          free_port, wait_until)
+from slow_proxy import SlowProxy
 
+FAR_S = 0.75  # in one direction
 LOST_S = 1.5  # of acknowledged puts
 NEAR = "near"
 HIDDEN = ("-ping -info -publish resetchannels",
@@ -214,8 +220,29 @@ def check(how, replicas, *options):
             server.close()
 
 
+def far():
+    with PortServer() as old, PortServer() as new:
+        ways = [SlowProxy(None, server.address, FAR_S, FAR_S) for server in (old, new)]
+        sentinel = FakeSentinel(ways[0], 2 * FAR_S)
+        driver = Driver(f"sentinel://127.0.0.1:{sentinel.port}/main")
+        expect(driver.open(1, 1500 * ARRIVES) == 0, "open far away")
+        expect(driver("put", "near", 0, "x") == 0, "put")
+        expect(driver("take", 1000 * ARRIVES)[1] == "near" and driver("done") == 0, "take")
+        expect(old.client()("PUBSUB", "NUMSUB", KEY + "bell")[1] == 1, "no bells are heard")
+        made = ways[0].made
+        expect(driver("take", 4000 * FAR_S) == 0, "a task")
+        expect(ways[0].made == made, "connections were made again")
+        sentinel.master = ways[1]
+        wait_until(lambda: clients_of(new, "fcall"), "a connection to the other master")
+        driver.close()
+        sentinel.close()
+        for way in ways:
+            way.close()
+
+
 def main(arguments):
     Driver.program = arguments[1]
+    far()
     for how in (plan, stop, part, part_with_sentinel):
         for replicas in (0, 2):
             check(how, replicas)

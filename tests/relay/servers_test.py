@@ -338,10 +338,10 @@ class PortServer(Server):
 
 class FakeSentinel:
     """A fake Sentinel that names the server `master` as the master, even if this server is none.
-    `master` may change at any time."""
+    `master` may change at any time. Its answers take `delay_s`."""
 
-    def __init__(self, master):
-        self.master = master
+    def __init__(self, master, delay_s=0):
+        self.master, self.delay_s = master, delay_s
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -354,6 +354,7 @@ class FakeSentinel:
                 return
             with client:
                 client.recv(1000)
+                time.sleep(self.delay_s)
                 client.sendall(b"*2\r\n" + b"".join(
                     b"$%d\r\n%s\r\n" % (len(word), word)
                     for word in (self.master.host.encode(), b"%d" % self.master.port)))

@@ -14,12 +14,12 @@ class SlowProxy(Listener):
     Listens on a unix socket and forwards bytes. New connections go to the server `target`. While
     `up` or `down` of a connection is False, no byte and no end of the connection arrives in this
     direction, as when a cable is cut. cut() makes all connections silent, also new connections,
-    until mend(). Bytes take at most `delay_s` in each direction.
+    until mend(). Bytes take from `least_s` to `delay_s` in each direction.
     """
 
-    def __init__(self, path, target, delay_s=0):
-        self.target, self.delay_s = target, delay_s
-        self.connections, self.is_cut = [], False
+    def __init__(self, path, target, delay_s=0, least_s=0):
+        self.target, self.delays = target, (least_s, delay_s)
+        self.connections, self.is_cut, self.made = [], False, 0
         super().__init__(path)
 
     def close(self):
@@ -34,7 +34,8 @@ class SlowProxy(Listener):
         except OSError:
             client.close()
             return
-        self.connections.append(Connection(client, server, self.delay_s, not self.is_cut))
+        self.made += 1
+        self.connections.append(Connection(client, server, self.delays, not self.is_cut))
 
     def cut(self):
         self.is_cut = True
@@ -54,8 +55,8 @@ class SlowProxy(Listener):
 class Connection:
     """A connection through the proxy: its two sockets, and the bytes between them."""
 
-    def __init__(self, client, server, delay_s, carries):
-        self.ends, self.delay_s = (client, server), delay_s
+    def __init__(self, client, server, delays, carries):
+        self.ends, self.delays = (client, server), delays
         self.is_open, self.up, self.down = True, carries, carries
         self.has_subscribed = False
         for direction in ("up", "down"):
@@ -66,8 +67,8 @@ class Connection:
         try:
             while data := source.recv(65536):
                 self.has_subscribed |= b"SUBSCRIBE" in data
-                if self.delay_s:
-                    time.sleep(random.uniform(0, self.delay_s))
+                if self.delays[1]:
+                    time.sleep(random.uniform(*self.delays))
                 if getattr(self, direction):
                     target.sendall(data)
         except OSError:
