@@ -9,32 +9,32 @@
 
 /* ---- leases ---- */
 
-void delivery_let_come(struct timerhub_journal *journal, struct task *task)
+void delivery_let_come(struct backlog *backlog, struct task *task)
 {
-	if (journal->attempts_max > 0 && task->attempts >= journal->attempts_max) {
+	if (backlog->attempts_max > 0 && task->attempts >= backlog->attempts_max) {
 		task->state = TASK_PARKED;
 		task->reason = 0;
-		journal->parked++;
+		backlog->parked++;
 		return;
 	}
 	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
+	agenda_insert(&backlog->agenda, task, task->due_ns);
 }
 
 void delivery_end_leases(struct timerhub_journal *journal)
 {
 	uint64_t now_ns;
 
-	if (journal->leases.count == 0)
+	if (journal->backlog.leases.count == 0)
 		return;
 	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
-	while (agenda_first_ns(&journal->leases) <= now_ns) {
-		struct task *task = agenda_first(&journal->leases);
+	while (agenda_first_ns(&journal->backlog.leases) <= now_ns) {
+		struct task *task = agenda_first(&journal->backlog.leases);
 
-		(void)agenda_remove(&journal->leases, task);
-		journal->stats.taken--;
+		(void)agenda_remove(&journal->backlog.leases, task);
+		journal->backlog.taken--;
 		journal->stats.leases_over++;
-		delivery_let_come(journal, task);
+		delivery_let_come(&journal->backlog, task);
 		state_set_timer(journal);
 	}
 }
@@ -43,37 +43,38 @@ static void delivery_lease(struct timerhub_journal *journal, struct task *task, 
 {
 	uint64_t now_ns, left_ns;
 
-	if (journal->lease_ns == 0)
+	if (journal->backlog.lease_ns == 0)
 		return;
 	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	left_ns = UINT64_MAX - 1 - now_ns;
-	agenda_insert(&journal->leases, task, now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
+	agenda_insert(&journal->backlog.leases, task,
+	              now_ns + (lease_ns < left_ns ? lease_ns : left_ns));
 }
 
 /* Returns the time that has passed since a task's due time. */
-static uint64_t delivery_late_ns(struct timerhub_journal *journal, const struct task *task)
+static uint64_t delivery_late_ns(struct wall_timer *timer, const struct task *task)
 {
-	uint64_t now_ns = journal->timer->ops->wall_ns(journal->timer);
+	uint64_t now_ns = timer->ops->wall_ns(timer);
 
 	return now_ns > task->due_ns ? now_ns - task->due_ns : 0;
 }
 
 int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task *ret_task)
 {
-	struct task *task = agenda_first(&journal->agenda);
+	struct task *task = agenda_first(&journal->backlog.agenda);
 	struct record record = { .type = RECORD_TAKE, .id = task->id };
-	struct write_batch *batch = state_open_batch(journal);
-	uint64_t late_ns = delivery_late_ns(journal, task);
+	struct write_batch *batch = state_open_batch(&journal->commit);
+	uint64_t late_ns = delivery_late_ns(journal->timer, task);
 	uint64_t periods = task->interval_ns > 0 ? late_ns / task->interval_ns + 1 : 1;
 
-	if (delivery_table_reserve(&journal->deliveries) < 0)
+	if (delivery_table_reserve(&journal->backlog.deliveries) < 0)
 		return -ENOMEM;
-	(void)agenda_remove(&journal->agenda, task);
+	(void)agenda_remove(&journal->backlog.agenda, task);
 	task->state = TASK_TAKEN;
 	if (task->attempts < UINT32_MAX)
 		task->attempts++;
-	delivery_lease(journal, task, journal->lease_ns);
-	journal->stats.taken++;
+	delivery_lease(journal, task, journal->backlog.lease_ns);
+	journal->backlog.taken++;
 	journal->stats.delivered++;
 	journal->stats.lateness[state_bucket(late_ns)]++;
 	*ret_task = (struct timerhub_journal_task){
@@ -84,7 +85,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
 		.data_len = task->data_len,
 		.key = task_key(task),
 		.key_len = task->key_len,
-		.delivery = delivery_table_insert(&journal->deliveries, task, periods),
+		.delivery = delivery_table_insert(&journal->backlog.deliveries, task, periods),
 		.interval_ns = task->interval_ns,
 		.periods = periods,
 	};
@@ -101,18 +102,19 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
  */
 bool delivery_is_due(struct timerhub_journal *journal)
 {
-	uint64_t first_ns = agenda_first_ns(&journal->agenda);
+	uint64_t first_ns = agenda_first_ns(&journal->backlog.agenda);
 
-	return first_ns != UINT64_MAX && first_ns <= journal->stopped_ns &&
+	return first_ns != UINT64_MAX && first_ns <= journal->takers.stopped_ns &&
 	       first_ns <= journal->timer->ops->wall_ns(journal->timer);
 }
 
 void delivery_wake_takers(struct timerhub_journal *journal)
 {
 	state_set_timer(journal);
-	eventcount_set(&journal->takers, eventcount_number(&journal->takers) + 1);
+	eventcount_set(&journal->takers.eventcount,
+	               eventcount_number(&journal->takers.eventcount) + 1);
 	lock_give(&journal->lock);
-	eventcount_wake(&journal->takers, UINT32_MAX);
+	eventcount_wake(&journal->takers.eventcount, UINT32_MAX);
 }
 
 /* ---- the delivery that a worker answers ---- */
@@ -127,15 +129,15 @@ int delivery_in_flight(const struct task *task, uint32_t *ret_batch)
 	return 1;
 }
 
-int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+int delivery_find(struct backlog *backlog, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch)
 {
-	struct delivery *held = delivery_table_find(&journal->deliveries, delivery);
+	struct delivery *held = delivery_table_find(&backlog->deliveries, delivery);
 	int result;
 
 	if (!held || held->task->id != id)
 		return -ENOENT;
-	if (deliveries_is_latest(&journal->deliveries, held)) {
+	if (deliveries_is_latest(&backlog->deliveries, held)) {
 		result = held->task->state == TASK_ENDED
 		                 ? -ENOENT
 		                 : delivery_in_flight(held->task, ret_batch);
@@ -144,7 +146,7 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 	}
 	/* If the delivery may no longer change the task, end the delivery. */
 	if (result < 0)
-		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
+		delivery_table_remove(&backlog->deliveries, &backlog->tasks, held);
 	else
 		*ret_held = held;
 	return result;
@@ -153,14 +155,14 @@ int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delive
 void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)
 {
 	if (task->state == TASK_TAKEN) {
-		(void)agenda_remove(&journal->leases, task);
+		(void)agenda_remove(&journal->backlog.leases, task);
 	} else {
 		if (task->state == TASK_PENDING)
-			(void)agenda_remove(&journal->agenda, task);
+			(void)agenda_remove(&journal->backlog.agenda, task);
 		else
-			journal->parked--;
+			journal->backlog.parked--;
 		task->state = TASK_TAKEN;
-		journal->stats.taken++;
+		journal->backlog.taken++;
 	}
 	delivery_lease(journal, task, lease_ns);
 	state_set_timer(journal);

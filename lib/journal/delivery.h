@@ -6,7 +6,7 @@
 #include "journal/state.h"
 
 /* For delivery at its due time; after attempts_max deliveries it is parked. */
-void delivery_let_come(struct timerhub_journal *journal, struct task *task);
+void delivery_let_come(struct backlog *backlog, struct task *task);
 
 /* Find every task whose lease has ended, and call delivery_let_come() for the task. */
 void delivery_end_leases(struct timerhub_journal *journal);
@@ -21,7 +21,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
  * A delivery that may change its task, in `*ret_held`: 0; 1 if a change is in flight, in
  * `*ret_batch`; else the delivery ends with -ENOENT or -ESTALE, see timerhub_journal_done(3).
  */
-int delivery_find(struct timerhub_journal *journal, uint64_t id, uint64_t delivery,
+int delivery_find(struct backlog *backlog, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);
 
 /* 1: in `*ret_batch`; 0: none; -ENOENT: `task` is NULL. */

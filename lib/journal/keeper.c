@@ -17,10 +17,10 @@
 /* UINT64_MAX: until woken. Under the lock. */
 static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 {
-	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
+	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
 
-	if (journal->flush_ns < end_ns)
-		end_ns = journal->flush_ns;
+	if (journal->keeper.flush_ns < end_ns)
+		end_ns = journal->keeper.flush_ns;
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
 	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
@@ -31,18 +31,18 @@ static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
 static void keeper_sleep(struct timerhub_journal *journal)
 {
 	uint64_t timeout_ns = keeper_sleep_ns(journal);
-	uint32_t number = eventcount_number(&journal->work);
+	uint32_t number = eventcount_number(&journal->keeper.work);
 
-	journal->called = false;
+	journal->keeper.called = false;
 	lock_give(&journal->lock);
 	if (timeout_ns > 0)
-		eventcount_wait(&journal->work, number, timeout_ns);
+		eventcount_wait(&journal->keeper.work, number, timeout_ns);
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	if (journal->timer->ops->monotonic_ns(journal->timer) < journal->flush_ns)
+	if (journal->timer->ops->monotonic_ns(journal->timer) < journal->keeper.flush_ns)
 		return;
-	journal->flush_ns = UINT64_MAX;
-	journal->flush = state_open_batch(journal)->used > 0;
+	journal->keeper.flush_ns = UINT64_MAX;
+	journal->commit.flush = state_open_batch(&journal->commit)->used > 0;
 }
 
 static void *keeper_main(void *argument)
@@ -52,7 +52,7 @@ static void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	lock_take(&journal->lock);
 	for (;;) {
-		bool works = journal->compacts || writer_must_write(journal);
+		bool works = journal->keeper.compacts || writer_must_write(journal);
 
 		if (works && writer_may_lead(journal)) {
 			lock_give(&journal->lock);
@@ -60,7 +60,7 @@ static void *keeper_main(void *argument)
 			lock_take(&journal->lock);
 			continue;
 		}
-		if (journal->stopping)
+		if (journal->keeper.stopping)
 			break;
 		keeper_sleep(journal);
 	}
@@ -74,12 +74,12 @@ int keeper_start(struct timerhub_journal *journal)
 	int result;
 
 	/* an earlier process may have left segments to compact */
-	journal->compacts = true;
-	journal->called = true;
+	journal->keeper.compacts = true;
+	journal->keeper.called = true;
 	/* inherited by the keeper, which so never runs a handler */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&journal->thread, NULL, keeper_main, journal);
+	result = pthread_create(&journal->keeper.thread, NULL, keeper_main, journal);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -result;
 }
@@ -87,9 +87,9 @@ int keeper_start(struct timerhub_journal *journal)
 void keeper_stop(struct timerhub_journal *journal)
 {
 	lock_take(&journal->lock);
-	journal->stopping = true;
+	journal->keeper.stopping = true;
 	(void)writer_kick(journal);
 	lock_give(&journal->lock);
-	eventcount_wake(&journal->work, 1);
-	(void)pthread_join(journal->thread, NULL);
+	eventcount_wake(&journal->keeper.work, 1);
+	(void)pthread_join(journal->keeper.thread, NULL);
 }

@@ -63,10 +63,10 @@ int journal_read_config(struct timerhub_journal_config *ret_known,
 static void journal_adopt(struct timerhub_journal *journal, struct replay *replay)
 {
 	journal->log = replay->log;
-	journal->tasks = replay->tasks;
-	journal->agenda = replay->agenda;
-	journal->parked = replay->tasks.count - replay->agenda.count;
-	journal->next_id = replay->log.next_id;
+	journal->backlog.tasks = replay->tasks;
+	journal->backlog.agenda = replay->agenda;
+	journal->backlog.parked = replay->tasks.count - replay->agenda.count;
+	journal->backlog.next_id = replay->log.next_id;
 	journal->stats.recovered = replay->tasks.count;
 	journal->stats.cut_bytes = replay->torn_bytes;
 	journal->stats.disk_bytes = log_disk_bytes(&replay->log);
@@ -76,20 +76,20 @@ static void journal_adopt(struct timerhub_journal *journal, struct replay *repla
 /* Park a recovered task that an earlier process has delivered attempts_max times or more. */
 static void journal_park_exhausted(void *context, struct task *task)
 {
-	struct timerhub_journal *journal = context;
+	struct backlog *backlog = context;
 
-	if (task->state != TASK_PENDING || task->attempts < journal->attempts_max)
+	if (task->state != TASK_PENDING || task->attempts < backlog->attempts_max)
 		return;
-	(void)agenda_remove(&journal->agenda, task);
-	delivery_let_come(journal, task);
+	(void)agenda_remove(&backlog->agenda, task);
+	delivery_let_come(backlog, task);
 }
 
 /* For tasks_max tasks, so that no later insert needs memory. */
 static int journal_reserve(struct timerhub_journal *journal, struct replay *replay)
 {
-	int result = tasks_reserve(&replay->tasks, journal->tasks_max);
+	int result = tasks_reserve(&replay->tasks, journal->backlog.tasks_max);
 
-	return result == 0 ? agenda_reserve(&replay->agenda, journal->tasks_max) : result;
+	return result == 0 ? agenda_reserve(&replay->agenda, journal->backlog.tasks_max) : result;
 }
 
 static uint64_t journal_random(struct disk *disk)
@@ -116,12 +116,12 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 		return result;
 	}
 	journal_adopt(journal, &replay);
-	if (journal->attempts_max > 0)
-		tasks_each(&journal->tasks, journal_park_exhausted, journal);
+	if (journal->backlog.attempts_max > 0)
+		tasks_each(&journal->backlog.tasks, journal_park_exhausted, &journal->backlog);
 	journal->stats.recovery_ns = ops->monotonic_ns(journal->timer) - begin_ns;
 	/* all recovered tasks, perhaps more than tasks_max */
-	if (journal->lease_ns > 0)
-		result = agenda_reserve(&journal->leases, journal->agenda.capacity);
+	if (journal->backlog.lease_ns > 0)
+		result = agenda_reserve(&journal->backlog.leases, journal->backlog.agenda.capacity);
 	return result;
 }
 
@@ -135,9 +135,9 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 		bytes = (size_t)segment_bytes - SEGMENT_HEADER_BYTES;
 	journal->batch_bytes = bytes;
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
-		if (write_batch_init(&journal->batches[i], bytes) < 0)
+		if (write_batch_init(&journal->commit.batches[i], bytes) < 0)
 			return -ENOMEM;
-	write_batch_begin(&journal->batches[0], 1);
+	write_batch_begin(&journal->commit.batches[0], 1);
 	return 0;
 }
 
@@ -147,12 +147,12 @@ static void journal_free(struct timerhub_journal *journal)
 	compactor_fini(&journal->compactor);
 	log_close(&journal->log);
 	completions_fini(&journal->completions);
-	delivery_table_fini(&journal->deliveries, &journal->tasks);
-	tasks_fini(&journal->tasks);
-	agenda_fini(&journal->agenda);
-	agenda_fini(&journal->leases);
+	delivery_table_fini(&journal->backlog.deliveries, &journal->backlog.tasks);
+	tasks_fini(&journal->backlog.tasks);
+	agenda_fini(&journal->backlog.agenda);
+	agenda_fini(&journal->backlog.leases);
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
-		write_batch_fini(&journal->batches[i]);
+		write_batch_fini(&journal->commit.batches[i]);
 	lock_fini(&journal->lock);
 	fork_check_close(&journal->fork_check);
 	if (journal->owns) {
@@ -189,17 +189,17 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	journal->disk = disk;
 	journal->timer = timer;
 	journal->threaded = threaded;
-	journal->lease_ns = config->lease_ns;
-	journal->tasks_max = config->tasks_max;
+	journal->backlog.lease_ns = config->lease_ns;
+	journal->backlog.tasks_max = config->tasks_max;
 	journal->data_max = config->data_max;
-	journal->data_bytes_max = config->data_bytes_max;
-	journal->attempts_max = config->attempts_max;
+	journal->backlog.data_bytes_max = config->data_bytes_max;
+	journal->backlog.attempts_max = config->attempts_max;
 	lock_init(&journal->lock);
-	journal->stopped_ns = UINT64_MAX;
-	journal->flush_ns = UINT64_MAX;
+	journal->takers.stopped_ns = UINT64_MAX;
+	journal->keeper.flush_ns = UINT64_MAX;
 	log_init(&journal->log, disk, config->segment_bytes);
 	completions_init(&journal->completions);
-	compactor_init(&journal->compactor, &journal->log, &journal->lock, &journal->tasks);
+	compactor_init(&journal->compactor, &journal->log, &journal->lock, &journal->backlog.tasks);
 	result = journal_open_parts(journal, config);
 	if (result < 0) {
 		journal_free(journal);
@@ -247,10 +247,11 @@ int timerhub_journal_open(struct timerhub_journal **ret_journal, const char *dir
 static void journal_send_takers_away(struct timerhub_journal *journal)
 {
 	lock_take(&journal->lock);
-	journal->shut = true;
-	while (journal->inside > 0) {
+	journal->takers.shut = true;
+	while (journal->takers.inside > 0) {
 		delivery_wake_takers(journal);
-		eventcount_wait(&journal->work, eventcount_number(&journal->work), CLOSE_LOOK_NS);
+		eventcount_wait(&journal->keeper.work, eventcount_number(&journal->keeper.work),
+		                CLOSE_LOOK_NS);
 		lock_take(&journal->lock);
 	}
 	lock_give(&journal->lock);

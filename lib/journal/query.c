@@ -34,7 +34,7 @@ int timerhub_journal_find(struct timerhub_journal *journal, const void *key, siz
 	if (!key || key_len == 0 || !ret_id)
 		return -EINVAL;
 	lock_take(&journal->lock);
-	task = query_live(tasks_find_key(&journal->tasks, key, key_len));
+	task = query_live(tasks_find_key(&journal->backlog.tasks, key, key_len));
 	if (task)
 		*ret_id = task->id;
 	lock_give(&journal->lock);
@@ -83,8 +83,8 @@ static int query_peek(struct timerhub_journal *journal, uint64_t id, const void 
 		return -EINVAL;
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	task = query_live(key_len > 0 ? tasks_find_key(&journal->tasks, key, key_len)
-	                              : tasks_find(&journal->tasks, id));
+	task = query_live(key_len > 0 ? tasks_find_key(&journal->backlog.tasks, key, key_len)
+	                              : tasks_find(&journal->backlog.tasks, id));
 	if (task) {
 		size_t count = task->data_len < data_size ? task->data_len : data_size;
 
@@ -147,9 +147,9 @@ static int query_list(struct timerhub_journal *journal, struct query_list *ret_l
 
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	list.entries = malloc((journal->tasks.count + (size_t)1) * sizeof(*list.entries));
+	list.entries = malloc((journal->backlog.tasks.count + (size_t)1) * sizeof(*list.entries));
 	if (list.entries)
-		tasks_each(&journal->tasks, query_note, &list);
+		tasks_each(&journal->backlog.tasks, query_note, &list);
 	lock_give(&journal->lock);
 	if (!list.entries)
 		return -ENOMEM;
@@ -191,13 +191,14 @@ int timerhub_journal_stats(struct timerhub_journal *journal,
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
 	*ret_stats = journal->stats;
-	ret_stats->tasks = journal->tasks.count - journal->arriving;
-	ret_stats->data_bytes = journal->tasks.data_bytes;
-	ret_stats->live_bytes = journal->tasks.live_bytes;
+	ret_stats->tasks = journal->backlog.tasks.count - journal->backlog.arriving;
+	ret_stats->data_bytes = journal->backlog.tasks.data_bytes;
+	ret_stats->live_bytes = journal->backlog.tasks.live_bytes;
 	ret_stats->failed = journal->failed;
-	ret_stats->held = journal->deliveries.count;
-	ret_stats->parked = journal->parked;
-	ret_stats->oldest_due_ns = agenda_first_ns(&journal->agenda);
+	ret_stats->held = journal->backlog.deliveries.count;
+	ret_stats->taken = journal->backlog.taken;
+	ret_stats->parked = journal->backlog.parked;
+	ret_stats->oldest_due_ns = agenda_first_ns(&journal->backlog.agenda);
 	lock_give(&journal->lock);
 	return 0;
 }

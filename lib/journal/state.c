@@ -4,16 +4,16 @@
  */
 #include "journal/state.h"
 
-struct write_batch *state_open_batch(struct timerhub_journal *journal)
+struct write_batch *state_open_batch(struct group_commit *commit)
 {
-	return &journal->batches[journal->open_batch];
+	return &commit->batches[commit->open];
 }
 
 /* By the present wall clock; UINT64_MAX: none. */
 static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 {
 	const struct wall_timer_ops *ops = journal->timer->ops;
-	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
+	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
 
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
@@ -29,12 +29,12 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
  */
 void state_set_timer(struct timerhub_journal *journal)
 {
-	bool blocks = !journal->shut && journal->stopped_ns == UINT64_MAX;
-	uint64_t due_ns = blocks ? agenda_first_ns(&journal->agenda) : 0;
+	bool blocks = !journal->takers.shut && journal->takers.stopped_ns == UINT64_MAX;
+	uint64_t due_ns = blocks ? agenda_first_ns(&journal->backlog.agenda) : 0;
 
-	if (!journal->timed && !journal->polled)
+	if (!journal->takers.timed && !journal->takers.polled)
 		return;
-	if (journal->polled) {
+	if (journal->takers.polled) {
 		uint64_t end_ns = state_lease_end_ns(journal);
 
 		due_ns = due_ns < end_ns ? due_ns : end_ns;

@@ -13,7 +13,7 @@
 /* UINT64_MAX: none. */
 static uint64_t take_left_ns(struct timerhub_journal *journal)
 {
-	uint64_t end_ns = agenda_first_ns(&journal->leases), now_ns;
+	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
 
 	if (end_ns == UINT64_MAX)
 		return UINT64_MAX;
@@ -28,23 +28,23 @@ static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
 	uint64_t lease_ns = take_left_ns(journal);
 
-	if (!journal->timed) {
-		journal->timed = true;
+	if (!journal->takers.timed) {
+		journal->takers.timed = true;
 		/* nothing is due: the fd is unreadable until then */
 		state_set_timer(journal);
 		lock_give(&journal->lock);
 		journal->timer->ops->wait(journal->timer,
 		                          timeout_ns < lease_ns ? timeout_ns : lease_ns);
 		lock_take(&journal->lock);
-		journal->timed = false;
+		journal->takers.timed = false;
 	} else {
-		uint32_t number = eventcount_number(&journal->takers);
+		uint32_t number = eventcount_number(&journal->takers.eventcount);
 
-		journal->waiting++;
+		journal->takers.waiting++;
 		lock_give(&journal->lock);
-		eventcount_wait(&journal->takers, number, timeout_ns);
+		eventcount_wait(&journal->takers.eventcount, number, timeout_ns);
 		lock_take(&journal->lock);
-		journal->waiting--;
+		journal->takers.waiting--;
 	}
 }
 
@@ -57,14 +57,14 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 	for (;;) {
 		uint64_t left_ns = timeout_ns, passed_ns;
 
-		if (journal->shut)
+		if (journal->takers.shut)
 			return -ESHUTDOWN;
 		delivery_end_leases(journal);
 		if (delivery_is_due(journal))
 			return 1;
 		state_set_timer(journal);
-		if (journal->stopped_ns != UINT64_MAX) {
-			journal->shut = true;
+		if (journal->takers.stopped_ns != UINT64_MAX) {
+			journal->takers.shut = true;
 			return -ESHUTDOWN;
 		}
 		if (timeout_ns == 0)
@@ -82,9 +82,10 @@ static int take_await_task(struct timerhub_journal *journal, uint64_t timeout_ns
 /* Must one be woken to sleep on the timer? Under the lock; eventcount_wake() after it. */
 static bool take_pass_on(struct timerhub_journal *journal)
 {
-	if (journal->timed || journal->waiting == 0)
+	if (journal->takers.timed || journal->takers.waiting == 0)
 		return false;
-	eventcount_set(&journal->takers, eventcount_number(&journal->takers) + 1);
+	eventcount_set(&journal->takers.eventcount,
+	               eventcount_number(&journal->takers.eventcount) + 1);
 	return true;
 }
 
@@ -109,7 +110,7 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_journal_ta
 	int result;
 
 	lock_take(&journal->lock);
-	journal->inside++;
+	journal->takers.inside++;
 	result = take_await_task(journal, timeout_ns);
 	if (result == 1)
 		result = take_many(journal, ret_tasks, max);
@@ -118,12 +119,12 @@ static int take_run(struct timerhub_journal *journal, struct timerhub_journal_ta
 		wake_writer = writer_remind(journal);
 	}
 	wake_taker = take_pass_on(journal);
-	journal->inside--;
+	journal->takers.inside--;
 	lock_give(&journal->lock);
 	if (wake_taker)
-		eventcount_wake(&journal->takers, 1);
+		eventcount_wake(&journal->takers.eventcount, 1);
 	if (wake_writer)
-		eventcount_wake(&journal->work, 1);
+		eventcount_wake(&journal->keeper.work, 1);
 	return result;
 }
 
@@ -157,8 +158,8 @@ void timerhub_journal_stop(struct timerhub_journal *journal)
 	if (!journal || !fork_check_goes_on(&journal->fork_check))
 		return;
 	lock_take(&journal->lock);
-	if (journal->stopped_ns == UINT64_MAX)
-		journal->stopped_ns = journal->timer->ops->wall_ns(journal->timer);
+	if (journal->takers.stopped_ns == UINT64_MAX)
+		journal->takers.stopped_ns = journal->timer->ops->wall_ns(journal->timer);
 	delivery_wake_takers(journal);
 }
 
@@ -174,14 +175,15 @@ static int take_touch(struct timerhub_journal *journal, const struct timerhub_jo
 
 	for (;;) {
 		delivery_end_leases(journal);
-		result = delivery_find(journal, taken->id, taken->delivery, &held, &number);
+		result = delivery_find(&journal->backlog, taken->id, taken->delivery, &held,
+		                       &number);
 		if (result <= 0)
 			break;
 		lock_give(&journal->lock);
 		writer_await(journal, number);
 		lock_take(&journal->lock);
 	}
-	if (result < 0 || journal->lease_ns == 0)
+	if (result < 0 || journal->backlog.lease_ns == 0)
 		return result;
 	delivery_prolong(journal, held->task, lease_ns);
 	return 0;
@@ -197,7 +199,7 @@ int timerhub_journal_touch(struct timerhub_journal *journal,
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
-	result = take_touch(journal, task, lease_ns > 0 ? lease_ns : journal->lease_ns);
+	result = take_touch(journal, task, lease_ns > 0 ? lease_ns : journal->backlog.lease_ns);
 	lock_give(&journal->lock);
 	return result;
 }
@@ -212,9 +214,9 @@ int timerhub_journal_release(struct timerhub_journal *journal,
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
-	held = delivery_table_find(&journal->deliveries, task->delivery);
+	held = delivery_table_find(&journal->backlog.deliveries, task->delivery);
 	if (held)
-		delivery_table_remove(&journal->deliveries, &journal->tasks, held);
+		delivery_table_remove(&journal->backlog.deliveries, &journal->backlog.tasks, held);
 	lock_give(&journal->lock);
 	return held ? 0 : -ENOENT;
 }
@@ -226,7 +228,7 @@ int timerhub_journal_fd(struct timerhub_journal *journal)
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
 	lock_take(&journal->lock);
-	journal->polled = true;
+	journal->takers.polled = true;
 	state_set_timer(journal);
 	lock_give(&journal->lock);
 	return journal->timer->ops->fd(journal->timer);

@@ -13,15 +13,14 @@
 
 /* ---- check a transaction; the lock is held ---- */
 
-static int change_check_put(struct timerhub_journal *journal, struct change *change,
-                            uint32_t *ret_batch)
+static int change_check_put(struct backlog *backlog, struct change *change, uint32_t *ret_batch)
 {
 	const struct task *other;
 
 	if (change->key_len > 0) {
-		if (tasks_reserve_keys(&journal->tasks) < 0)
+		if (tasks_reserve_keys(&backlog->tasks) < 0)
 			return -ENOMEM;
-		other = tasks_find_key(&journal->tasks, change->key, change->key_len);
+		other = tasks_find_key(&backlog->tasks, change->key, change->key_len);
 		if (other && other->changing != 0)
 			return delivery_in_flight(other, ret_batch);
 		if (other) {
@@ -32,23 +31,22 @@ static int change_check_put(struct timerhub_journal *journal, struct change *cha
 	return 0;
 }
 
-static int change_check_delivered(struct timerhub_journal *journal, struct change *change,
+static int change_check_delivered(struct backlog *backlog, struct change *change,
                                   uint32_t *ret_batch)
 {
 	struct delivery *held = NULL;
-	int result = delivery_find(journal, change->id, change->delivery, &held, ret_batch);
+	int result = delivery_find(backlog, change->id, change->delivery, &held, ret_batch);
 
 	if (result == 0)
 		change->task = held->task;
 	return result;
 }
 
-static int change_check_named(struct timerhub_journal *journal, struct change *change,
-                              uint32_t *ret_batch)
+static int change_check_named(struct backlog *backlog, struct change *change, uint32_t *ret_batch)
 {
 	struct task *task = change->key_len > 0
-	                            ? tasks_find_key(&journal->tasks, change->key, change->key_len)
-	                            : tasks_find(&journal->tasks, change->id);
+	                            ? tasks_find_key(&backlog->tasks, change->key, change->key_len)
+	                            : tasks_find(&backlog->tasks, change->id);
 	int result = delivery_in_flight(task, ret_batch);
 
 	if (result != 0)
@@ -62,14 +60,13 @@ static int change_check_named(struct timerhub_journal *journal, struct change *c
 }
 
 /* 0: now; 1: after the batch `*ret_batch`; or a refusal. */
-static int change_check(struct timerhub_journal *journal, struct change *change,
-                        uint32_t *ret_batch)
+static int change_check(struct backlog *backlog, struct change *change, uint32_t *ret_batch)
 {
 	if (change->type == RECORD_PUT)
-		return change_check_put(journal, change, ret_batch);
+		return change_check_put(backlog, change, ret_batch);
 	if (change->delivery != 0)
-		return change_check_delivered(journal, change, ret_batch);
-	return change_check_named(journal, change, ret_batch);
+		return change_check_delivered(backlog, change, ret_batch);
+	return change_check_named(backlog, change, ret_batch);
 }
 
 /* Does a change before `index` end the task `id`? */
@@ -107,11 +104,11 @@ static bool transaction_has_twice(const struct transaction *transaction, unsigne
 }
 
 /* Limits of ids, tasks and data: 0, -EOVERFLOW or -EAGAIN. */
-static int transaction_check_puts(const struct timerhub_journal *journal,
+static int transaction_check_puts(const struct backlog *backlog,
                                   const struct transaction *transaction)
 {
-	uint64_t bytes = journal->tasks.data_bytes;
-	uint64_t count = journal->tasks.count;
+	uint64_t bytes = backlog->tasks.data_bytes;
+	uint64_t count = backlog->tasks.count;
 	unsigned puts = 0;
 
 	for (unsigned i = 0; i < transaction->count; i++) {
@@ -122,9 +119,9 @@ static int transaction_check_puts(const struct timerhub_journal *journal,
 		puts++;
 		bytes += (uint64_t)change->task->data_len + change->task->key_len;
 	}
-	if (puts > RECORD_NUMBER_END - journal->next_id)
+	if (puts > RECORD_NUMBER_END - backlog->next_id)
 		return -EOVERFLOW;
-	if (puts > 0 && (count + puts > journal->tasks_max || bytes > journal->data_bytes_max))
+	if (puts > 0 && (count + puts > backlog->tasks_max || bytes > backlog->data_bytes_max))
 		return -EAGAIN;
 	return 0;
 }
@@ -145,11 +142,11 @@ size_t transaction_bytes(const struct transaction *transaction)
 int transaction_check(struct timerhub_journal *journal, struct transaction *transaction,
                       uint32_t *ret_batch, unsigned *ret_index)
 {
-	const struct write_batch *batch = state_open_batch(journal);
+	const struct write_batch *batch = state_open_batch(&journal->commit);
 	int result;
 
 	for (unsigned i = 0; i < transaction->count; i++) {
-		result = change_check(journal, &transaction->changes[i], ret_batch);
+		result = change_check(&journal->backlog, &transaction->changes[i], ret_batch);
 		*ret_index = i;
 		if (result == -EEXIST &&
 		    transaction_frees_key(transaction, i, transaction->changes[i].id))
@@ -161,7 +158,7 @@ int transaction_check(struct timerhub_journal *journal, struct transaction *tran
 	}
 	if (journal->failed < 0)
 		return journal->failed;
-	result = transaction_check_puts(journal, transaction);
+	result = transaction_check_puts(&journal->backlog, transaction);
 	if (result < 0)
 		return result;
 	if (write_batch_has_room(batch, transaction_bytes(transaction)))
@@ -172,22 +169,22 @@ int transaction_check(struct timerhub_journal *journal, struct transaction *tran
 
 /* ---- begin a transaction; the lock is held ---- */
 
-static void change_begin_put(struct timerhub_journal *journal, struct task *task)
+static void change_begin_put(struct backlog *backlog, struct task *task)
 {
-	task->id = journal->next_id++;
+	task->id = backlog->next_id++;
 	task->state = TASK_ARRIVING;
-	tasks_insert(&journal->tasks, task);
-	journal->arriving++;
+	tasks_insert(&backlog->tasks, task);
+	backlog->arriving++;
 }
 
 /* Of a worker's answer: done of a periodic task changes the due time. */
-static void change_begin_delivered(struct timerhub_journal *journal, struct change *change)
+static void change_begin_delivered(struct backlog *backlog, struct change *change)
 {
 	const struct task *task = change->task;
-	const struct delivery *held = delivery_table_find(&journal->deliveries, change->delivery);
+	const struct delivery *held = delivery_table_find(&backlog->deliveries, change->delivery);
 
-	if (change->type == RECORD_RETRY && journal->attempts_max > 0 &&
-	    task->attempts >= journal->attempts_max)
+	if (change->type == RECORD_RETRY && backlog->attempts_max > 0 &&
+	    task->attempts >= backlog->attempts_max)
 		change->type = RECORD_PARK;
 	if (change->type == RECORD_PARK)
 		change->due_ns = task->due_ns;
@@ -199,20 +196,20 @@ static void change_begin_delivered(struct timerhub_journal *journal, struct chan
 }
 
 /* Out of the agenda, and marked: until the end it is not delivered, and keeps its lease. */
-static void change_begin(struct timerhub_journal *journal, struct change *change)
+static void change_begin(struct backlog *backlog, struct change *change, uint32_t batch)
 {
 	struct task *task = change->task;
 
 	if (change->type == RECORD_PUT)
-		change_begin_put(journal, task);
+		change_begin_put(backlog, task);
 	else if (task->state == TASK_PENDING)
-		(void)agenda_remove(&journal->agenda, task);
-	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
-		change->lease_end_ns = agenda_remove(&journal->leases, task);
+		(void)agenda_remove(&backlog->agenda, task);
+	else if (task->state == TASK_TAKEN && backlog->lease_ns > 0)
+		change->lease_end_ns = agenda_remove(&backlog->leases, task);
 	if (change->delivery != 0)
-		change_begin_delivered(journal, change);
+		change_begin_delivered(backlog, change);
 	task->changing = 1;
-	task->batch = state_open_batch(journal)->number;
+	task->batch = batch;
 }
 
 static struct record change_record(const struct change *change)
@@ -243,13 +240,13 @@ static struct record change_record(const struct change *change)
 
 void transaction_begin(struct timerhub_journal *journal, struct transaction *transaction)
 {
-	struct write_batch *batch = state_open_batch(journal);
+	struct write_batch *batch = state_open_batch(&journal->commit);
 
 	for (unsigned i = 0; i < transaction->count; i++) {
 		struct change *change = &transaction->changes[i];
 		struct record record;
 
-		change_begin(journal, change);
+		change_begin(&journal->backlog, change, batch->number);
 		record = change_record(change);
 		record.flags = i + 1 < transaction->count ? RECORD_MORE : 0;
 		change->at = write_batch_add(batch, &record);
@@ -261,51 +258,50 @@ void transaction_begin(struct timerhub_journal *journal, struct transaction *tra
 
 /* ---- end a transaction; the lock is held ---- */
 
-static void change_put_back(struct timerhub_journal *journal, const struct change *change)
+static void change_put_back(struct backlog *backlog, const struct change *change)
 {
 	struct task *task = change->task;
 
 	task->agenda_index = TASK_NOWHERE;
 	if (task->state == TASK_PENDING)
-		agenda_insert(&journal->agenda, task, task->due_ns);
-	else if (task->state == TASK_TAKEN && journal->lease_ns > 0)
-		agenda_insert(&journal->leases, task, change->lease_end_ns);
+		agenda_insert(&backlog->agenda, task, task->due_ns);
+	else if (task->state == TASK_TAKEN && backlog->lease_ns > 0)
+		agenda_insert(&backlog->leases, task, change->lease_end_ns);
 }
 
-static void change_end_put(struct timerhub_journal *journal, struct change *change, int result,
+static void change_end_put(struct backlog *backlog, struct change *change, int result,
                            const struct log_position *position)
 {
 	struct task *task = change->task;
 
-	journal->arriving--;
+	backlog->arriving--;
 	if (result < 0) {
 		change->task = NULL;
-		tasks_remove(&journal->tasks, task);
+		tasks_remove(&backlog->tasks, task);
 		return;
 	}
 	task->segment = (uint32_t)position->segment;
 	task->offset8 = (uint32_t)((position->offset + change->at) / RECORD_ALIGN_BYTES);
 	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
-	journal->stats.put++;
+	agenda_insert(&backlog->agenda, task, task->due_ns);
 }
 
 /* Out of the old state's counters; done, retry and park end the delivery. */
-static void change_leave_state(struct timerhub_journal *journal, const struct change *change)
+static void change_leave_state(struct backlog *backlog, const struct change *change)
 {
 	struct task *task = change->task;
 
 	if (task->state == TASK_TAKEN)
-		journal->stats.taken--;
+		backlog->taken--;
 	if (task->state == TASK_PARKED)
-		journal->parked--;
+		backlog->parked--;
 	task->agenda_index = TASK_NOWHERE;
 	if (change->delivery != 0)
-		delivery_table_remove(&journal->deliveries, &journal->tasks,
-		                      delivery_table_find(&journal->deliveries, change->delivery));
+		delivery_table_remove(&backlog->deliveries, &backlog->tasks,
+		                      delivery_table_find(&backlog->deliveries, change->delivery));
 }
 
-static void change_end_due(struct timerhub_journal *journal, const struct change *change)
+static void change_end_due(struct backlog *backlog, const struct change *change)
 {
 	struct task *task = change->task;
 
@@ -315,32 +311,35 @@ static void change_end_due(struct timerhub_journal *journal, const struct change
 	if (change->type == RECORD_PARK) {
 		task->reason = change->reason;
 		task->state = TASK_PARKED;
-		journal->parked++;
+		backlog->parked++;
 		return;
 	}
 	task->state = TASK_PENDING;
-	agenda_insert(&journal->agenda, task, task->due_ns);
+	agenda_insert(&backlog->agenda, task, task->due_ns);
 }
 
-static void change_count(struct timerhub_journal *journal, const struct change *change)
+static void change_count(struct timerhub_journal_stats *stats, const struct change *change)
 {
 	switch (change->type) {
+	case RECORD_PUT:
+		stats->put++;
+		break;
 	case RECORD_CANCEL:
-		journal->stats.cancelled++;
+		stats->cancelled++;
 		break;
 	case RECORD_DONE:
-		journal->stats.done++;
+		stats->done++;
 		break;
 	case RECORD_MOVE:
-		journal->stats.moved++;
+		stats->moved++;
 		break;
 	/* a period is done, or it was revived */
 	case RECORD_RENEW:
-		journal->stats.done += change->delivery != 0;
-		journal->stats.moved += change->delivery == 0;
+		stats->done += change->delivery != 0;
+		stats->moved += change->delivery == 0;
 		break;
 	default:
-		journal->stats.retried++;
+		stats->retried++;
 		break;
 	}
 }
@@ -349,20 +348,21 @@ static void change_end(struct timerhub_journal *journal, struct change *change, 
                        const struct log_position *position)
 {
 	change->task->changing = 0;
+	if (result == 0)
+		change_count(&journal->stats, change);
 	if (change->type == RECORD_PUT) {
-		change_end_put(journal, change, result, position);
+		change_end_put(&journal->backlog, change, result, position);
 		return;
 	}
 	if (result < 0) {
-		change_put_back(journal, change);
+		change_put_back(&journal->backlog, change);
 		return;
 	}
-	change_count(journal, change);
-	change_leave_state(journal, change);
+	change_leave_state(&journal->backlog, change);
 	if (change->type == RECORD_DONE || change->type == RECORD_CANCEL)
-		tasks_remove(&journal->tasks, change->task);
+		tasks_remove(&journal->backlog.tasks, change->task);
 	else
-		change_end_due(journal, change);
+		change_end_due(&journal->backlog, change);
 }
 
 void transaction_end(struct timerhub_journal *journal, struct transaction *first, int result,

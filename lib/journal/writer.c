@@ -28,9 +28,9 @@
 
 /* ---- callers ---- */
 
-static struct eventcount *writer_eventcount(struct timerhub_journal *journal, uint32_t number)
+static struct eventcount *writer_eventcount(struct group_commit *commit, uint32_t number)
 {
-	return &journal->finished[number % JOURNAL_FINISHED];
+	return &commit->finished[number % JOURNAL_FINISHED];
 }
 
 static bool writer_has_finished(uint32_t value, uint32_t number)
@@ -40,9 +40,9 @@ static bool writer_has_finished(uint32_t value, uint32_t number)
 
 bool writer_may_lead(struct timerhub_journal *journal)
 {
-	if (!journal->threaded || journal->writing)
+	if (!journal->threaded || journal->commit.writing)
 		return false;
-	journal->writing = true;
+	journal->commit.writing = true;
 	return true;
 }
 
@@ -61,7 +61,7 @@ static bool writer_accept(struct timerhub_journal *journal)
 
 void writer_await(struct timerhub_journal *journal, uint32_t number)
 {
-	struct eventcount *eventcount = writer_eventcount(journal, number);
+	struct eventcount *eventcount = writer_eventcount(&journal->commit, number);
 	uint32_t value = eventcount_number(eventcount);
 	bool waited = false;
 
@@ -82,29 +82,30 @@ void writer_await(struct timerhub_journal *journal, uint32_t number)
 
 bool writer_kick(struct timerhub_journal *journal)
 {
-	if (journal->writing || journal->called)
+	if (journal->commit.writing || journal->keeper.called)
 		return false;
-	journal->called = true;
-	eventcount_set(&journal->work, eventcount_number(&journal->work) + 1);
+	journal->keeper.called = true;
+	eventcount_set(&journal->keeper.work, eventcount_number(&journal->keeper.work) + 1);
 	return true;
 }
 
 bool writer_remind(struct timerhub_journal *journal)
 {
-	if (journal->writing || journal->flush_ns != UINT64_MAX)
+	if (journal->commit.writing || journal->keeper.flush_ns != UINT64_MAX)
 		return false;
-	journal->flush_ns = journal->timer->ops->monotonic_ns(journal->timer) + TAKES_WAIT_NS;
+	journal->keeper.flush_ns =
+		journal->timer->ops->monotonic_ns(journal->timer) + TAKES_WAIT_NS;
 	return writer_kick(journal);
 }
 
 /* ---- a batch ---- */
 
 /* Returns why compaction does not run although it would free room. */
-static enum timerhub_journal_held_up writer_held_up(const struct timerhub_journal *journal)
+static enum timerhub_journal_held_up writer_held_up(const struct compactor *compactor)
 {
-	if (journal->compactor.blocked)
+	if (compactor->blocked)
 		return TIMERHUB_JOURNAL_BY_DISK;
-	if (journal->compactor.wanted && journal->compactor.pauses > 0)
+	if (compactor->wanted && compactor->pauses > 0)
 		return TIMERHUB_JOURNAL_BY_BACKUP;
 	return TIMERHUB_JOURNAL_NOT_HELD_UP;
 }
@@ -119,13 +120,13 @@ static void writer_publish(struct timerhub_journal *journal)
 	journal->stats.copied_bytes = journal->compactor.copied_bytes;
 	journal->stats.segments_dropped = journal->compactor.dropped;
 	journal->stats.healed = journal->compactor.healed;
-	journal->stats.held_up = writer_held_up(journal);
+	journal->stats.held_up = writer_held_up(&journal->compactor);
 }
 
 bool writer_must_write(struct timerhub_journal *journal)
 {
-	const struct write_batch *batch = state_open_batch(journal);
-	bool flush = journal->flush || journal->stopping || !journal->threaded;
+	const struct write_batch *batch = state_open_batch(&journal->commit);
+	bool flush = journal->commit.flush || journal->keeper.stopping || !journal->threaded;
 
 	return batch->first || (batch->used > 0 && flush);
 }
@@ -137,17 +138,17 @@ bool writer_must_write(struct timerhub_journal *journal)
 static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
                                              uint64_t *ret_ends_bytes)
 {
-	struct write_batch *full = state_open_batch(journal);
+	struct write_batch *full = state_open_batch(&journal->commit);
 	uint32_t next = full->number + 1;
 
-	*ret_ends_bytes = journal->tasks.count * (uint64_t)RECORD_HEADER_BYTES;
+	*ret_ends_bytes = journal->backlog.tasks.count * (uint64_t)RECORD_HEADER_BYTES;
 	if (!writer_must_write(journal))
 		return NULL;
 	/* an earlier batch's callers first: no wake-up may go to the wrong batch's */
-	eventcount_wake(writer_eventcount(journal, next), UINT32_MAX);
-	journal->open_batch ^= 1;
-	journal->flush = false;
-	write_batch_begin(state_open_batch(journal), next);
+	eventcount_wake(writer_eventcount(&journal->commit, next), UINT32_MAX);
+	journal->commit.open ^= 1;
+	journal->commit.flush = false;
+	write_batch_begin(state_open_batch(&journal->commit), next);
 	return full;
 }
 
@@ -156,11 +157,10 @@ static struct write_batch *writer_take_batch(struct timerhub_journal *journal,
  * are. Without room for the batch, only those that end tasks stay, for which the spare shrinks.
  * Returns the refused ones, and why.
  */
-static struct transaction *writer_write(struct timerhub_journal *journal, struct write_batch *batch,
+static struct transaction *writer_write(struct log *log, struct write_batch *batch,
                                         uint64_t ends_bytes, int *ret_result, int *ret_refusal,
                                         struct log_position *ret_position)
 {
-	struct log *log = &journal->log;
 	unsigned how = batch->first ? LOG_SYNC : 0;
 	int reserved = log->failed < 0 ? 0 : log_reserve(log, ends_bytes);
 	struct transaction *out = NULL, **end = &out;
@@ -206,7 +206,8 @@ static void writer_end_batch(struct timerhub_journal *journal, const struct writ
 		journal->stats.sync_ns[state_bucket(now_ns - begin_ns)]++;
 	state_set_timer(journal);
 	writer_publish(journal);
-	eventcount_set(writer_eventcount(journal, batch->number), batch->number << TICKET_SHIFT);
+	eventcount_set(writer_eventcount(&journal->commit, batch->number),
+	               batch->number << TICKET_SHIFT);
 }
 
 /* If it must be written; writer_wake() then wakes its callers. */
@@ -224,13 +225,13 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	delivery_end_leases(journal);
 	batch = writer_take_batch(journal, &ends_bytes);
 	/* for the header of a segment that may begin: later ids come behind it */
-	journal->log.next_id = journal->next_id;
+	journal->log.next_id = journal->backlog.next_id;
 	lock_give(&journal->lock);
 	if (!batch)
 		return turn;
 	turn = (struct turn){ batch->number, batch->used, true, batch->waiting > 1 };
 	begin_ns = journal->timer->ops->monotonic_ns(journal->timer);
-	refused = writer_write(journal, batch, ends_bytes, &result, &refusal, &position);
+	refused = writer_write(&journal->log, batch, ends_bytes, &result, &refusal, &position);
 	if (result == 0)
 		journal->compactor.blocked = false;
 	lock_take(&journal->lock);
@@ -248,7 +249,7 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 static void writer_wake(struct timerhub_journal *journal, const struct turn *turn)
 {
 	if (turn->worked)
-		eventcount_wake(writer_eventcount(journal, turn->number), WAKE_FEW);
+		eventcount_wake(writer_eventcount(&journal->commit, turn->number), WAKE_FEW);
 }
 
 bool writer_pass(struct timerhub_journal *journal)
@@ -267,17 +268,17 @@ bool writer_pass(struct timerhub_journal *journal)
 /* Returns where the next leader sleeps, or NULL. */
 static struct eventcount *writer_hand_over(struct timerhub_journal *journal)
 {
-	const struct write_batch *batch = state_open_batch(journal);
-	struct eventcount *eventcount = writer_eventcount(journal, batch->number);
+	const struct write_batch *batch = state_open_batch(&journal->commit);
+	struct eventcount *eventcount = writer_eventcount(&journal->commit, batch->number);
 
-	journal->writing = false;
+	journal->commit.writing = false;
 	if (batch->waiting > 0) {
 		eventcount_set(eventcount, eventcount_number(eventcount) | TICKET_OFFER);
 		return eventcount;
 	}
-	if (journal->compacts || writer_must_write(journal))
-		return writer_kick(journal) ? &journal->work : NULL;
-	return batch->used > 0 && writer_remind(journal) ? &journal->work : NULL;
+	if (journal->keeper.compacts || writer_must_write(journal))
+		return writer_kick(journal) ? &journal->keeper.work : NULL;
+	return batch->used > 0 && writer_remind(journal) ? &journal->keeper.work : NULL;
 }
 
 static void writer_leave(struct timerhub_journal *journal, bool compacts)
@@ -285,7 +286,7 @@ static void writer_leave(struct timerhub_journal *journal, bool compacts)
 	struct eventcount *next;
 
 	lock_take(&journal->lock);
-	journal->compacts = compacts;
+	journal->keeper.compacts = compacts;
 	writer_publish(journal);
 	next = writer_hand_over(journal);
 	lock_give(&journal->lock);
@@ -334,7 +335,7 @@ static void writer_make_way(struct timerhub_journal *journal, uint32_t number)
 	bool leads = writer_may_lead(journal);
 
 	/* so that even what nobody waits for is written */
-	journal->flush = true;
+	journal->commit.flush = true;
 	lock_give(&journal->lock);
 	if (leads)
 		writer_lead(journal, false);
@@ -358,14 +359,14 @@ int writer_make(struct timerhub_journal *journal, struct transaction *transactio
 		writer_make_way(journal, number);
 	}
 	if (result == 0) {
-		*ret_number = state_open_batch(journal)->number;
+		*ret_number = state_open_batch(&journal->commit)->number;
 		transaction_begin(journal, transaction);
 		leads = may_wait && writer_may_lead(journal);
 		wake = !may_wait && writer_kick(journal);
 	}
 	lock_give(&journal->lock);
 	if (wake)
-		eventcount_wake(&journal->work, 1);
+		eventcount_wake(&journal->keeper.work, 1);
 	if (leads)
 		writer_lead(journal, false);
 	return result > 0 ? -EAGAIN : result;

@@ -17,7 +17,7 @@ void writer_await(struct timerhub_journal *journal, uint32_t number);
 
 /*
  * What nobody waits for, within some milliseconds. True: release the lock, and
- * eventcount_wake(&journal->work, 1). Under the lock.
+ * eventcount_wake(&journal->keeper.work, 1). Under the lock.
  */
 bool writer_remind(struct timerhub_journal *journal);
 

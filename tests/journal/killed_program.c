@@ -96,7 +96,7 @@ static void say_result(uint64_t call, int result)
 
 static uint64_t put(uint64_t due_ns, size_t bytes_count)
 {
-	uint64_t call = say_call(), id = journal->next_id;
+	uint64_t call = say_call(), id = journal->backlog.next_id;
 
 	say_task(id, "pending", due_ns, 0);
 	write_line();
@@ -129,7 +129,7 @@ static void replace(uint64_t id)
 	uint64_t call = say_call();
 
 	say_task(id, "gone", 0, 0);
-	say_task(journal->next_id, "pending", HOUR, 0);
+	say_task(journal->backlog.next_id, "pending", HOUR, 0);
 	write_line();
 	say_result(call, timerhub_journal_commit(journal, changes, 2));
 }
@@ -152,7 +152,7 @@ static void run(void)
 /* If the last put was refused, this may be an earlier task. */
 static bool take(struct timerhub_journal_task *ret_task)
 {
-	struct task *first = agenda_first(&journal->agenda);
+	struct task *first = agenda_first(&journal->backlog.agenda);
 
 	if (!first || first->due_ns > SEC)
 		return false;
@@ -216,7 +216,7 @@ static void park_drop_and_put(uint64_t dropped, uint32_t reason)
 	call = say_call();
 	say_task(task.id, "parked", task.due_ns, reason);
 	say_task(dropped, "gone", 0, 0);
-	say_task(journal->next_id, "pending", HOUR, 0);
+	say_task(journal->backlog.next_id, "pending", HOUR, 0);
 	write_line();
 	say_result(call, timerhub_journal_commit(journal, changes, COUNT_OF(changes)));
 }
@@ -252,7 +252,7 @@ static unsigned due_count;
 /* A commit with two puts, and perhaps a park of a taken task or a cancel. */
 static bool submit(unsigned number, uint64_t cancelled)
 {
-	uint64_t call = say_call(), id = journal->next_id, when_ns = HOUR + number;
+	uint64_t call = say_call(), id = journal->backlog.next_id, when_ns = HOUR + number;
 	struct timerhub_journal_change changes[3] = {
 		{ .op = TIMERHUB_JOURNAL_PUT, .key = &id, .key_len = sizeof(id) },
 		{ .op = TIMERHUB_JOURNAL_PUT, .data = bytes, .data_len = number * 5 },
@@ -311,7 +311,7 @@ static void take_some(void)
 		changes[i] = (struct timerhub_journal_change){ .op = TIMERHUB_JOURNAL_PUT,
 			                                       .flags = TIMERHUB_ABSOLUTE,
 			                                       .when_ns = i };
-		say_task(journal->next_id + i, "pending", i, 0);
+		say_task(journal->backlog.next_id + i, "pending", i, 0);
 	}
 	write_line();
 	say_result(call, timerhub_journal_commit(journal, changes, HELD));
@@ -470,7 +470,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "park") == 0)
 		park();
 	else
-		tasks_each(&journal->tasks, show_task, NULL);
+		tasks_each(&journal->backlog.tasks, show_task, NULL);
 	timerhub_journal_close(journal);
 	disk_real_close(disk);
 	return 0;

@@ -199,7 +199,7 @@ static struct fact *new_fact(struct model *model)
 	struct fact *fact = &model->facts[model->count];
 
 	*fact = (struct fact){
-		.id = model->journal->next_id,
+		.id = model->journal->backlog.next_id,
 		.due_ns = model->timer.wall_ns + dice_magnitude(&model->dice, 36),
 		.interval_ns =
 			dice_one_in(&model->dice, 6) ? SEC + dice_below(&model->dice, HOUR) : 0,
@@ -274,12 +274,12 @@ void model_churn(struct model *model)
 
 void model_gather(struct timerhub_journal *journal, struct model_put *put, struct task *task)
 {
-	struct write_batch *batch = state_open_batch(journal);
+	struct write_batch *batch = state_open_batch(&journal->commit);
 	struct record record = { .type = RECORD_PUT, .due_ns = task->due_ns };
 
 	put->change = (struct change){ .type = RECORD_PUT, .task = task, .due_ns = task->due_ns };
 	put->transaction = (struct transaction){ .changes = &put->change, .count = 1 };
-	record.id = task->id = journal->next_id++;
+	record.id = task->id = journal->backlog.next_id++;
 	record.data = task->bytes;
 	record.data_len = task->data_len;
 	record.key = task_key(task);
@@ -288,8 +288,8 @@ void model_gather(struct timerhub_journal *journal, struct model_put *put, struc
 	task->state = TASK_ARRIVING;
 	task->changing = 1;
 	task->batch = batch->number;
-	tasks_insert(&journal->tasks, task);
-	journal->arriving++;
+	tasks_insert(&journal->backlog.tasks, task);
+	journal->backlog.arriving++;
 	put->change.at = write_batch_add(batch, &record);
 	write_batch_add_transaction(batch, &put->transaction);
 }
@@ -627,7 +627,7 @@ static void end_leases(struct model *model)
 /* With few live tasks most of the log is garbage, and compaction always runs. */
 static bool has_enough(const struct model *model)
 {
-	return model->churns && model->journal->tasks.count > 3;
+	return model->churns && model->journal->backlog.tasks.count > 3;
 }
 
 void model_step(struct model *model)
@@ -694,7 +694,7 @@ void model_step(struct model *model)
 
 static void verify_fact(struct model *model, struct fact *fact)
 {
-	struct task *task = tasks_find(&model->journal->tasks, fact->id);
+	struct task *task = tasks_find(&model->journal->backlog.tasks, fact->id);
 	uint32_t attempts_max = model->config.attempts_max;
 	uint8_t data[DATA_MAX];
 
@@ -764,8 +764,10 @@ void model_verify(struct model *model)
 			expect_eq(fact->live, !model->facts[fact->pair - 1].live);
 		fact->pair = 0;
 	}
-	expect_eq(model->journal->tasks.count, live);
-	expect_eq(model->journal->parked, parked);
-	expect_eq(model->journal->stats.taken, taken);
-	expect_eq(model->journal->agenda.count + model->journal->leases.count + parked, live);
+	expect_eq(model->journal->backlog.tasks.count, live);
+	expect_eq(model->journal->backlog.parked, parked);
+	expect_eq(model->journal->backlog.taken, taken);
+	expect_eq(model->journal->backlog.agenda.count + model->journal->backlog.leases.count +
+	                  parked,
+	          live);
 }

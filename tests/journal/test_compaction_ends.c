@@ -91,7 +91,7 @@ static void rest(void)
 	if (life.keeps_spare)
 		return;
 	expect_le(sim_bytes(&life.disk),
-	          2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
+	          2 * journal->backlog.tasks.live_bytes + 2 * journal->log.segment_bytes);
 }
 
 /* Writes the open batch first if they do not fit. */
@@ -113,7 +113,7 @@ static void put_some(unsigned count)
 
 	uint64_t most = SEGMENTS_LIVE * life.journal->log.segment_bytes;
 
-	while (count-- > 0 && life.count < TASKS && life.journal->tasks.live_bytes < most) {
+	while (count-- > 0 && life.count < TASKS && life.journal->backlog.tasks.live_bytes < most) {
 		struct timerhub_journal_change put = {
 			.op = TIMERHUB_JOURNAL_PUT,
 			.when_ns = HOUR,
@@ -125,7 +125,7 @@ static void put_some(unsigned count)
 			put.data_len = DATA_MAX;
 		submit(&put, 1);
 		/* ids come in order */
-		life.ids[life.count++] = life.journal->next_id - 1;
+		life.ids[life.count++] = life.journal->backlog.next_id - 1;
 	}
 }
 

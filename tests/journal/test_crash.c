@@ -257,7 +257,7 @@ START_TEST(backup_that_a_crash_breaks_off_is_refused)
 	/* no task ends, so segments only grow */
 	while (model->journal->log.count < 4)
 		model_put_many(model, 4);
-	tasks = model->journal->tasks.count;
+	tasks = model->journal->backlog.tasks.count;
 	while (copy_until(&disk, tasks, crash_at, &dice))
 		crash_at++;
 	expect_lt(2 * 3, crash_at);

@@ -677,7 +677,7 @@ START_TEST(ids_that_are_used_up_are_refused)
 	struct timerhub_journal *journal = bench->model.journal;
 	uint64_t id = 0;
 
-	journal->next_id = RECORD_NUMBER_END - 1;
+	journal->backlog.next_id = RECORD_NUMBER_END - 1;
 	expect_eq(timerhub_journal_put(journal, SEC, 0, NULL, 0, &id), 0);
 	expect_eq(id, RECORD_NUMBER_END - 1);
 	expect(timerhub_journal_put(journal, SEC, 0, NULL, 0, &id) == -EOVERFLOW);
@@ -698,13 +698,13 @@ START_TEST(commit_of_more_puts_than_there_are_ids_is_refused)
 		                                      { .op = TIMERHUB_JOURNAL_PUT } };
 	struct bench *bench = bench_new(0);
 
-	bench->model.journal->next_id = RECORD_NUMBER_END - 1;
+	bench->model.journal->backlog.next_id = RECORD_NUMBER_END - 1;
 	expect_eq(timerhub_journal_commit(bench->model.journal, changes, 2), -EOVERFLOW);
 	expect_eq(timerhub_journal_commit(bench->model.journal, changes, 1), 0);
 	expect_eq(changes[0].id, RECORD_NUMBER_END - 1);
 	model_close(&bench->model);
 	expect_eq(model_open(&bench->model), 0);
-	expect_eq(bench->model.journal->tasks.count, 1);
+	expect_eq(bench->model.journal->backlog.tasks.count, 1);
 	bench_free(bench);
 }
 END_TEST
@@ -950,7 +950,7 @@ START_TEST(wall_clock_moved_a_day_between_runs)
 			expect_eq(timerhub_journal_done(model->journal, &task), 0);
 		}
 		expect_eq(early, 0);
-		expect_eq(model->journal->tasks.count, back ? RECORDS : 0);
+		expect_eq(model->journal->backlog.tasks.count, back ? RECORDS : 0);
 		/* each exactly at its time by the wall clock */
 		(void)timerhub_journal_fd(model->journal);
 		for (unsigned i = 1; back && i <= RECORDS; i++) {

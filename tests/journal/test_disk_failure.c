@@ -270,7 +270,7 @@ START_TEST(disk_with_room_for_records_but_not_for_zeros_takes_the_records)
 	expect_eq(log_disk_bytes(&journal->log), sim_bytes(disk));
 	model_close(&scene->model);
 	expect_eq(model_open(&scene->model), 0);
-	expect_eq(scene->model.journal->tasks.count, 22);
+	expect_eq(scene->model.journal->backlog.tasks.count, 22);
 	scene_free(scene);
 }
 END_TEST
@@ -324,7 +324,8 @@ START_TEST(refused_write_that_cannot_be_cut_off_is_final)
 	scene->disk.disk.ops = plain;
 	model_close(&scene->model);
 	expect_eq(model_open(&scene->model), 0);
-	expect(scene->model.journal->tasks.count == 1 || scene->model.journal->tasks.count == 2);
+	expect(scene->model.journal->backlog.tasks.count == 1 ||
+	       scene->model.journal->backlog.tasks.count == 2);
 	scene_free(scene);
 }
 END_TEST
@@ -541,14 +542,14 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 	expect_eq(model_open(&scene->model), 0);
 	journal = scene->model.journal;
 	put_bytes(journal, 10, 0); /* after this put the spare file has room */
-	expect_eq(tasks_reserve_keys(&journal->tasks), 0);
+	expect_eq(tasks_reserve_keys(&journal->backlog.tasks), 0);
 	/* the first is refused, so the second succeeds */
 	model_gather(journal, &first, task_new(&record));
 	expect(timerhub_journal_find(journal, "key", 3, &id) == -ENOENT);
 	expect(timerhub_journal_peek(journal, 2, &info, NULL, 0) == -ENOENT);
 	/* a submit does not wait */
 	expect(timerhub_journal_submit(journal, &again, 1, 7) == -EAGAIN);
-	expect_eq(journal->arriving, 1);
+	expect_eq(journal->backlog.arriving, 1);
 	scene->disk.fail_at = scene->disk.operations + 1;
 	scene->disk.error = -ENOSPC;
 	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &id), 0);
@@ -639,7 +640,8 @@ END_TEST
 
 static void check_bound(const struct timerhub_journal *journal, const struct sim_disk *disk)
 {
-	expect_le(sim_bytes(disk), 2 * journal->tasks.live_bytes + 2 * journal->log.segment_bytes);
+	expect_le(sim_bytes(disk),
+	          2 * journal->backlog.tasks.live_bytes + 2 * journal->log.segment_bytes);
 	expect_eq(sim_bytes(disk), log_disk_bytes(&journal->log));
 }
 
@@ -670,10 +672,12 @@ START_TEST(disk_stays_within_twice_the_live_data_and_two_segments)
 			}
 			check_bound(journal, &scene->disk);
 			/* also while the log has two copies of a task */
-			live = live > journal->tasks.live_bytes ? live : journal->tasks.live_bytes;
+			live = live > journal->backlog.tasks.live_bytes
+			               ? live
+			               : journal->backlog.tasks.live_bytes;
 			expect_le(scene->disk.peak, 2 * live + 2 * journal->log.segment_bytes);
 			scene->disk.peak = 0;
-			live = journal->tasks.live_bytes;
+			live = journal->backlog.tasks.live_bytes;
 		}
 		expect_lt(0, journal->stats.segments_dropped);
 		scene_free(scene);

@@ -130,7 +130,7 @@ static bool is_writing(void)
 	bool is;
 
 	lock_take(&journal->lock);
-	is = journal->writing;
+	is = journal->commit.writing;
 	lock_give(&journal->lock);
 	return is;
 }
@@ -141,7 +141,7 @@ static bool is_at_rest(void)
 	bool rests;
 
 	lock_take(&journal->lock);
-	rests = !journal->writing && !journal->called && !journal->compacts;
+	rests = !journal->commit.writing && !journal->keeper.called && !journal->keeper.compacts;
 	lock_give(&journal->lock);
 	return rests;
 }
@@ -200,7 +200,7 @@ static void gather_one(pthread_t *ret_thread, uint64_t *id, unsigned waiting)
 	thread_start(ret_thread, put_one, id);
 	while (!gathered) {
 		lock_take(&journal->lock);
-		gathered = state_open_batch(journal)->waiting == waiting;
+		gathered = state_open_batch(&journal->commit)->waiting == waiting;
 		lock_give(&journal->lock);
 	}
 }
@@ -216,8 +216,9 @@ static void another_leads_next(unsigned count)
 	hold_leader(&leader, &first);
 	/* a second change of task 1 would wait for the leader's batch */
 	lock_take(&journal->lock);
-	expect_eq(tasks_find(&journal->tasks, 1)->changing, 1);
-	expect_eq(tasks_find(&journal->tasks, 1)->batch, state_open_batch(journal)->number - 1);
+	expect_eq(tasks_find(&journal->backlog.tasks, 1)->changing, 1);
+	expect_eq(tasks_find(&journal->backlog.tasks, 1)->batch,
+	          state_open_batch(&journal->commit)->number - 1);
 	lock_give(&journal->lock);
 	for (unsigned i = 0; i < count; i++)
 		gather_one(&followers[i], &ids[i], i + 1);
@@ -269,7 +270,7 @@ static void keeper_writes_what_is_submitted(bool with_delivery)
 	while (timerhub_journal_completions(journal, &completion, 1) == 0)
 		sleep_ns(LOOK_NS);
 	expect_eq(completion.tag, 7);
-	expect_eq(atomic_load(&written_by), (unsigned long)journal->thread);
+	expect_eq(atomic_load(&written_by), (unsigned long)journal->keeper.thread);
 	end();
 }
 
@@ -385,9 +386,9 @@ START_TEST(a_delivery_is_written_when_no_change_comes)
 		sleep_ns(LOOK_NS);
 	await_rest();
 	lock_take(&journal->lock);
-	expect(state_open_batch(journal)->used == 0);
+	expect(state_open_batch(&journal->commit)->used == 0);
 	/* nothing is left for later, so the keeper sleeps on */
-	expect(journal->flush_ns == UINT64_MAX);
+	expect(journal->keeper.flush_ns == UINT64_MAX);
 	lock_give(&journal->lock);
 	end();
 }
@@ -407,7 +408,7 @@ START_TEST(a_batch_full_of_deliveries_is_written_for_the_next_change)
 	await_rest();
 	for (unsigned i = 0; i < count; i++)
 		expect_eq(timerhub_journal_take(journal, &task, 0), 1);
-	expect(!write_batch_has_room(state_open_batch(journal), RECORD_HEADER_BYTES));
+	expect(!write_batch_has_room(state_open_batch(&journal->commit), RECORD_HEADER_BYTES));
 	(void)put(0);
 	end();
 }
@@ -478,7 +479,7 @@ START_TEST(leases_end_although_no_call_is_made)
 	atomic_fetch_add(&clocks.now_ns, 200 * MS);
 	while (!over) {
 		lock_take(&journal->lock);
-		over = journal->stats.leases_over == 1 && journal->agenda.count == 1;
+		over = journal->stats.leases_over == 1 && journal->backlog.agenda.count == 1;
 		lock_give(&journal->lock);
 	}
 	end();
@@ -496,7 +497,7 @@ START_TEST(a_lone_caller_leaves_compaction_to_the_keeper)
 		lock_take(&journal->lock);
 		dropped = journal->stats.segments_dropped;
 		expect_le(journal->stats.disk_bytes,
-		          2 * journal->tasks.live_bytes + 2 * 4096 + 4096);
+		          2 * journal->backlog.tasks.live_bytes + 2 * 4096 + 4096);
 		lock_give(&journal->lock);
 	}
 	expect_le(3, dropped);
