@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "journal/log_append.h"
+
 #define STEP_BYTES ((size_t)64 << 10)
 /* written for each dropped segment beside copies: two headers and a DROP record */
 #define ROUND_BYTES (2u * SEGMENT_HEADER_BYTES + RECORD_HEADER_BYTES)

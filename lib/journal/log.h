@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Appends records to the last segment, drops the first; has the watermark, up to which record the
- * log is stable, and the spare. For the leader and the opener; recovery (replay.c) fills in struct
- * log. What a refused write has left is cut off before the call returns. After a failed sync, or an
- * error that log_answer() does not list, the disk is unknown, and nothing is written any more.
- * Zeros are written ahead of the records: over them a sync needs no new size or blocks.
+ * The write-ahead log: its segments, the watermark, up to which record it is stable, and the spare.
+ * The leader's and the opener's; recovery (replay.c) fills it in, log_append.c writes records.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -43,11 +40,6 @@ struct log {
 	int failed;     /* 0, or -EIO after a failure. The log then never writes again. */
 };
 
-enum log_how {
-	LOG_SYNC = 1,  /* log_append() returns only when the records are stable */
-	LOG_SPARE = 2, /* if the disk has no room, log_append() uses the spare */
-};
-
 /* The segment and the offset at which log_append() has written its first record. */
 struct log_position {
 	uint64_t segment;
@@ -69,33 +61,14 @@ int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
  */
 int log_begin_segment(struct log *log, uint64_t number, uint64_t oldest);
 
-/*
- * Sealed in place; they must fit in a segment. `how`: bits of enum log_how. -EIO: failed; another
- * error: nothing was added.
- */
-int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
-               struct log_position *ret_position);
-
-/* Returns whether a result of log_append() means that the disk is full. */
-bool log_is_full(int result);
-
-/* In the spare. 0 or a disk's error. */
-int log_reserve(struct log *log, uint64_t bytes);
-
-/* Shrink the spare to about `bytes`, if the spare is much larger. */
-void log_release(struct log *log, uint64_t bytes);
-
 /* Segments with zeros, watermark and spare. */
 uint64_t log_disk_bytes(const struct log *log);
 
-/* Make all written records stable. Returns 0, or -EIO if the log has failed. */
-int log_sync(struct log *log);
+/* Nothing is written any more. Returns -EIO. */
+int log_fail(struct log *log);
 
-/*
- * At the end of a segment or the log: no zeros, all stable, watermark synced. After an error but
- * -EIO the log is unchanged.
- */
-int log_trim(struct log *log);
+/* 0 or the disk's error. */
+int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t count, uint64_t offset);
 
 /* There must be a second. 0, -EIO (failed), or a disk's error. */
 int log_drop_first(struct log *log);

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "journal/delivery.h"
 #include "journal/keeper.h"
+#include "journal/log_append.h"
 #include "journal/replay.h"
 #include "journal/writer.h"
 

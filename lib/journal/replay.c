@@ -1,30 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recovery tells a torn tail from damage: each record, and the watermark, says up to which sequence
- * number the log was stable then. If one behind a bad place says so of it, acknowledged changes are
- * damaged, and timerhub_journal_open() refuses; otherwise an unacknowledged write was interrupted,
- * and the log ends there. Only the last segment can have a torn tail, or zeros, which are cut off
- * likewise: each other was stable before the next began.
+ * Reads the segments of segment_names.c, gives each record to redo.c, and asks torn_tail.c where
+ * one is missing. timerhub_journal_open() refuses a damaged journal.
  */
 #include "journal/replay.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "journal/reader.h"
+#include "journal/redo.h"
+#include "journal/segment_names.h"
+#include "journal/torn_tail.h"
 #include "journal/watermark.h"
 
 /* Number of ids that salvage skips, because lost records may have used these ids. */
 #define IDS_LOST_MAX (UINT64_C(1) << 20)
-#define NAME_DIGITS 16
 /*
  * reads before REPLAY_VERIFY reports a fault, since another process may change the journal
  * meanwhile
  */
 #define LOOKS_MAX 100
-#define WRITE_AGAIN_BYTES 4096
 
 static int replay_faulty(struct replay *replay, const struct reader *reader, int result,
                          const char *what)
@@ -37,45 +32,6 @@ static int replay_faulty(struct replay *replay, const struct reader *reader, int
 
 /* ---- which segments there are ---- */
 
-/* And which number it has. */
-static bool replay_parse_name(const char *name, uint64_t *ret_number)
-{
-	char expected[DISK_NAME_MAX];
-	char *end;
-
-	if (strlen(name) != NAME_DIGITS + 4)
-		return false;
-	*ret_number = strtoull(name, &end, 16);
-	segment_name(expected, *ret_number);
-	return strcmp(name, expected) == 0 && *ret_number < RECORD_NUMBER_END;
-}
-
-static int replay_found_name(void *context, const char *name)
-{
-	struct replay *replay = context;
-	uint64_t number;
-
-	return replay_parse_name(name, &number) ? log_add_segment(&replay->log, number, 0) : 0;
-}
-
-static int replay_compare_numbers(const void *a, const void *b)
-{
-	uint64_t left = ((const struct segment *)a)->number;
-	uint64_t right = ((const struct segment *)b)->number;
-
-	return left < right ? -1 : left > right;
-}
-
-static void replay_forget_before(struct log *log, uint64_t oldest)
-{
-	uint32_t gone = 0;
-
-	while (gone < log->count && log->segments[gone].number < oldest)
-		gone++;
-	log->count -= gone;
-	memmove(log->segments, log->segments + gone, log->count * sizeof(*log->segments));
-}
-
 /* From the last segment's header, which salvage may not be able to read. */
 static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 {
@@ -87,7 +43,7 @@ static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 	if (result == 0) {
 		replay->oldest = reader.header.oldest;
 		replay->leftovers = log->count;
-		replay_forget_before(log, reader.header.oldest);
+		segment_names_forget_before(log, reader.header.oldest);
 		replay->leftovers -= log->count;
 	} else if (result == -EBADMSG || result == -EOPNOTSUPP) {
 		reader.header.number = number;
@@ -115,82 +71,17 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 	int result = watermark_read(log->disk, &replay->has_watermark, &replay->watermark);
 
 	if (result == 0)
-		result = log->disk->ops->list(log->disk, replay_found_name, replay);
+		result = segment_names_list(log);
 	if (result < 0)
 		return result;
 	if (log->count == 0)
 		return replay->has_watermark && mode != REPLAY_SALVAGE
 		               ? replay_refuse_gap(replay, 1, "all segments are missing")
 		               : 0;
-	qsort(log->segments, log->count, sizeof(*log->segments), replay_compare_numbers);
 	return replay_find_oldest(replay, mode);
 }
 
 /* ---- what the records say ---- */
-
-/* In tables that double. 0 or -ENOMEM. */
-static int replay_make_room(struct replay *replay)
-{
-	int result = tasks_reserve(&replay->tasks, replay->tasks.count + 1);
-
-	return result == 0 ? agenda_reserve(&replay->agenda, replay->tasks.count + 1) : result;
-}
-
-static void replay_unfile(struct replay *replay, struct task *task)
-{
-	if (task->state == TASK_PENDING)
-		(void)agenda_remove(&replay->agenda, task);
-}
-
-static void replay_file(struct replay *replay, struct task *task, enum task_state state)
-{
-	task->state = (uint8_t)state;
-	if (state == TASK_PENDING)
-		agenda_insert(&replay->agenda, task, task->due_ns);
-}
-
-static void replay_remove_task(struct replay *replay, struct task *task)
-{
-	replay_unfile(replay, task);
-	tasks_remove(&replay->tasks, task);
-}
-
-static int replay_put(struct replay *replay, const struct record *record,
-                      const struct log_position *position)
-{
-	struct task *old = tasks_find(&replay->tasks, record->id);
-	struct task *task = task_new(record);
-	int result = task ? replay_make_room(replay) : -ENOMEM;
-
-	if (result == 0 && task->key_len > 0)
-		result = tasks_reserve_keys(&replay->tasks);
-	if (result < 0) {
-		free(task);
-		return result;
-	}
-	/* copied by compaction, and a crash came before the drop */
-	if (old)
-		replay_remove_task(replay, old);
-	task->segment = (uint32_t)position->segment;
-	task->offset8 = (uint32_t)(position->offset / RECORD_ALIGN_BYTES);
-	tasks_insert(&replay->tasks, task);
-	replay_file(replay, task,
-	            (record->flags & RECORD_PARKED) != 0 ? TASK_PARKED : TASK_PENDING);
-	return 0;
-}
-
-static void replay_change(struct replay *replay, struct task *task, const struct record *record)
-{
-	replay_unfile(replay, task);
-	task->due_ns = record->due_ns;
-	if (record->type == RECORD_RENEW)
-		task->attempts = 0;
-	if (record->type == RECORD_PARK) {
-		task->attempts = record->attempts;
-		task->reason = record->reason;
-	}
-	replay_file(replay, task, record->type == RECORD_PARK ? TASK_PARKED : TASK_PENDING);
-}
 
 /*
  * Before doubt_offset all records of the segment are stable: so are all before a record N whose
@@ -205,12 +96,9 @@ static void replay_note_doubt(struct replay *replay, const struct record *record
 		replay->doubt_offset = offset;
 }
 
-/* An unknown task has ended, and its first record was dropped. */
 static int replay_record(struct replay *replay, const struct record *record,
                          const struct log_position *position)
 {
-	struct task *task;
-
 	replay->records++;
 	replay_note_doubt(replay, record, position->offset);
 	if (record->type == RECORD_DROP) {
@@ -219,48 +107,17 @@ static int replay_record(struct replay *replay, const struct record *record,
 	}
 	if (record->id >= replay->log.next_id)
 		replay->log.next_id = record->id + 1;
-	if (record->type == RECORD_PUT || record->type == RECORD_COPY)
-		return replay_put(replay, record, position);
-	task = tasks_find(&replay->tasks, record->id);
-	if (!task)
-		return 0;
-	if (record->type == RECORD_TAKE)
-		task->attempts = record->attempts;
-	else if (record->type == RECORD_CANCEL || record->type == RECORD_DONE)
-		replay_remove_task(replay, task);
-	else if (record->type != RECORD_CLOSE)
-		replay_change(replay, task, record);
-	return 0;
+	return redo_record(&replay->tasks, &replay->agenda, record, position);
 }
 
 /* ---- a segment ---- */
 
-/*
- * Where the next record is missing: 0 if a torn tail may begin here, -EBADMSG, or a disk's error.
- */
 static int replay_judge(struct replay *replay, struct reader *reader, bool last)
 {
-	uint64_t expected = replay->log.sequence + 1;
-	uint64_t at = reader->offset;
-	int result = reader_is_foreign(reader);
+	const char *fault = NULL;
+	int result = torn_tail_judge(reader, replay->log.sequence + 1, last, &fault);
 
-	if (result < 0)
-		return result;
-	if (result == 1)
-		return replay_faulty(replay, reader, -EBADMSG, "a record that cannot be");
-	result = 1;
-	if (last) {
-		/*
-		 * with the bad place itself: a good record there may have a later sequence number
-		 */
-		reader->offset -= RECORD_ALIGN_BYTES;
-		result = reader_search(reader, expected, expected);
-		reader->offset = at;
-	}
-	if (result <= 0)
-		return result;
-	return replay_faulty(replay, reader, -EBADMSG,
-	                     "a damaged record, with good ones behind it");
+	return result == -EBADMSG ? replay_faulty(replay, reader, result, fault) : result;
 }
 
 static bool replay_is_last(const struct replay *replay, const struct reader *reader)
@@ -398,57 +255,6 @@ static int replay_check_header(struct replay *replay, const struct reader *reade
 	return 0;
 }
 
-/* Also zeros, which are perhaps not stable: after a crash old bytes could stand there. */
-static int replay_cut(struct reader *reader)
-{
-	if (reader->offset == reader->end)
-		return 0;
-	return reader->disk->ops->truncate(reader->disk, reader->file, reader->offset);
-}
-
-/*
- * All of the last segment that no later record says was stable: after a failed sync, reads may
- * return what is not on the disk and what no sync writes.
- */
-static int replay_write_again(struct replay *replay, struct reader *reader)
-{
-	const struct disk_ops *ops = reader->disk->ops;
-	uint8_t bytes[WRITE_AGAIN_BYTES];
-	uint64_t at = replay->doubt_offset;
-
-	while (at < reader->offset) {
-		uint64_t left = reader->offset - at;
-		size_t want = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
-		int64_t done = ops->read(reader->disk, reader->file, bytes, want, at);
-
-		if (done > 0)
-			done = ops->write(reader->disk, reader->file, bytes, (size_t)done, at);
-		if (done <= 0)
-			return done < 0 ? (int)done : -EIO;
-		at += (uint64_t)done;
-	}
-	return 0;
-}
-
-/* For appends; synced, since its records may not be stable. */
-static int replay_adopt(struct replay *replay, struct reader *reader)
-{
-	struct log *log = &replay->log;
-	int result = replay_cut(reader);
-
-	if (result == 0)
-		result = replay_write_again(replay, reader);
-	if (result < 0)
-		return result;
-	log->salt = reader->header.salt;
-	log->file = reader_release(reader);
-	result = log->disk->ops->sync(log->disk, log->file);
-	if (result == 0)
-		result = log->disk->ops->sync_dir(log->disk);
-	log->stable = log->sequence;
-	return result;
-}
-
 /* Torn bytes behind the last good record, then zeros. */
 static int replay_measure_end(struct replay *replay, struct reader *reader)
 {
@@ -486,7 +292,9 @@ static int replay_reader(struct replay *replay, struct reader *reader, struct se
 	if (!replay->fault)
 		(void)replay_faulty(replay, reader, 0, NULL);
 	result = replay_measure_end(replay, reader);
-	return result == 0 && mode == REPLAY_OPEN ? replay_adopt(replay, reader) : result;
+	return result == 0 && mode == REPLAY_OPEN
+	               ? torn_tail_cut(&replay->log, reader, replay->doubt_offset)
+	               : result;
 }
 
 /* In salvage its header is derived from its records. */
@@ -555,33 +363,6 @@ static int replay_segments(struct replay *replay, enum replay_mode mode)
 	return replay_check_first(replay, mode);
 }
 
-struct leftovers {
-	struct disk *disk;
-	uint64_t oldest;
-};
-
-static int replay_remove_leftover(void *context, const char *name)
-{
-	struct leftovers *leftovers = context;
-	uint64_t number;
-
-	if (strcmp(name, LOG_NEW_NAME) == 0 ||
-	    (replay_parse_name(name, &number) && number < leftovers->oldest))
-		return leftovers->disk->ops->unlink(leftovers->disk, name);
-	return 0;
-}
-
-/* Segments before the first, and an unfinished new one. */
-static int replay_clean_up(struct replay *replay)
-{
-	struct leftovers leftovers = {
-		.disk = replay->log.disk,
-		.oldest = replay->log.segments[0].number,
-	};
-
-	return leftovers.disk->ops->list(leftovers.disk, replay_remove_leftover, &leftovers);
-}
-
 /* Watermark, spare, leftover files; the first segment if there is none. */
 static int replay_complete(struct replay *replay)
 {
@@ -596,7 +377,7 @@ static int replay_complete(struct replay *replay)
 		log->watermark = result;
 		result = disk_reserve_open(&log->spare, log->disk);
 	}
-	return result == 0 ? replay_clean_up(replay) : result;
+	return result == 0 ? segment_names_clean_up(log) : result;
 }
 
 static int replay_once(struct replay *replay, enum replay_mode mode)
@@ -655,25 +436,6 @@ static int replay_verify(struct replay *replay)
 int replay_run(struct replay *replay, enum replay_mode mode)
 {
 	return mode == REPLAY_VERIFY ? replay_verify(replay) : replay_once(replay, mode);
-}
-
-static int replay_found_segment(void *context, const char *name)
-{
-	uint64_t number;
-
-	(void)context;
-	return replay_parse_name(name, &number) ? 1 : 0;
-}
-
-int replay_find_journal(struct disk *disk)
-{
-	uint64_t marked;
-	bool has_watermark;
-	int result = watermark_read(disk, &has_watermark, &marked);
-
-	if (result < 0 || has_watermark)
-		return result < 0 ? result : 1;
-	return disk->ops->list(disk, replay_found_segment, NULL);
 }
 
 void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes)

@@ -51,9 +51,6 @@ void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_byte
  */
 int replay_run(struct replay *replay, enum replay_mode mode);
 
-/* A segment or a watermark: 1; 0; or a disk's error. */
-int replay_find_journal(struct disk *disk);
-
 void replay_fini(struct replay *replay);
 
 #endif

@@ -15,6 +15,7 @@
 #include <signal.h>
 
 #include "journal/delivery.h"
+#include "journal/log_append.h"
 #include "journal/transaction.h"
 
 #define WAKE_FEW 2

@@ -2,7 +2,7 @@
 /* Recovers a million tasks, in order, within the documented memory. The time is only printed. */
 #include <errno.h>
 #include <journal/disk.h>
-#include <journal/log.h>
+#include <journal/log_append.h>
 #include <journal/record.h>
 #include <stdio.h>
 #include <stdlib.h>

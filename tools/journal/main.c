@@ -7,6 +7,7 @@
 
 #include <journal/reader.h>
 #include <journal/replay.h>
+#include <journal/segment_names.h>
 #include <when.h>
 
 #include "progress.h"
@@ -290,7 +291,7 @@ static enum status run(const struct command *command, char **arguments)
 
 	if (result < 0)
 		return tool_complain(arguments[0], result);
-	result = replay_find_journal(disk);
+	result = segment_names_find_journal(disk);
 	progress_begin(disk, command->name);
 	if (result == 1)
 		status = command->run(disk, arguments);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <journal/log_append.h>
 #include <journal/reader.h>
 #include <journal/replay.h>
 
