@@ -225,10 +225,7 @@ static void compactor_move_tasks(struct compactor *compactor, const struct log_p
 		struct record record;
 		struct task *task;
 
-		/*
-		 * record_decode_header() cannot fail, because log_append() has just sealed the
-		 * record.
-		 */
+		/* it cannot fail: log_append() has just sealed the record */
 		(void)record_decode_header(compactor->buffer + at, compactor->log->salt, &record);
 		task = tasks_find(compactor->tasks, record.id);
 		task->segment = (uint32_t)position->segment;

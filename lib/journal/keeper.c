@@ -14,23 +14,13 @@
 
 #define THREAD_NAME "timerhub-keeper"
 
-/* UINT64_MAX: until woken. Under the lock. */
-static uint64_t keeper_sleep_ns(struct timerhub_journal *journal)
-{
-	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
-
-	if (journal->keeper.flush_ns < end_ns)
-		end_ns = journal->keeper.flush_ns;
-	if (end_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
-	return end_ns > now_ns ? end_ns - now_ns : 0;
-}
-
 /* Under the lock, which is free meanwhile. */
 static void keeper_sleep(struct timerhub_journal *journal)
 {
-	uint64_t timeout_ns = keeper_sleep_ns(journal);
+	uint64_t lease_ns = agenda_first_ns(&journal->backlog.leases);
+	uint64_t flush_ns = journal->keeper.flush_ns;
+	uint64_t timeout_ns =
+		wall_timer_left_ns(journal->timer, lease_ns < flush_ns ? lease_ns : flush_ns);
 	uint32_t number = eventcount_number(&journal->keeper.work);
 
 	journal->keeper.called = false;

@@ -14,45 +14,45 @@
 
 struct segment {
 	uint64_t number;
-	uint64_t bytes; /* bytes of the segment's header and good records */
+	uint64_t bytes; /* of its header and good records */
 };
 
 struct log {
 	struct disk *disk;
-	uint64_t segment_bytes; /* largest size of a segment */
-	/* The log writes zeros ahead up to a multiple of stretch_bytes; 0: no zeros. */
+	uint64_t segment_bytes; /* a segment's largest size */
+	/* zeros are written ahead up to a multiple; 0: none */
 	uint64_t stretch_bytes;
 	struct segment *segments; /* all segments, in order of number, without gaps */
 	uint32_t count;
 	uint32_t capacity;
-	uint32_t salt; /* salt of the last segment */
-	int file;      /* descriptor of the last segment, or -1 */
-	int watermark; /* descriptor of the watermark's file, or -1 */
+	uint32_t salt; /* of the last segment */
+	int file;      /* the last segment, or -1 */
+	int watermark; /* its file, or -1 */
 	struct disk_reserve spare;
-	uint64_t sequence; /* sequence number of the last record, counted from 1 */
-	uint64_t stable;   /* sequence number up to which records are on stable storage */
-	uint64_t next_id;  /* the id of the next task */
-	uint64_t bytes;    /* bytes of all segments, including the zeros written ahead */
-	uint64_t ahead;    /* number of zero bytes in the last segment, behind its records */
+	uint64_t sequence; /* of the last record, from 1 on */
+	uint64_t stable;   /* up to which sequence number records are stable */
+	uint64_t next_id;  /* of tasks */
+	uint64_t bytes;    /* of all segments, with zeros ahead */
+	uint64_t ahead;    /* zeros behind the last segment's records */
 	/* after a refused write, no zeros until the last segment has this size */
 	uint64_t plain_to;
-	uint64_t syncs; /* number of appends that ended with a sync */
-	int failed;     /* 0, or -EIO after a failure. The log then never writes again. */
+	uint64_t syncs; /* appends with a sync */
+	int failed;     /* 0, or -EIO: the log never writes again */
 };
 
-/* The segment and the offset at which log_append() has written its first record. */
+/* Of log_append()'s first record. */
 struct log_position {
 	uint64_t segment;
 	uint64_t offset;
 };
 
-/* Initialize an empty log without files. */
+/* Empty, without files. */
 void log_init(struct log *log, struct disk *disk, uint64_t segment_bytes);
 
-/* Returns the last segment of the log. The log must have a segment. */
+/* There must be one. */
 struct segment *log_last(struct log *log);
 
-/* Add a segment to the end of the log's list. Returns 0 or -ENOMEM. */
+/* To the end of the list. 0 or -ENOMEM. */
 int log_add_segment(struct log *log, uint64_t number, uint64_t bytes);
 
 /*
@@ -73,7 +73,7 @@ int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t count,
 /* There must be a second. 0, -EIO (failed), or a disk's error. */
 int log_drop_first(struct log *log);
 
-/* Close the log's files and empty struct log. */
+/* It is empty then. */
 void log_close(struct log *log);
 
 #endif

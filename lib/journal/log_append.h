@@ -11,8 +11,8 @@
 #include "journal/log.h"
 
 enum log_how {
-	LOG_SYNC = 1,  /* log_append() returns only when the records are stable */
-	LOG_SPARE = 2, /* if the disk has no room, log_append() uses the spare */
+	LOG_SYNC = 1,  /* return only when they are stable */
+	LOG_SPARE = 2, /* without room, use the spare */
 };
 
 /*
@@ -22,16 +22,16 @@ enum log_how {
 int log_append(struct log *log, uint8_t *records, size_t bytes, unsigned how,
                struct log_position *ret_position);
 
-/* Returns whether a result of log_append() means that the disk is full. */
+/* Does a result of log_append() mean so? */
 bool log_is_full(int result);
 
 /* In the spare. 0 or a disk's error. */
 int log_reserve(struct log *log, uint64_t bytes);
 
-/* Shrink the spare to about `bytes`, if the spare is much larger. */
+/* To about `bytes`, if the spare is much larger. */
 void log_release(struct log *log, uint64_t bytes);
 
-/* Make all written records stable. Returns 0, or -EIO if the log has failed. */
+/* 0, or -EIO: failed. */
 int log_sync(struct log *log);
 
 /*

@@ -21,13 +21,19 @@
  */
 #define LOOKS_MAX 100
 
+static int replay_fault_at(struct replay *replay, uint64_t segment, uint64_t offset, int result,
+                           const char *what)
+{
+	replay->fault = what;
+	replay->fault_segment = segment;
+	replay->fault_offset = offset;
+	return result;
+}
+
 static int replay_faulty(struct replay *replay, const struct reader *reader, int result,
                          const char *what)
 {
-	replay->fault = what;
-	replay->fault_segment = reader->header.number;
-	replay->fault_offset = reader->offset;
-	return result;
+	return replay_fault_at(replay, reader->header.number, reader->offset, result, what);
 }
 
 /* ---- which segments there are ---- */
@@ -46,22 +52,12 @@ static int replay_find_oldest(struct replay *replay, enum replay_mode mode)
 		segment_names_forget_before(log, reader.header.oldest);
 		replay->leftovers -= log->count;
 	} else if (result == -EBADMSG || result == -EOPNOTSUPP) {
-		reader.header.number = number;
-		reader.offset = 0;
-		result = replay_faulty(replay, &reader, result, "no good header");
+		result = replay_fault_at(replay, number, 0, result, "no good header");
 		if (mode == REPLAY_SALVAGE)
 			result = 0;
 	}
 	reader_close(&reader);
 	return result;
-}
-
-static int replay_refuse_gap(struct replay *replay, uint64_t number, const char *what)
-{
-	replay->fault = what;
-	replay->fault_segment = number;
-	replay->fault_offset = 0;
-	return -EBADMSG;
 }
 
 static int replay_find_segments(struct replay *replay, enum replay_mode mode)
@@ -76,7 +72,7 @@ static int replay_find_segments(struct replay *replay, enum replay_mode mode)
 		return result;
 	if (log->count == 0)
 		return replay->has_watermark && mode != REPLAY_SALVAGE
-		               ? replay_refuse_gap(replay, 1, "all segments are missing")
+		               ? replay_fault_at(replay, 1, 0, -EBADMSG, "all segments are missing")
 		               : 0;
 	return replay_find_oldest(replay, mode);
 }
@@ -203,10 +199,7 @@ static int replay_next(struct replay *replay, struct reader *reader, enum replay
 	result = replay_is_whole(replay, reader, ret_record, mode);
 	if (result <= 0)
 		return result < 0 ? result : -EBADMSG;
-	/*
-	 * Read the transaction's first record again, because replay_is_whole() has changed the
-	 * buffer.
-	 */
+	/* again: replay_is_whole() has changed the buffer */
 	reader->offset = offset;
 	return reader_next(reader, ret_record);
 }
@@ -239,7 +232,7 @@ static int replay_records(struct replay *replay, struct reader *reader, enum rep
 	}
 }
 
-/* Check that the segment's first sequence number continues the previous segment. */
+/* Does it continue the previous segment? */
 static int replay_check_header(struct replay *replay, const struct reader *reader,
                                enum replay_mode mode)
 {
@@ -303,10 +296,8 @@ static int replay_headless(struct replay *replay, struct reader *reader, struct 
 {
 	int result;
 
-	reader->header.number = segment->number;
-	reader->offset = 0;
 	if (!replay->fault)
-		(void)replay_faulty(replay, reader, 0, "no good header");
+		(void)replay_fault_at(replay, segment->number, 0, 0, "no good header");
 	if (mode != REPLAY_SALVAGE)
 		return refusal;
 	result = reader_guess_header(reader, segment->number);
@@ -334,15 +325,15 @@ static int replay_segment(struct replay *replay, struct segment *segment, enum r
 
 /* ---- all of it ---- */
 
-/* Check that the oldest segment of the log exists. */
+/* Is the oldest there? */
 static int replay_check_first(struct replay *replay, enum replay_mode mode)
 {
 	struct log *log = &replay->log;
 
 	if (log->count == 0 || mode == REPLAY_SALVAGE || log->segments[0].number <= replay->oldest)
 		return 0;
-	return replay_refuse_gap(replay, log->segments[0].number,
-	                         "the segments before it are missing");
+	return replay_fault_at(replay, log->segments[0].number, 0, -EBADMSG,
+	                       "the segments before it are missing");
 }
 
 static int replay_segments(struct replay *replay, enum replay_mode mode)
@@ -354,8 +345,8 @@ static int replay_segments(struct replay *replay, enum replay_mode mode)
 		int result;
 
 		if (i > 0 && number != log->segments[i - 1].number + 1 && mode != REPLAY_SALVAGE)
-			return replay_refuse_gap(replay, number,
-			                         "the segment before it is missing");
+			return replay_fault_at(replay, number, 0, -EBADMSG,
+			                       "the segment before it is missing");
 		result = replay_segment(replay, &log->segments[i], mode);
 		if (result < 0)
 			return result;

@@ -21,25 +21,25 @@ struct replay {
 	struct log log;
 	struct tasks tasks;
 	struct agenda agenda; /* all recovered tasks that are not parked, by due_ns */
-	uint64_t records;     /* number of good records in all segments */
-	bool has_watermark;   /* the watermark's file exists, so the journal must have a segment */
-	uint64_t watermark;   /* the watermark: sequence number up to which the log was stable */
-	/* Sequence number of the last record of the last transaction that was found whole. */
+	uint64_t records;     /* good ones */
+	bool has_watermark;   /* its file exists, so there must be a segment */
+	uint64_t watermark;   /* up to this sequence number the log was stable */
+	/* sequence number at the end of the last whole transaction */
 	uint64_t whole_to;
-	uint64_t oldest; /* number of the oldest segment of the log */
-	/* Largest value of the field `stable` in all good records so far. */
+	uint64_t oldest; /* the log's oldest segment */
+	/* largest `stable` of the good records so far */
 	uint64_t vouched;
-	/* Offset in the segment that was read last; all records before this offset were stable. */
+	/* in the segment read last: all records before were stable */
 	uint64_t doubt_offset;
 	/* between the last good record and the zeros at the end */
 	uint64_t torn_bytes;
-	uint64_t ahead_bytes;   /* number of zero bytes at the end of the last segment */
-	uint64_t lost_bytes;    /* number of bytes that salvage skipped, including torn bytes */
-	uint64_t leftovers;     /* number of segment files older than `oldest` */
-	uint64_t fault_segment; /* segment of the first fault, or the last segment if no fault */
+	uint64_t ahead_bytes;   /* zeros at the end of the last segment */
+	uint64_t lost_bytes;    /* skipped by salvage, with torn ones */
+	uint64_t leftovers;     /* segments older than `oldest` */
+	uint64_t fault_segment; /* of the first fault, or the last */
 	/* of the first fault, or the end of the last good record */
 	uint64_t fault_offset;
-	const char *fault; /* description of the first fault, or NULL */
+	const char *fault; /* the first, or NULL */
 };
 
 void replay_init(struct replay *replay, struct disk *disk, uint64_t segment_bytes);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements state.h: returns the open batch of a journal, and sets its timer.
- */
+/* The timer is set for who sleeps on it or polls it. */
 #include "journal/state.h"
 
 struct write_batch *state_open_batch(struct group_commit *commit)
@@ -12,15 +10,14 @@ struct write_batch *state_open_batch(struct group_commit *commit)
 /* By the present wall clock; UINT64_MAX: none. */
 static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 {
-	const struct wall_timer_ops *ops = journal->timer->ops;
-	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
+	uint64_t left_ns =
+		wall_timer_left_ns(journal->timer, agenda_first_ns(&journal->backlog.leases));
+	uint64_t now_ns;
 
-	if (end_ns == UINT64_MAX)
+	if (left_ns == UINT64_MAX)
 		return UINT64_MAX;
-	now_ns = ops->monotonic_ns(journal->timer);
-	end_ns = end_ns > now_ns ? end_ns - now_ns : 0;
-	now_ns = ops->wall_ns(journal->timer);
-	return end_ns < UINT64_MAX - now_ns ? now_ns + end_ns : UINT64_MAX;
+	now_ns = journal->timer->ops->wall_ns(journal->timer);
+	return left_ns < UINT64_MAX - now_ns ? now_ns + left_ns : UINT64_MAX;
 }
 
 /*

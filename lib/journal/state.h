@@ -31,11 +31,11 @@ struct backlog {
 
 	struct tasks tasks;
 	struct delivery_table deliveries;
-	/* Pending tasks, ordered by due_ns. Tasks with a change in flight are left out. */
+	/* pending tasks by due_ns, without those with a change in flight */
 	struct agenda agenda;
 	/* taken tasks by the end of their lease, without those with a change in flight */
 	struct agenda leases;
-	uint32_t arriving; /* number of tasks whose put is in flight */
+	uint32_t arriving; /* tasks whose put is in flight */
 	uint32_t parked;
 	uint64_t taken;
 	uint64_t next_id;
@@ -64,8 +64,8 @@ struct keeper {
 /* The threads in timerhub_journal_take(). take.c, and close; under the lock. */
 struct takers {
 	struct eventcount eventcount; /* where all sleep but the one that sleeps on the timer */
-	uint32_t waiting;             /* number of threads that sleep there */
-	uint32_t inside;              /* number of threads in a take */
+	uint32_t waiting;             /* threads that sleep there */
+	uint32_t inside;              /* threads in a take */
 	bool timed;                   /* one sleeps on the timer, for all */
 	bool polled; /* a caller has the timer's fd and may poll it, so the timer is always set */
 	/* closing, or stopped without a due task: each take returns -ESHUTDOWN */

@@ -10,23 +10,13 @@
 #include "journal/delivery.h"
 #include "journal/writer.h"
 
-/* UINT64_MAX: none. */
-static uint64_t take_left_ns(struct timerhub_journal *journal)
-{
-	uint64_t end_ns = agenda_first_ns(&journal->backlog.leases), now_ns;
-
-	if (end_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = journal->timer->ops->monotonic_ns(journal->timer);
-	return end_ns > now_ns ? end_ns - now_ns : 0;
-}
-
 /*
  * On the timer, or on the eventcount if another is there. Under the lock, which is free meanwhile.
  */
 static void take_wait(struct timerhub_journal *journal, uint64_t timeout_ns)
 {
-	uint64_t lease_ns = take_left_ns(journal);
+	uint64_t lease_ns =
+		wall_timer_left_ns(journal->timer, agenda_first_ns(&journal->backlog.leases));
 
 	if (!journal->takers.timed) {
 		journal->takers.timed = true;

@@ -26,6 +26,17 @@ struct wall_timer {
 	const struct wall_timer_ops *ops;
 };
 
+/* To a time of CLOCK_MONOTONIC; UINT64_MAX: never. */
+static inline uint64_t wall_timer_left_ns(struct wall_timer *timer, uint64_t end_ns)
+{
+	uint64_t now_ns;
+
+	if (end_ns == UINT64_MAX)
+		return UINT64_MAX;
+	now_ns = timer->ops->monotonic_ns(timer);
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
 int wall_timer_real_open(struct wall_timer **ret_timer);
 
 #endif

@@ -27,7 +27,7 @@ bool writer_remind(struct timerhub_journal *journal);
  */
 bool writer_kick(struct timerhub_journal *journal);
 
-/* Returns whether the open batch must be written. The caller holds the journal's lock. */
+/* Must the open batch be written? Under the lock. */
 bool writer_must_write(struct timerhub_journal *journal);
 
 /* If there is none. True: release the lock, and call writer_lead(). Under the lock. */
