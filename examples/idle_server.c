@@ -65,7 +65,7 @@ int main(void)
 		perror("idle_server");
 		return 1;
 	}
-	fprintf(stderr, "try: nc localhost %d\n", ntohs(address.sin_port));
+	fprintf(stderr, "try: nc localhost %d (Debian: netcat-openbsd)\n", ntohs(address.sin_port));
 	for (;;) {
 		timerhub_loop_turn(loop); /* calls hang_up() for each timeout that is due */
 		int count = epoll_wait(epoll_fd, events, 64, -1);

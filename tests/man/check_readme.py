@@ -176,7 +176,7 @@ def check_server(program):
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()
-            port = re.fullmatch(r"try: nc localhost (\d+)\n", line)
+            port = re.fullmatch(r"try: nc localhost (\d+) \(Debian: netcat-openbsd\)\n", line)
             if not port:
                 return [f"it says {line}"]
             complaints = talk(int(port[1]), [b"one", b"two"]) + talk(int(port[1]), [b"three"])
