@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small program that uses the relay, compiled as C11 and as C++17. No Redis server is running, so
- * timerhub_relay_open() must return -ECONNREFUSED. The program prints the library's version.
+ * A small program that uses the relay alone, compiled as C11 and as C++17. No Redis server is
+ * running, so timerhub_relay_open() must return -ECONNREFUSED.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +18,6 @@ int main(void)
 	const int good = timerhub_relay_open(&relay, "orders", &config) == -ECONNREFUSED;
 
 	timerhub_relay_close(relay);
-	puts(good ? timerhub_version() : "failed");
+	puts(good ? "good" : "failed");
 	return good ? 0 : 1;
 }
