@@ -133,23 +133,14 @@ int delivery_find(struct backlog *backlog, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch)
 {
 	struct delivery *held = delivery_table_find(&backlog->deliveries, delivery);
-	int result;
 
 	if (!held || held->task->id != id)
 		return -ENOENT;
-	if (deliveries_is_latest(&backlog->deliveries, held)) {
-		result = held->task->state == TASK_ENDED
-		                 ? -ENOENT
-		                 : delivery_in_flight(held->task, ret_batch);
-	} else {
-		result = -ESTALE;
-	}
-	/* If the delivery may no longer change the task, end the delivery. */
-	if (result < 0)
-		delivery_table_remove(&backlog->deliveries, &backlog->tasks, held);
-	else
-		*ret_held = held;
-	return result;
+	*ret_held = held;
+	if (!deliveries_is_latest(&backlog->deliveries, held))
+		return -ESTALE;
+	return held->task->state == TASK_ENDED ? -ENOENT
+	                                       : delivery_in_flight(held->task, ret_batch);
 }
 
 void delivery_prolong(struct timerhub_journal *journal, struct task *task, uint64_t lease_ns)

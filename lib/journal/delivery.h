@@ -19,7 +19,7 @@ int delivery_make(struct timerhub_journal *journal, struct timerhub_journal_task
 
 /*
  * A delivery that may change its task, in `*ret_held`: 0; 1 if a change is in flight, in
- * `*ret_batch`; else the delivery ends with -ENOENT or -ESTALE, see timerhub_journal_done(3).
+ * `*ret_batch`; else -ENOENT or -ESTALE, see timerhub_journal_done(3); `*ret_held` if it is held.
  */
 int delivery_find(struct backlog *backlog, uint64_t id, uint64_t delivery,
                   struct delivery **ret_held, uint32_t *ret_batch);

@@ -20,21 +20,15 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 	return left_ns < UINT64_MAX - now_ns ? now_ns + left_ns : UINT64_MAX;
 }
 
-/*
- * For who polls the fd, also at the end of the first lease: too early if the wall clock is set
- * forward before, and then a take finds nothing.
- */
+/* For a lease's end too early if the wall clock is set forward before: a take then finds nothing. */
 void state_set_timer(struct timerhub_journal *journal)
 {
 	bool blocks = !journal->takers.shut && journal->takers.stopped_ns == UINT64_MAX;
 	uint64_t due_ns = blocks ? agenda_first_ns(&journal->backlog.agenda) : 0;
+	uint64_t end_ns;
 
 	if (!journal->takers.timed && !journal->takers.polled)
 		return;
-	if (journal->takers.polled) {
-		uint64_t end_ns = state_lease_end_ns(journal);
-
-		due_ns = due_ns < end_ns ? due_ns : end_ns;
-	}
-	journal->timer->ops->set(journal->timer, due_ns);
+	end_ns = state_lease_end_ns(journal);
+	journal->timer->ops->set(journal->timer, due_ns < end_ns ? due_ns : end_ns);
 }

@@ -111,8 +111,8 @@ static inline unsigned state_bucket(uint64_t ns)
 }
 
 /*
- * To the first due time, or, if the fd is polled, a lease's end; at once after a stop; nothing if
- * no taker sleeps on it and nobody polls. Under the lock.
+ * To the first due time or lease's end; at once after a stop; nothing if no taker sleeps on it and
+ * nobody polls. Under the lock.
  */
 void state_set_timer(struct timerhub_journal *journal);
 

@@ -39,6 +39,8 @@ static int change_check_delivered(struct backlog *backlog, struct change *change
 
 	if (result == 0)
 		change->task = held->task;
+	if (result < 0 && held) /* it may change the task no more */
+		delivery_table_remove(&backlog->deliveries, &backlog->tasks, held);
 	return result;
 }
 
@@ -290,15 +292,16 @@ static void change_end_put(struct backlog *backlog, struct change *change, int r
 static void change_leave_state(struct backlog *backlog, const struct change *change)
 {
 	struct task *task = change->task;
+	struct delivery *held;
 
 	if (task->state == TASK_TAKEN)
 		backlog->taken--;
 	if (task->state == TASK_PARKED)
 		backlog->parked--;
 	task->agenda_index = TASK_NOWHERE;
-	if (change->delivery != 0)
-		delivery_table_remove(&backlog->deliveries, &backlog->tasks,
-		                      delivery_table_find(&backlog->deliveries, change->delivery));
+	held = delivery_table_find(&backlog->deliveries, change->delivery);
+	if (held) /* not released while the answer was in flight */
+		delivery_table_remove(&backlog->deliveries, &backlog->tasks, held);
 }
 
 static void change_end_due(struct backlog *backlog, const struct change *change)

@@ -233,12 +233,12 @@ static struct turn writer_commit(struct timerhub_journal *journal)
 	turn = (struct turn){ batch->number, batch->used, true, batch->waiting > 1 };
 	begin_ns = journal->timer->ops->monotonic_ns(journal->timer);
 	refused = writer_write(&journal->log, batch, ends_bytes, &result, &refusal, &position);
-	if (result == 0)
+	if (result == 0 && batch->used > 0)
 		journal->compactor.blocked = false;
 	lock_take(&journal->lock);
 	transaction_end(journal, batch->first, result, &position);
 	transaction_end(journal, refused, refusal, &position);
-	journal->stats.disk_full += refused || log_is_full(result);
+	journal->stats.disk_full += (refused && log_is_full(refusal)) || log_is_full(result);
 	writer_end_batch(journal, batch, result, begin_ns);
 	ring = completions_must_ring(&journal->completions);
 	lock_give(&journal->lock);
@@ -328,7 +328,7 @@ void writer_lead(struct timerhub_journal *journal, bool keeper)
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* ---- making a request ---- */
+/* ---- making a transaction ---- */
 
 /* Under the lock, which is free meanwhile. */
 static void writer_make_way(struct timerhub_journal *journal, uint32_t number)

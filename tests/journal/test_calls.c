@@ -135,7 +135,9 @@ START_TEST(data_stays_its_takers_though_another_ends_the_task)
 	quick = take();
 	expect_eq(quick.id, slow.id);
 	expect(quick.delivery != slow.delivery);
+	expect(timerhub_journal_touch(journal, &slow, 0) == -ESTALE);
 	expect_eq(timerhub_journal_done(journal, &quick), 0);
+	expect(timerhub_journal_touch(journal, &slow, 0) != 0);
 	expect_eq(stats().tasks, 0);
 	expect_eq(stats().data_bytes, sizeof(data) + 3);
 	/* would reuse the memory if it were freed */

@@ -636,6 +636,49 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 }
 END_TEST
 
+START_TEST(a_lease_made_shorter_sets_the_timer_of_a_sleeping_taker)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_task task;
+	struct timerhub_journal *journal;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	test_timer_pass(&scene->model.timer, HOUR);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	journal->takers.timed = true;
+	expect_eq(timerhub_journal_touch(journal, &task, MS), 0);
+	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + MS);
+	journal->takers.timed = false;
+	scene_free(scene);
+}
+END_TEST
+
+/* The worker gives the data up before it knows the outcome. */
+START_TEST(release_while_an_answer_is_in_flight_leaves_it_its_outcome)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_task task;
+	struct timerhub_journal_change done = { .op = TIMERHUB_JOURNAL_DONE, .task = &task };
+	struct timerhub_journal_completion completion;
+	struct timerhub_journal *journal;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	put_bytes(journal, 10, 0);
+	test_timer_pass(&scene->model.timer, HOUR);
+	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	expect_eq(timerhub_journal_submit(journal, &done, 1, 0), 0);
+	expect_eq(timerhub_journal_release(journal, &task), 0);
+	put_bytes(journal, 10, 0);
+	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+	expect_eq(completion.result, 0);
+	expect(timerhub_journal_done(journal, &task) == -ENOENT);
+	scene_free(scene);
+}
+END_TEST
+
 /* ---- compaction ---- */
 
 static void check_bound(const struct timerhub_journal *journal, const struct sim_disk *disk)
@@ -816,6 +859,8 @@ int main(int argc, char **argv)
 	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
 	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
 	tests_add(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome, 60);
+	tests_add(a_lease_made_shorter_sets_the_timer_of_a_sleeping_taker, 60);
+	tests_add(release_while_an_answer_is_in_flight_leaves_it_its_outcome, 60);
 	tests_add(disk_stays_within_twice_the_live_data_and_two_segments, 120);
 	tests_add(segment_that_cannot_be_read_is_written_from_memory, 120);
 	tests_add(compaction_that_is_held_up_says_why, 60);
