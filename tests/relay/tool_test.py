@@ -91,7 +91,9 @@ def check_commands(tool, redis):
     expect(" due 2100-03-01T01:59:59.25Z" in tool("peek", QUEUE, "c"), "a date, moved")
     tool("cancel", QUEUE, "a")
     tool("cancel", QUEUE, "a", status=1)
-    tool("done", QUEUE, "c")
+    expect("no consumer has the task; cancel withdraws it" in tool.says(1, "done", QUEUE, "c"),
+           "done of a task that waits")
+    tool("cancel", QUEUE, "c")
     stat = tool.json("stat", QUEUE)
     expect(stat["due"] == 1 and stat["tasks_max"] == 3 and stat["past"] == 2, "stat", stat)
     expect("\ntasks_max 3\n" in tool("stat", QUEUE), "stat as text")
@@ -108,7 +110,8 @@ def check_fresh(tool, redis):
     where = f"timerhub-relay: {QUEUE}: unix:{tool.server.address}: "
     for words in questions:
         said = tool.says(1, *words)
-        expect(said.startswith(where + "there is no such queue"), words, said)
+        expect(said == f"{where}there is no such queue; 'timerhub-relay create {QUEUE}' or "
+               f"'timerhub-relay run {QUEUE}' creates it\n", words, said)
     redis("SET", f"timerhub:{{{QUEUE}}}:task", "")
     for words in (*questions, ("put", QUEUE, "a", "1s")):
         said = tool.says(3, *words)
@@ -140,6 +143,18 @@ def check_wrong_use(tool):
         expect(lines[-1].startswith("timerhub-relay: "), "the reason is not the last line", lines)
         expect("secret" not in "".join(lines), "a password is shown")
     expect("what" in tool.says(2, "what"), "the word is not named")
+    for option, command in (("--metrics", "stat"), ("--replace", "put"), ("--repair", "check"),
+                            ("--count=1", "top"), ("--interval=1", "top"), ("--horizon=1", "run"),
+                            ("--grace=1", "run"), ("--batch=1", "run")):
+        name = option.partition("=")[0]
+        said = tool.says(2, option, "list", QUEUE)
+        expect(f"{name} works only with {command}, not with list\n" in said, said)
+    expect("--metrics and --json exclude each other" in
+           tool.says(2, "--metrics", "--json", "stat", QUEUE), "both")
+    for words in (("list", QUEUE, "--json"), ("list", QUEUE, "--redis", "unix:/nowhere"),
+                  ("dead", QUEUE, "--ns")):
+        said = tool.says(2, *words)
+        expect("options stand before QUEUE, unlike " + words[2] in said, words, said)
     said = tool.says(3, "--redis", "unix:/nowhere", "load")
     expect(said == "timerhub-relay: load: unix:/nowhere: Connection refused\n", said)
 
@@ -157,14 +172,19 @@ def serving(tool, redis):
 
 def check_no_relay(tool, redis):
     """Tests that check reports a queue that no relay serves."""
+    checked = json.loads(tool("--json", "check", QUEUE, status=1))
+    expect(checked["fault"].endswith(f"timerhub-relay run {QUEUE}") and
+           checked["keeps_text"].startswith("no persistence"), "the fault as JSON", checked)
     said = tool("check", QUEUE, status=1)
     expect("fault: no relay serves the queue" in said and "relays: 0" in said, said)
     check_colour(expect, tool.program, "check", QUEUE,
-                 word="no relay serves the queue: no task becomes due; run timerhub-relay run",
+                 word="no relay serves the queue: no task becomes due; "
+                 f"run timerhub-relay run {QUEUE}",
                  REDIS_URL=tool.environment["REDIS_URL"])
     with serving(tool, redis):
         expect("fault: none" in tool("check", QUEUE), "with a relay")
-        expect(tool.json("check", QUEUE)["relays"] == 1, "with a relay, as JSON")
+        checked = tool.json("check", QUEUE)
+        expect(checked["relays"] == 1 and checked["fault"] is None, "with a relay, as JSON")
 
 
 def check_refused_bells(tool, redis):
@@ -443,6 +463,7 @@ def check_servers(tool, redis):
     path.write_text(f"unix:{tool.server.address}\n", encoding="utf-8")
     tool("--redis", f"@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
     tool("--redis", "@/nowhere", "stat", QUEUE, status=3)
+    tool(f"--redis=@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
     redis("CONFIG", "SET", "maxmemory", 1)
     expect("memory is full" in tool.says(3, "put", QUEUE, "x", "1h"), "no words for a full server")
     redis("CONFIG", "SET", "maxmemory", 0)
@@ -469,8 +490,9 @@ def check_top(tool, redis):
     check_metrics(tool, QUEUE)
     daemon.terminate()
     daemon.wait(ARRIVES)
+    expect("no consumer" in tool.says(1, "done", QUEUE, "top-0"), "done of an undelivered task")
     for number in range(10):
-        tool("done", QUEUE, f"top-{number}")
+        tool("cancel", QUEUE, f"top-{number}")
 
 
 def check_drain(tool):
@@ -559,9 +581,8 @@ def cut_off(program):
         late = []
         for number, words in enumerate((("put", "new", "1s"), ("cancel", "waits"),
                                         ("move", "waits", "1s"), ("done", "taken"),
-                                        ("done", "waits"), ("revive", dead))):
-            name = "cancel" if words == ("done", "waits") else words[0]
-            proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address, name)
+                                        ("revive", dead))):
+            proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address, words[0])
             late.append((words, proxy, subprocess.Popen(
                 [program, words[0], QUEUE, *words[1:]], stderr=subprocess.PIPE, text=True,
                 env=os.environ | {"REDIS_URL": f"unix:{proxy.path}"})))

@@ -72,7 +72,7 @@ const char *failure_words(int error)
 	return find_words(failures, sizeof(failures) / sizeof(failures[0]), error);
 }
 
-static void tell(const struct call *call, const char *what, int error, const char *words)
+void tell_error(const struct call *call, const char *what, int error, const char *words)
 {
 	char url[ADDRESS_URL_BYTES];
 
@@ -100,7 +100,7 @@ static bool tell_version(const struct call *call, const char *what)
 	               "the server has version %" PRIu64 " of the functions of timerhub, and this "
 	               "program knows version %" PRIu64,
 	               version, handshake_own_version());
-	tell(call, what, -EOPNOTSUPP, words);
+	tell_error(call, what, -EOPNOTSUPP, words);
 	return true;
 }
 
@@ -108,7 +108,7 @@ enum status complain(const struct call *call, const char *what, int error)
 {
 	if (error == -EOPNOTSUPP && tell_version(call, what))
 		return FAILED;
-	tell(call, what, error, failure_words(error));
+	tell_error(call, what, error, failure_words(error));
 	return FAILED;
 }
 
@@ -120,8 +120,8 @@ enum status out_of_memory(void)
 
 static enum status refuse(const struct call *call, const char *what, int error)
 {
-	tell(call, what, error,
-	     find_words(refusals, sizeof(refusals) / sizeof(refusals[0]), error));
+	tell_error(call, what, error,
+	           find_words(refusals, sizeof(refusals) / sizeof(refusals[0]), error));
 	return REFUSED;
 }
 
@@ -138,7 +138,7 @@ static enum status refuse_setting(const struct call *call, const char *what,
 		(void)snprintf(words, sizeof(words), "%.100s is %" PRId64 " to %" PRId64,
 		               reply_text(reply_at(reply, 1)), reply_integer_at(reply, 2),
 		               reply_integer_at(reply, 3));
-	tell(call, what, -EINVAL, words);
+	tell_error(call, what, -EINVAL, words);
 	return REFUSED;
 }
 
@@ -201,22 +201,27 @@ static int find_queue(struct call *call)
 
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what)
 {
+	char words[256];
 	uint64_t version = 1;
 	int result = connect_call(call, shard);
 
 	if (result == 0 && needs == NEEDS_QUEUE)
 		result = find_queue(call);
 	if (result == -ENOENT) {
-		tell(call, what, result,
-		     "there is no such queue; run 'timerhub-relay create' or a relay to create it");
+		(void)snprintf(words, sizeof(words),
+		               "there is no such queue; 'timerhub-relay create %.64s' or "
+		               "'timerhub-relay run %.64s' creates it",
+		               what, what);
+		tell_error(call, what, result, words);
 		return REFUSED;
 	}
 	if (result == 0 && needs != NEEDS_NOTHING)
 		result = handshake_version(call->wire, &version, STEP_NS);
 	if (result == 0 && version == 0) {
-		tell(call, what, -EROFS,
-		     "the server has no functions of timerhub; run 'timerhub-relay create' or a "
-		     "relay to load them");
+		tell_error(
+			call, what, -EROFS,
+			"the server has no functions of timerhub; 'timerhub-relay load' or a relay "
+			"loads them");
 		return FAILED;
 	}
 	if (result == 0 && needs != NEEDS_NOTHING && version != handshake_own_version())
@@ -332,7 +337,7 @@ enum status ask_reply(struct call *call, const char *what, struct reply **ret_re
 enum status ask(struct call *call, const char *what,
                 void (*print)(const struct reply *reply, bool json))
 {
-	struct reply *reply;
+	struct reply *reply = NULL;
 	enum status status = ask_reply(call, what, &reply);
 
 	if (status != GOOD)

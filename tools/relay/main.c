@@ -30,7 +30,7 @@ const char console_help[] =
 	"  load                         load the Redis functions into the server\n"
 	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
 	"@SECONDS since 1970, or never.\n"
-	"Options, before or behind the command, and --help, -h, --version, -V:\n"
+	"Options stand before QUEUE; --help, -h, --version and -V are also options:\n"
 	"  --redis URL     the server, without a password, or @FILE with the URL; else\n"
 	"                  $REDIS_URL, else redis://127.0.0.1\n"
 	"  --json, --ns    print JSON; print times in nanoseconds, in place of dates\n"
@@ -145,8 +145,12 @@ static enum status run_with(const struct command *command, const struct options 
 	struct call call = { .wire = NULL };
 	enum status status;
 
-	if (count < command->words_min || count > command->words_max)
+	if (count < command->words_min || count > command->words_max) {
+		for (int i = 1; i < count; i++)
+			if (strncmp(words[i], "--", 2) == 0)
+				return misused(OPTION_BEHIND, words[i]);
 		return misused("wrong number of arguments for", command->name);
+	}
 	status = open_call(&call, options, count > 0 ? words[0] : "any");
 	if (status == GOOD)
 		status = run_call(command, &call, words, count);
@@ -157,10 +161,8 @@ static enum status run_with(const struct command *command, const struct options 
 static enum status run_command(const struct options *options, const char *name, char **words,
                                int count)
 {
-	if (options->metrics && (strcmp(name, metrics_command.name) != 0 || options->json))
-		return misused("--metrics works only with the command stat and without --json, "
-		               "and the given command is",
-		               name);
+	if (options->metrics && options->json)
+		return misused("--metrics and --json exclude each other", NULL);
 	if (options->metrics)
 		return run_with(&metrics_command, options, words, count);
 	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
@@ -243,7 +245,7 @@ static bool *find_flag(struct options *options, const char *name)
 static enum status read_options(struct options *options, char **words, int *at)
 {
 	for (; words[*at] && words[*at][0] == '-'; (*at)++) {
-		const char *name = words[*at];
+		char *name = words[*at], *value = strchr(name, '=');
 		bool *flag = find_flag(options, name);
 
 		if (console_answer(name)) {
@@ -256,12 +258,44 @@ static enum status read_options(struct options *options, char **words, int *at)
 			(*at)++;
 			return GOOD;
 		}
+		if (value)
+			*value++ = '\0'; /* also keeps a password out of the message */
 		if (flag)
 			*flag = true;
-		else if (words[*at + 1] && read_option(options, name, words[*at + 1]))
+		else if (value && read_option(options, name, value))
+			continue;
+		else if (!value && words[*at + 1] && read_option(options, name, words[*at + 1]))
 			(*at)++;
 		else
 			return misused("there is no such option, or its value is not valid:", name);
+	}
+	return GOOD;
+}
+
+/* Whether no option is given that another command needs. */
+static enum status check_options(const struct options *options, const char *command)
+{
+	const struct {
+		bool given;
+		const char *option, *command;
+	} own[] = {
+		{ options->metrics, "--metrics", "stat" },
+		{ options->replace, "--replace", "put" },
+		{ options->repair, "--repair", "check" },
+		{ options->count > 0, "--count", "top" },
+		{ options->interval_ms > 0, "--interval", "top" },
+		{ options->horizon_ms > 0, "--horizon", "run" },
+		{ options->grace_ms > 0, "--grace", "run" },
+		{ options->batch > 0, "--batch", "run" },
+	};
+	char words[64];
+
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (!own[i].given || strcmp(own[i].command, command) == 0)
+			continue;
+		(void)snprintf(words, sizeof(words), "%s works only with %s, not with",
+		               own[i].option, own[i].command);
+		return misused(words, command);
 	}
 	return GOOD;
 }
@@ -300,10 +334,12 @@ static enum status run(char **words, int count)
 	if (status == GOOD && options.is_answered)
 		return GOOD;
 	if (status == GOOD)
+		status = check_options(&options, command);
+	if (status == GOOD)
 		status = find_redis(&options);
 	if (status != GOOD)
 		return status;
-	if (options.metrics || (strcmp(command, "run") != 0 && strcmp(command, "top") != 0))
+	if (strcmp(command, "run") != 0 && strcmp(command, "top") != 0)
 		return run_command(&options, command, words + at, count - at);
 	if (at == count)
 		return misused("at least one QUEUE must follow", command);

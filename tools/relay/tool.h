@@ -13,6 +13,8 @@
 
 #define STEP_NS UINT64_C(5000000000) /* time within which a server must reply */
 
+#define OPTION_BEHIND "options stand before QUEUE, unlike"
+
 struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
 	bool json;
@@ -80,6 +82,7 @@ enum status ask(struct call *call, const char *what,
 /* For a command that prints nothing itself: with --json, a result of 0. */
 enum status say_done(const struct call *call);
 
+void tell_error(const struct call *call, const char *what, int error, const char *words);
 enum status complain(const struct call *call, const char *what, int error);
 
 const char *failure_words(int error);
