@@ -20,7 +20,7 @@ static uint64_t state_lease_end_ns(struct timerhub_journal *journal)
 	return left_ns < UINT64_MAX - now_ns ? now_ns + left_ns : UINT64_MAX;
 }
 
-/* For a lease's end too early if the wall clock is set forward before: a take then finds nothing. */
+/* Too early for a lease if the wall clock is set forward before: a take then finds nothing. */
 void state_set_timer(struct timerhub_journal *journal)
 {
 	bool blocks = !journal->takers.shut && journal->takers.stopped_ns == UINT64_MAX;
