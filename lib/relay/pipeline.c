@@ -97,6 +97,7 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	}
 	link_set(&pipeline->link, wire);
 	pipeline->server = server;
+	pipeline->why = 0;
 	return true;
 }
 
@@ -137,6 +138,13 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
 	pipeline->why = why;
 	pipeline->later = 0;
 	give_back(pipeline);
+}
+
+int pipeline_why(const struct pipeline *pipeline)
+{
+	int why = pipeline->later ? pipeline->later : pipeline->why;
+
+	return why == -EEXIST ? -EROFS : why;
 }
 
 /* ---- send ---- */
@@ -382,8 +390,10 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns)
 {
 	requests_expire(&pipeline->unconfirmed, 0, now_ns);
-	*ret_next_ns = requests_deadline_ns(
-		&pipeline->sent, requests_deadline_ns(&pipeline->unconfirmed, UINT64_MAX));
+	requests_expire(&pipeline->resend, pipeline->later, now_ns);
+	*ret_next_ns = requests_deadline_ns(&pipeline->unconfirmed, UINT64_MAX);
+	*ret_next_ns = requests_deadline_ns(&pipeline->resend, *ret_next_ns);
+	*ret_next_ns = requests_deadline_ns(&pipeline->sent, *ret_next_ns);
 	/*
 	 * If a reply is overdue, return an error, because the outcome of every request on the
 	 * connection is unknown.

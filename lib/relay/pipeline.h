@@ -29,7 +29,7 @@ struct pipeline {
 	 * nothing.
 	 */
 	int later;
-	int why;              /* the last error of the connection */
+	int why;              /* why there is no connection, or 0 */
 	bool must_wait;       /* changes were sent after the last WAIT */
 	bool waits;           /* a WAIT is in flight */
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
@@ -59,6 +59,12 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
+ * Why requests can't be sent, or 0. Not the handshake's -EEXIST, by which a put would say that its
+ * task is there.
+ */
+int pipeline_why(const struct pipeline *pipeline);
+
+/*
  * Send the queued requests of the mailbox. Returns the time by which pipeline_send() must be called
  * again.
  */
@@ -74,8 +80,8 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Unconfirmed ones whose timeout has ended. An error: a reply is overdue, close the connection;
- * else `*ret_next_ns` is the next time.
+ * Those without a reply to come whose timeout has ended. An error: a reply is overdue, close the
+ * connection; else `*ret_next_ns` is the next time.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 

@@ -104,7 +104,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 		lose_taker(shard, -EHOSTUNREACH, now_ns);
 	if (shard->scheduler.bells.wire && shard->scheduler.bells.answer_by_ns <= now_ns)
 		scheduler_lose_bells(&shard->scheduler, -EHOSTUNREACH, now_ns);
-	next_ns = sooner(next_ns, mailbox_begin(&shard->mailbox, shard->pipeline.why, now_ns));
+	next_ns = sooner(next_ns,
+	                 mailbox_begin(&shard->mailbox, pipeline_why(&shard->pipeline), now_ns));
 	return next_ns > now_ns ? next_ns : now_ns;
 }
 

@@ -1012,6 +1012,32 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 }
 END_TEST
 
+/* The servers changed under an open relay: its puts must not say that their tasks are there. */
+START_TEST(a_refused_handshake_is_no_known_id)
+{
+	struct timerhub_relay_config config;
+	int result;
+
+	begin();
+	timerhub_relay_close(relay);
+	config = config_of(0);
+	config.timeout_ns = 100 * MS;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	expect_eq(command("HSET", key("state"), "shards", "2"), 0);
+	(void)command("CLIENT", "KILL", "TYPE", "normal");
+	do
+		result = timerhub_relay_put(relay, "new", HOUR, 0, NULL, 0, NULL);
+	while (result == -ETIMEDOUT);
+	expect_eq(result, -EROFS);
+	expect_eq(command("HSET", key("state"), "shards", "1"), 0);
+	do
+		result = timerhub_relay_put(relay, "new", HOUR, 0, NULL, 0, NULL);
+	while (result == -EROFS || result == -ETIMEDOUT);
+	expect_eq(result, 0);
+	end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("calls", argc, argv);
@@ -1035,5 +1061,6 @@ int main(int argc, char **argv)
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
+	tests_add(a_refused_handshake_is_no_known_id, 60);
 	return tests_run();
 }
