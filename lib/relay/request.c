@@ -208,7 +208,8 @@ void request_encode(const struct client *client, const struct request *request, 
 		encode_look(client, bytes);
 		return;
 	}
-	keys_call(&client->keys, bytes, functions[kind], key_parts[kind], arguments[kind]);
+	keys_call(&client->keys, bytes, functions[kind], key_parts[kind],
+	          arguments[kind] + request->untaken);
 	if (kind == REQUEST_PUT) {
 		encode_put(client, request, bytes);
 		encode_holder(client, bytes);
@@ -227,6 +228,8 @@ void request_encode(const struct client *client, const struct request *request, 
 		bytes_number(bytes, request_until_us(client, request));
 		encode_holder(client, bytes);
 	}
+	if (request->untaken)
+		bytes_number(bytes, 1);
 }
 
 /* ---- from Redis ---- */

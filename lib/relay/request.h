@@ -40,6 +40,7 @@ struct request {
 	const void *data;  /* data of the task that a put stores */
 	size_t data_len;
 	const char *delivery; /* in a done, retry or touch: id of the delivery's stream entry */
+	bool untaken;         /* in a retry: no caller has had the task */
 	uint64_t call;        /* in a put: no other put of this id has this number */
 	bool made_id;         /* the library made the id of this put */
 	bool joins;           /* this put shares the command and the reply of the previous put */

@@ -241,6 +241,7 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 			.id = one->id,
 			.when = "0",
 			.delivery = one->entry,
+			.untaken = true,
 			.deadline_ns = sleeper_now_ns() + shard->shared->timeout_ns,
 		};
 

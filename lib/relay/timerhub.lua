@@ -637,9 +637,9 @@ local function done(keys, args)
     return {0}
 end
 
--- Returns a taken task to the queue.
+-- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: no attempt is used up.
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
--- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`.
+-- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`, `untaken`.
 local function retry(keys, args)
     local due_key, task, ready, state, past = keys[1], keys[2], keys[3], keys[4], keys[5]
     local seats, dead, id = keys[6], keys[7], args[1]
@@ -666,7 +666,9 @@ local function retry(keys, args)
     end
     local conf, found = settings(state), find_seats(look_by, seats, due, now)
     redis_call('ZCARD', past)
-    if conf.attempts_max > 0 and attempts >= conf.attempts_max then
+    if args[7] == '1' then
+        attempts = attempts - 1
+    elseif conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
         if type(buried) == 'table' then
             return buried

@@ -164,6 +164,8 @@ class Run:
         name = self.dice.choice(NAMES)
         entry, life = self.entry_for(name), self.life()
         delay = self.dice.choice(("0", "1000", "50000000", "never"))
+        if len(life) == 3 and self.dice.randrange(2):
+            life.append(self.dice.choice(("", "1")))
         return (self.call("retry", name, delay, entry, *life),
                 self.model.retry(name, delay, entry, *life))
 

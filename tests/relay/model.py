@@ -260,6 +260,7 @@ class Model:
         return [0]
 
     def retry(self, name, delay, entry, *life):
+        untaken, life = life[3:] == ("1",), life[:3]
         due = self.due_of(delay, False)
         if due is None:
             return [ERANGE]
@@ -270,7 +271,9 @@ class Model:
         if refusal:
             return refusal
         self.forget_entry(task.entry)
-        if 0 < self.conf["attempts_max"] <= task.entry.attempts:
+        if untaken:
+            task.attempts -= 1
+        elif 0 < self.conf["attempts_max"] <= task.entry.attempts:
             self.bury(name, task)
             return [0, -1, self.now, 1]
         task.entry = None
