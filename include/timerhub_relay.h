@@ -169,8 +169,8 @@ TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const ch
                                      const struct timerhub_relay_config *config);
 
 /*
- * Takes neither wait nor ask Redis any more: they return what was read, then -ESHUTDOWN; all else
- * works on. Not undone. `relay` may be NULL.
+ * Takes read no more from Redis: they return what was read, then -ESHUTDOWN; all else works on.
+ * Not undone. `relay` may be NULL.
  */
 TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 
@@ -207,9 +207,9 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
                                      uint32_t flags);
 
 /*
- * The earliest due task; waits up to `timeout_ns` (UINT64_MAX: no limit; 0: for one reply). 1:
- * taken; 0: timeout; -ESHUTDOWN: stopped without a task left, or closing; with 0 also network
- * errors.
+ * The earliest due task; waits up to `timeout_ns` (UINT64_MAX: no limit; 0: for one reply of
+ * each server). 1: taken; 0: timeout; -ESHUTDOWN: stopped without a task left, or closing; with 0
+ * also network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
@@ -230,8 +230,8 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
 
 /*
- * Without an answer: the data is gone, and the task comes again after its lease. -ENOENT: ended or
- * released; -EINVAL, -EOWNERDEAD.
+ * Without an answer: the data is gone, and the task comes again after its lease. Make no other call
+ * with this `task`. -ENOENT: ended or released; -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);

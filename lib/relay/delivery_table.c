@@ -160,7 +160,7 @@ bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = find(all, entry, id), *one = *at;
 
-	if (!one)
+	if (!one || one->confirming)
 		return false;
 	*at = one->next;
 	free(one);

@@ -20,6 +20,8 @@ struct delivery {
 	struct delivery *next;
 	uint64_t ask_ns; /* from then on the lease may be over, so the taker asks */
 	uint32_t shard;  /* index of the server that sent the delivery */
+	/* Its taker asks, without the lock: a late call for an earlier one of this entry drops it not. */
+	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
 	size_t data_len;
@@ -57,7 +59,7 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
-/* Free a held delivery and its data. Returns false if no held delivery has this entry and id. */
+/* Free a held delivery and its data. False: none has this entry and id, or is being confirmed. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 
 void deliveries_fini(struct deliveries *all);

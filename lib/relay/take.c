@@ -22,8 +22,8 @@ static void wake_shards(struct timerhub_relay *relay)
 }
 
 /*
- * A lease that may be over, after a stop, begins again, unless the task was cancelled, moved or
- * given away. False, and freed: ended, or no answer; then it comes again. Under the lock, which is
+ * A lease that may be over, because this process stood still or nobody took, begins again, unless
+ * the task was cancelled, moved or given away. False, and freed: ended, or no answer; then it comes again. Under the lock, which is
  * free meanwhile.
  */
 static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
@@ -35,9 +35,11 @@ static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 		uint64_t begin_ns = sleeper_now_ns();
 		int result;
 
+		one->confirming = true;
 		lock_give(&relay->shared.lock);
 		result = mailbox_ask(&relay->shards[one->shard].mailbox, &touch);
 		lock_take(&relay->shared.lock);
+		one->confirming = false;
 		if (result < 0) {
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 			return false;

@@ -1042,6 +1042,66 @@ START_TEST(a_refused_handshake_is_no_known_id)
 }
 END_TEST
 
+static struct timerhub_relay_task released;
+
+static void *take_once(void *unused)
+{
+	struct timerhub_relay_task task;
+
+	(void)unused;
+	expect_eq(timerhub_relay_take(relay, &task, UINT64_MAX), 1);
+	expect(task.data_len == 2 && memcmp(task.data, "id", 2) == 0);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	return NULL;
+}
+
+static bool is_being_confirmed(void)
+{
+	bool found = false;
+
+	lock_take(&relay->shared.lock);
+	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++)
+		found |= relay->shared.deliveries.buckets[i] != NULL;
+	lock_give(&relay->shared.lock);
+	return found;
+}
+
+/* The taker waits for Redis's word about a delivery that another thread once released. */
+START_TEST(a_late_release_does_not_free_what_is_confirmed)
+{
+	struct timerhub_relay *clock;
+	struct timerhub_relay_config config;
+	pthread_t taker;
+
+	begin();
+	clock = relay;
+	config = config_of(0);
+	config.timeout_ns = 60 * SEC;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	put("id", 0);
+	released = take();
+	timerhub_relay_close(clock);
+	(void)timerhub_relay_fd(relay); /* a read for it waits, and is lost with its connection */
+	while (clients_blocked() == 0)
+		;
+	expect_eq(timerhub_relay_release(relay, &released), 0);
+	(void)command("CLIENT", "KILL", "TYPE", "normal");
+	while (prefetched() == 0)
+		;
+	lock_take(&relay->shared.lock);
+	relay->shared.deliveries.first->ask_ns = 0;
+	lock_give(&relay->shared.lock);
+	expect_eq(command("CLIENT", "PAUSE", "1000000", "WRITE"), 0);
+	expect_eq(pthread_create(&taker, NULL, take_once, NULL), 0);
+	while (!is_being_confirmed())
+		;
+	expect_eq(timerhub_relay_release(relay, &released), -ENOENT);
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	expect_eq(pthread_join(taker, NULL), 0);
+	end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("calls", argc, argv);
@@ -1066,5 +1126,6 @@ int main(int argc, char **argv)
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);
+	tests_add(a_late_release_does_not_free_what_is_confirmed, 60);
 	return tests_run();
 }
