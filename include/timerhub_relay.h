@@ -21,7 +21,7 @@
  *   -ENOSPC, -EIO   Redis's memory limit, Redis's disk
  *   -EBADMSG        a key of another type
  *   -EPROTO         not Redis's protocol
- *   -ENOMEM         of this process
+ *   -ENOMEM, -EMFILE, -ENFILE   of this process, or the server's clients
  */
 #ifndef TIMERHUB_RELAY_H
 #define TIMERHUB_RELAY_H
@@ -163,7 +163,8 @@ struct timerhub_relay_report {
 /*
  * Creates `queue` (1 to 64 of A-Z, a-z, 0-9, '_', '.', '-') if needed. `config` may be NULL.
  * -EINVAL, -E2BIG: name or config; -EEXIST: created with other servers, or in another order;
- * -EOPNOTSUPP: also a later version's queue, and rediss://; network errors.
+ * -EOPNOTSUPP: also a later version's queue, and rediss://; -EAGAIN: no thread; network errors but
+ * -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
@@ -252,7 +253,7 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 
 /*
  * Persistence, serving relays and keys of `queue` at `redis`, without a change. 0: `*ret_report`
- * says it, faults too. -ENOENT: no such queue; -EINVAL, -EOPNOTSUPP, network errors.
+ * says it, faults too. -ENOENT: no such queue; -EINVAL; network errors but -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

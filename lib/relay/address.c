@@ -110,7 +110,7 @@ static int read_login(struct address *address, struct part *part)
 	if (!split(&login, part, '@', true))
 		return 0;
 	if (!split(&user, &login, ':', false))
-		return copy(address->user, &login, true);
+		return -EINVAL; /* without a password Redis knows no user */
 	result = copy(address->user, &user, true);
 	return result == 0 ? copy(address->password, &login, true) : result;
 }
@@ -249,7 +249,7 @@ static int read_unix(struct address *address, struct part part)
 		if (read_number(&address->database, &part, DATABASE_MAX) < 0)
 			return -EINVAL;
 	}
-	if (path.len == 0)
+	if (path.len == 0 || path.len >= ADDRESS_UNIX_BYTES)
 		return -EINVAL;
 	return copy(address->path, &path, false);
 }

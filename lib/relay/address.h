@@ -2,9 +2,9 @@
 /*
  * Parses and prints the address of a Redis server, in one of three notations:
  *
- *   - "redis://[user[:password]@]host[:port][/db]"
+ *   - "redis://[user:password@]host[:port][/db]"
  *   - "unix:/path[?db=N]"
- *   - "sentinel://[user[:password]@]host[:port][+host[:port]...]/master[/db]", where the hosts are
+ *   - "sentinel://[user:password@]host[:port][+host[:port]...]/master[/db]", where the hosts are
  *     Sentinels that know the address of the master
  *
  * Commas separate the addresses of several servers. In user and password, a percent sign and two
@@ -18,12 +18,13 @@
 
 #define ADDRESS_TEXT_BYTES 256
 #define ADDRESS_PORT_BYTES 6
+#define ADDRESS_UNIX_BYTES 108 /* size of a unix socket's name in the kernel */
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
 
 struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* name of the host; empty: `path` names a unix socket */
 	char port[ADDRESS_PORT_BYTES];
-	char path[ADDRESS_TEXT_BYTES]; /* path of a unix socket */
+	char path[ADDRESS_UNIX_BYTES]; /* path of a unix socket */
 	/* List of the Sentinels that know host and port; empty: no Sentinels. */
 	char sentinels[ADDRESS_TEXT_BYTES];
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */

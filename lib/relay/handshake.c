@@ -50,7 +50,7 @@ static int log_in(struct wire *wire, const struct address *address, uint64_t tim
 	struct bytes *output = wire_output(wire);
 	int result = 0;
 
-	if (address->password[0]) {
+	if (address->user[0] || address->password[0]) {
 		bytes_command(output, address->user[0] ? 3 : 2);
 		bytes_text(output, "AUTH");
 		if (address->user[0])

@@ -117,7 +117,7 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 		shard = &relay->shards[relay->shared.shard_count];
 		shard->client.shard = relay->shared.shard_count++;
 		shard->client.keys = keys;
-		shard_init(shard, &relay->shared, &address, relay->seed + 3 * shard->client.shard);
+		shard_init(shard, &relay->shared, &address, relay->seed + 4 * shard->client.shard);
 	} while (redis);
 	return 0;
 }

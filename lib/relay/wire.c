@@ -63,8 +63,7 @@ static int connect_unix(const char *path, int *ret_fd)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 
-	if (strlen(path) >= sizeof(to.sun_path))
-		return -ENAMETOOLONG;
+	_Static_assert(sizeof(to.sun_path) == ADDRESS_UNIX_BYTES, "address_read() refuses more");
 	memcpy(to.sun_path, path, strlen(path) + 1);
 	return connect_socket(AF_UNIX, (const struct sockaddr *)&to, sizeof(to), ret_fd);
 }

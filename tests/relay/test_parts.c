@@ -35,6 +35,7 @@ START_TEST(addresses_are_read)
 		{ "redis://u:p@a:65535/0",
 		  { .host = "a", .port = "65535", .user = "u", .password = "p" } },
 		{ "redis://:p%40%3a/@a", { .host = "a", .port = "6379", .password = "p@:/" } },
+		{ "redis://u:@a", { .host = "a", .port = "6379", .user = "u" } },
 		{ "redis://[::1]:7/3", { .host = "::1", .port = "7", .database = 3 } },
 		{ "redis://[::1]", { .host = "::1", .port = "6379" } },
 		{ "unix:/run/redis.sock", { .path = "/run/redis.sock" } },
@@ -95,7 +96,9 @@ START_TEST(bad_addresses_are_refused)
 		"redis://a/-1",
 		"redis://[::1",
 		"redis://[::1]7",
-		"redis://%zz@a",
+		"redis://u@a",
+		"sentinel://u@a/m",
+		"redis://:%zz@a",
 		"redis://:%4@a",
 		"redis://:%00@a",
 		"unix:",
@@ -128,10 +131,10 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect_eq(address_read(&address, &text), -EOPNOTSUPP);
 	memset(longer, 'x', sizeof(longer));
 	memcpy(longer, "unix:", 5);
-	longer[sizeof(longer) - 1] = '\0';
+	longer[5 + ADDRESS_UNIX_BYTES] = '\0';
 	text = longer;
 	expect_eq(address_read(&address, &text), -EINVAL);
-	longer[5 + ADDRESS_TEXT_BYTES - 1] = '\0';
+	longer[5 + ADDRESS_UNIX_BYTES - 1] = '\0';
 	expect_eq(address_read(&address, &text), 0);
 }
 END_TEST
