@@ -10,7 +10,7 @@
  *
  * A call that can fail returns 0 or a count, or a negative errno, and then has written no output.
  * Times are uint64_t nanoseconds, rounded up to microseconds, on Redis's CLOCK_REALTIME. Any
- * thread, but no signal handler. In a forked child: -EOWNERDEAD, and close frees the copy.
+ * thread, but no signal handler. In a forked child: -EOWNERDEAD, and close closes descriptors only.
  *
  * Network errors, after which nothing has changed but with the first:
  *   -ETIMEDOUT      not answered in time; Redis may have executed the call

@@ -27,10 +27,17 @@ void link_set(struct link *link, struct wire *wire)
 	link->answer_by_ns = LINK_NEVER;
 }
 
+void link_close(struct link *link)
+{
+	struct wire *wire = link->wire;
+
+	link_set(link, NULL); /* first, for a child that is forked meanwhile */
+	wire_close(wire);
+}
+
 void link_lose(struct link *link, int error, uint64_t now_ns)
 {
-	wire_close(link->wire);
-	link_set(link, NULL);
+	link_close(link);
 	link_back_off(link, error, now_ns);
 }
 

@@ -35,7 +35,9 @@ bool link_is_due(const struct link *link, uint64_t now_ns);
 /* Store a connection in the link. link_lose() closes the connection. */
 void link_set(struct link *link, struct wire *wire);
 
-/* Close the link's connection, if there is one, and call link_back_off(). */
+void link_close(struct link *link); /* its connection, if there is one */
+
+/* link_close() and link_back_off(). */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
 /* Doubles from 10 ms to 5 s; for -ECONNREFUSED, which costs little, to 400 ms. */

@@ -143,13 +143,21 @@ static int open_parts(struct timerhub_relay *relay)
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
-/* Free a relay. The relay may be partly opened, or may be the copy in a forked child. */
-static void free_relay(struct timerhub_relay *relay)
+/*
+ * Perhaps partly open. In a forked child (`is_copy`) what other threads may have been changing is
+ * leaked.
+ */
+static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
-		shard_fini(&relay->shards[i]);
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		if (is_copy)
+			shard_leave(&relay->shards[i]);
+		else
+			shard_fini(&relay->shards[i]);
+	}
 	free(relay->shards);
-	deliveries_fini(&relay->shared.deliveries);
+	if (!is_copy)
+		deliveries_fini(&relay->shared.deliveries);
 	if (relay->shared.ready_fd >= 0)
 		(void)close(relay->shared.ready_fd);
 	lock_fini(&relay->shared.lock);
@@ -190,7 +198,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result < 0) {
 		/* End the shards' threads, if open_parts() has started threads. */
 		shards_end(relay->shards, relay->shared.shard_count);
-		free_relay(relay);
+		free_relay(relay, false);
 		return result;
 	}
 	*ret_relay = relay;
@@ -227,13 +235,16 @@ static void send_takers_away(struct timerhub_relay *relay)
 void timerhub_relay_close(struct timerhub_relay *relay)
 {
 	CANCELLATION_HELD;
+	bool is_copy;
+
 	if (!relay)
 		return;
-	if (fork_check_goes_on(&relay->fork_check)) {
+	is_copy = !fork_check_goes_on(&relay->fork_check);
+	if (!is_copy) {
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 	}
-	free_relay(relay);
+	free_relay(relay, is_copy);
 }
 
 /* ---- ask ---- */

@@ -64,8 +64,7 @@ static void take_turn(struct sentinel_watch *watch, uint64_t now_ns)
 {
 	if (now_ns < watch->turn_ns || !strchr(watch->address->sentinels, '+'))
 		return;
-	wire_close(watch->link.wire);
-	link_set(&watch->link, NULL);
+	link_close(&watch->link);
 	watch->answered = watch->is_half = false;
 	turn(watch, now_ns);
 }

@@ -14,12 +14,21 @@
 #include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
-#define LINKS 4u
 #define NS_PER_MS UINT64_C(1000000)
+
+enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static struct wire *wire_of(const struct shard *shard, unsigned link)
+{
+	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
+		                            shard->scheduler.bells.wire, shard->watch.link.wire };
+
+	return wires[link];
 }
 
 /* ---- open ---- */
@@ -56,10 +65,15 @@ int shard_open(struct shard *shard)
 
 void shard_fini(struct shard *shard)
 {
-	wire_close(shard->pipeline.link.wire);
-	wire_close(shard->taker.link.wire);
-	wire_close(shard->scheduler.bells.wire);
-	wire_close(shard->watch.link.wire);
+	for (unsigned i = 0; i < LINKS; i++)
+		wire_close(wire_of(shard, i));
+	sleeper_close(shard->sleeper);
+}
+
+void shard_leave(struct shard *shard)
+{
+	for (unsigned i = 0; i < LINKS; i++)
+		wire_leave(wire_of(shard, i));
 	sleeper_close(shard->sleeper);
 }
 
@@ -138,21 +152,13 @@ static uint64_t pass(struct shard *shard)
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
-static struct wire *wire_of(const struct shard *shard, unsigned link)
-{
-	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
-		                            shard->scheduler.bells.wire, shard->watch.link.wire };
-
-	return wires[link];
-}
-
 static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 {
-	if (link == 0)
+	if (link == COMMANDS)
 		lose_commands(shard, why, now_ns);
-	else if (link == 1)
+	else if (link == TAKERS)
 		lose_taker(shard, why, now_ns);
-	else if (link == 3)
+	else if (link == WATCH)
 		sentinel_watch_lose(&shard->watch, why, now_ns);
 	else
 		scheduler_lose_bells(&shard->scheduler, why, now_ns);
@@ -189,20 +195,20 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 {
 	int result;
 
-	if (link == 3) {
+	if (link == WATCH) {
 		read_watch(shard, now_ns);
 		return;
 	}
-	if (link == 0)
+	if (link == COMMANDS)
 		result = pipeline_read(&shard->pipeline, now_ns);
-	else if (link == 1)
+	else if (link == TAKERS)
 		result = taker_read(&shard->taker, now_ns);
 	else
 		result = scheduler_read(&shard->scheduler, now_ns);
 	if (result < 0)
 		lose(shard, link, result, now_ns);
 	/* the group was deleted, or this is a replica now: close all, and connect again */
-	if (link == 1 && result == -EROFS && shard->pipeline.link.wire)
+	if (link == TAKERS && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
 }
 

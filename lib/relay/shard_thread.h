@@ -46,7 +46,10 @@ int shard_start(struct shard *shard);
  */
 void shards_end(struct shard *shards, uint32_t count);
 
-/* Its thread has ended; perhaps partly open, or a forked child's copy. */
+/* Its thread has ended, or it is partly open. */
 void shard_fini(struct shard *shard);
+
+/* A forked child's copy: only descriptors, since the thread may have been changing the rest. */
+void shard_leave(struct shard *shard);
 
 #endif

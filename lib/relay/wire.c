@@ -116,6 +116,12 @@ void wire_close(struct wire *wire)
 	free(wire);
 }
 
+void wire_leave(struct wire *wire)
+{
+	if (wire)
+		(void)close(wire->fd);
+}
+
 int wire_fd(const struct wire *wire)
 {
 	return wire->fd;

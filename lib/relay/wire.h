@@ -22,6 +22,7 @@ enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY
 /* 0, -EHOSTUNREACH (unknown name), -ECONNREFUSED (no such unix socket), or the kernel's. */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
+void wire_leave(struct wire *wire); /* closes only the descriptor; NULL too */
 
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
