@@ -11,7 +11,7 @@
 -- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
 -- and bells (messages that ask for an earlier look).
 
-local VERSION = 3  -- version of this file; a relay replaces an older version in Redis
+local VERSION = 3  -- of this file; timerhub_relay_open() and each reconnect replace an older one
 local LAYOUT = 2  -- version of the layout of the keys; 2 added the records of stage `c`
 local CALL = 8  -- bytes of the argument `call` of a put
 local GROUP = 'timerhub'
@@ -973,8 +973,9 @@ local function ladder(rank, grace)
 end
 
 -- If the calling relay is not registered, register it in the key `seats`. A promise is broken if it
--- is absent, one grace past, or further ahead than the horizon. If the promise is broken, add 1 to
--- the score of each relay of a lower rank. Returns the rank of the calling relay.
+-- is absent, one grace past, or further ahead than the horizon. If it is broken, each relay of a
+-- lower rank gets 1 more. Seated relays' scores lie within 1, so this puts it behind the caller; a
+-- newcomer may be lower, and need several looks. Returns the rank of the calling relay.
 local function sit(q, now, look_by, relay, horizon, grace)
     local rank = redis_call('ZRANK', q.seats, relay)
     if not rank then
@@ -1012,7 +1013,7 @@ end
 local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
     if rank > 0 then
         local steps = ladder(rank, grace)
-        return math.max(0, math.min(look_by, now + horizon) + steps - now)
+        return math.max(0, math.min(look_by or now, now + horizon) + steps - now)
     end
     local head = redis_call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
     local first = math.min(tonumber(head or nil) or math.huge, now + horizon, sweep_at or math.huge)
@@ -1451,6 +1452,8 @@ local function create(keys, args)
     if not last_delivered(ready) then
         redis_call('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
     end
+    -- Writes on each connect: a WAIT then also covers what earlier connections of this client
+    -- changed.
     redis_call('HSET', state, 'version', LAYOUT)
     for name, value in pairs(wanted) do
         redis_call('HSET', state, name, text(value))

@@ -346,6 +346,12 @@ def check_wiped(redis):
     call(redis, "put", "new", "0", "", "")
     look(redis)
     look(redis)
+    # A relay that stays behind another's seat has no promise to wait for.
+    redis("ZADD", QUEUE + "seats", 5, "relay", 0.1, "first")
+    redis("DEL", QUEUE + "state")
+    answer = look(redis)
+    expect((answer[0], answer[3]) == (0, 1) and answer[2] > 0, "look without a promise", answer)
+    redis("ZREM", QUEUE + "seats", "first")
     expect(len(read_all(redis)) == 1, "no group after the stream was deleted")
     redis("FLUSHALL")
     call(redis, "look", "relay", 128, 10**7, 10**5, "")
