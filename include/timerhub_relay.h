@@ -58,7 +58,7 @@ struct timerhub_relay_task {
 #define TIMERHUB_RELAY_SERVE (1u << 0)
 
 /* A flag of timerhub_relay_put(), which also has the flag TIMERHUB_ABSOLUTE. */
-/* a waiting task with this id gets the new time and data */
+/* a waiting task with this id gets the new time and data, and 0 attempts */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
 /* 0 is the default of each field. */
@@ -120,9 +120,9 @@ struct timerhub_relay_stats {
 	uint64_t looks_empty;
 	/* messages that asked for an earlier look */
 	uint64_t bells;
-	/* of this process, if it serves; 0 looks first */
+	/* of this process on the first server, if it serves; 0 looks first */
 	uint64_t rank;
-	uint64_t connects; /* number of connections that this process has made to servers */
+	uint64_t connects; /* command connections made */
 	/* calls sent again after a lost connection */
 	uint64_t in_doubt;
 	/* of tasks moved by this process, by Redis's clock; buckets as in struct timerhub_stats */

@@ -35,7 +35,7 @@ struct address {
 };
 
 /*
- * At the beginning of `*text`, which moves behind it and its comma, and is NULL after the last.
+ * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL after the last.
  * NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
@@ -44,7 +44,7 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * The same for Sentinels, from an address's `sentinels` on. User and password are for the server
+ * As address_read(), for Sentinels, from an address's `sentinels` on. User and password are for the server
  * only.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
@@ -52,7 +52,7 @@ int address_read_sentinel(struct address *ret_address, const char **text);
 /* Move the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);
 
-/* As a Sentinel has said. -EINVAL: not valid. */
+/* Sets host and port that a Sentinel named. -EINVAL: not valid. */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

@@ -137,7 +137,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 	return 0;
 }
 
-/* Returns whether relays are alive and none hears the bell; without the right to ask, false. */
+/* Does nobody hear the common bell? False without the right to ask. */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
 	char name[KEYS_NAME_BYTES];

@@ -67,7 +67,8 @@ static bool is_ours(const struct reply *entry)
 
 /*
  * Not after the lease's begin: a read may block long before the entry comes, whose id has the time
- * of its XADD, unless Redis's clock was set.
+ * of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the lease of all it
+ * lists again, also of held ones, so its sending counts.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {

@@ -70,7 +70,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	client->anchor_ns = sent_ns;
 	client->anchor_us = handshake.now_us;
 	lock_take(&shared->lock);
-	shared->lease_ns = handshake.lease_us * NS_PER_US;
+	client->lease_ns = handshake.lease_us * NS_PER_US;
 	shared->stats.connects++;
 	lock_give(&shared->lock);
 	return 0;
@@ -209,7 +209,7 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode_request(pipeline, request, now_ns);
 }
 
-/* Puts together, after the others: the calls are concurrent and have no order. */
+/* All gathered; the puts last and together: concurrent calls have no order. */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -244,6 +244,7 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 	pipeline_send_own(pipeline, &pipeline->wait, now_ns);
 }
 
+/* Only buffers: flush() sends after the pass, so a blocking handshake of another link delays it. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct requests gathered = { .first = NULL };

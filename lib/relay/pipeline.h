@@ -39,6 +39,7 @@ struct pipeline {
 	 * before it reads other deliveries.
 	 */
 	bool must_recover;
+	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
 	struct request wait;
 	struct request recover;
 };

@@ -28,6 +28,7 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
+/* A close wakes takers so often: one may begin to wait after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
 /*
  * how long a new put waits for an earlier one's reply: more than a round trip within a machine,

@@ -16,7 +16,7 @@ struct timerhub_relay {
 	struct shard *shards;
 
 	/* The lock of `shared`, the relay's lock, protects the fields below. */
-	uint64_t puts;   /* number of puts */
+	uint64_t puts;   /* begun: makes ids and `call` unique */
 	uint32_t turn;   /* index of the shard that the next take_at_once() asks first */
 	uint32_t inside; /* number of threads inside timerhub_relay_take() */
 	bool ended;      /* the stopped relay has no task left: timerhub_relay_take() fails */

@@ -14,7 +14,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
-/* Largest number of deliveries that one recovery asks for. */
+/* Deliveries that a recovery asks for; older ones beyond it come after their leases. */
 #define RECOVER_COUNT 1000u
 #define PUT_WORDS 8u  /* arguments of timerhub_put */
 #define PUTS_WORDS 6u /* arguments of each put of timerhub_puts */
@@ -294,7 +294,7 @@ static void count(struct client *client, enum request_kind kind)
 
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns)
 {
-	uint64_t half_ns = client->shared->lease_ns / 2;
+	uint64_t half_ns = client->lease_ns / 2;
 	uint64_t trust_ns = TRUST_NS + 2 * client->round_ns;
 
 	return (struct arrival){ sent_ns, now_ns, client->anchor_ns, client->anchor_us,

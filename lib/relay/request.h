@@ -19,7 +19,7 @@ enum request_kind {
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
-	/* REQUEST_RETRY and the kinds before it are changes, which replicas may have to confirm. */
+	/* up to here replicas may have to confirm (is_fact) */
 	REQUEST_RETRY,
 	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
 	REQUEST_READ,    /* prefetch a ready task, and do not wait for one */
@@ -77,16 +77,17 @@ struct client {
 	 */
 	uint64_t epoch;
 	uint64_t fence_us;
-	uint64_t until_us; /* largest `until` of a change of this epoch */
-	/* Local time of the anchor, the last answered call of timerhub_look or timerhub_put. */
+	uint64_t until_us; /* largest `until` of a change sent so far */
+	/* Local time of the anchor, the last reply that had Redis's time. */
 	uint64_t anchor_ns;
 	uint64_t anchor_us; /* Redis's time at the anchor */
 	uint64_t round_ns;  /* a round trip of the last handshake */
+	uint64_t lease_ns;  /* of the queue on this server; written under the lock, for takers */
 	uint64_t looks;     /* number of calls of timerhub_look that were answered */
 	uint64_t bells;     /* number of bell messages that were received */
 };
 
-/* Of a reply with deliveries. Under the lock. */
+/* When a reply's deliveries were asked for and read. Under the lock (lease_ns). */
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns);
 
 void requests_append(struct requests *requests, struct request *request);

@@ -17,7 +17,7 @@
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/* times its rank, a relay delays its look after a reconnect, so that they come one after another */
+/* After a reconnect a relay delays its look by this times its rank, so that they don't coincide. */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */
@@ -129,9 +129,10 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
+/* Only ranks 0 and 1 hear bells of their own, so only they ping. */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
-	uint64_t next_ns = UINT64_MAX;
+	uint64_t next_ns = UINT64_MAX, look_ns;
 
 	if (!bells_are_heard(scheduler, now_ns))
 		return scheduler->bells.answer_by_ns;
@@ -144,8 +145,8 @@ uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 	if (scheduler->bells.wire && !scheduler->pinged && scheduler->timing.rank < 2 &&
 	    scheduler->ping_ns < next_ns)
 		next_ns = scheduler->ping_ns;
-	now_ns = look(scheduler, now_ns);
-	return now_ns < next_ns ? now_ns : next_ns;
+	look_ns = look(scheduler, now_ns);
+	return look_ns < next_ns ? look_ns : next_ns;
 }
 
 /* ---- answers ---- */

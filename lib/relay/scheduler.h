@@ -20,7 +20,7 @@ struct scheduler {
 	/* The delay of the next call of timerhub_look after a refused call. */
 	uint64_t look_pause_ns;
 	unsigned confirmed; /* number of subscriptions that the server has confirmed */
-	bool pinged;
+	bool pinged;        /* a PING is unanswered */
 	/* errno by which the server refuses SUBSCRIBE, or PING (ping_refused); 0: it does not */
 	int bells_refused;
 	bool ping_refused;

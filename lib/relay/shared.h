@@ -45,10 +45,8 @@ struct shared {
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
 	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
-	/* Length of the queue's leases, as the last connected server returned it. */
-	uint64_t lease_ns;
-	uint32_t waiting;       /* number of waiting takers */
-	uint64_t wait_until_ns; /* latest deadline of the waiting takers */
+	uint32_t waiting;         /* number of waiting takers */
+	uint64_t wait_until_ns;   /* latest deadline of the waiting takers */
 	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
 	bool watched;
 	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */

@@ -20,8 +20,8 @@ int sleeper_begin(struct sleeper *sleeper);
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * Returns the time on CLOCK_BOOTTIME. On CLOCK_BOOTTIME, a timeout that ends during a suspend
- * expires at once after the suspend.
+ * On CLOCK_BOOTTIME, so that a timeout that ends during a suspend expires at once after it. All
+ * `_ns` times of a shard are on it; only wire_call()'s are on CLOCK_MONOTONIC: never mix them.
  */
 uint64_t sleeper_now_ns(void);
 

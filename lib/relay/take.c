@@ -44,7 +44,7 @@ static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
 			return false;
 		}
-		one->ask_ns = begin_ns + relay->shared.lease_ns / 2;
+		one->ask_ns = begin_ns + relay->shards[one->shard].client.lease_ns / 2;
 	}
 	return true;
 }

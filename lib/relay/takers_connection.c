@@ -21,7 +21,7 @@ void taker_init(struct taker *taker, struct client *client, uint64_t seed)
 	link_init(&taker->link, seed);
 }
 
-/* And `*ret_ms`, for how long Redis may block. Under the lock. */
+/* How many deliveries to read now, 0: none; `*ret_ms`: how long Redis may block. Under the lock. */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;
