@@ -35,8 +35,8 @@ struct address {
 };
 
 /*
- * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL after the last.
- * NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
+ * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL
+ * after the last. NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -44,8 +44,8 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * As address_read(), for Sentinels, from an address's `sentinels` on. User and password are for the server
- * only.
+ * As address_read(), for Sentinels, from an address's `sentinels` on. User and password are for the
+ * server only.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 

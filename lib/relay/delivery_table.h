@@ -20,7 +20,7 @@ struct delivery {
 	struct delivery *next;
 	uint64_t ask_ns; /* from then on the lease may be over, so the taker asks */
 	uint32_t shard;  /* index of the server that sent the delivery */
-	/* Its taker asks, without the lock: a late call for an earlier one of this entry drops it not. */
+	/* Its taker asks, without the lock: a late call for this entry must not free it. */
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;

@@ -22,9 +22,9 @@ static void wake_shards(struct timerhub_relay *relay)
 }
 
 /*
- * A lease that may be over, because this process stood still or nobody took, begins again, unless
- * the task was cancelled, moved or given away. False, and freed: ended, or no answer; then it comes again. Under the lock, which is
- * free meanwhile.
+ * A lease that may be over, because this process stood still or nobody took it, begins again,
+ * unless the task was cancelled, moved or given away. False, and freed: ended, or no answer; then
+ * it comes again. Under the lock, which is free meanwhile.
  */
 static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
