@@ -25,6 +25,7 @@
 #define ARENA_KEEP 256
 #endif
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
+#define TAKES_BITS (64 - TIMER_SLOT_BITS) /* of a top */
 /* slots of a shard, at least */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -152,7 +153,7 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
 	/* relaxed: a counter, and its copy */
-	if (((takes + count) & TIMER_GENERATION_MASK) < count) {
+	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
 
 		if (shard->notes)
@@ -547,7 +548,7 @@ struct arena_counts arena_count(const struct arena *arena)
 
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/* relaxed: after the top, so that it includes the top's laps */
-		taken += u64_load_relaxed(&shard->laps) << 38;
+		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;
 		used += shard_used(shard);
 	}
