@@ -601,6 +601,16 @@ START_TEST(lease_ends_for_a_taker_though_the_writer_does_nothing)
 }
 END_TEST
 
+static struct timerhub_journal *open_and_take(struct scene *scene,
+                                              struct timerhub_journal_task *ret_task)
+{
+	expect_eq(model_open(&scene->model), 0);
+	put_bytes(scene->model.journal, 10, 0);
+	test_timer_pass(&scene->model.timer, HOUR);
+	expect_eq(timerhub_journal_take(scene->model.journal, ret_task, 0), 1);
+	return scene->model.journal;
+}
+
 /* A touch waits for it. */
 START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 {
@@ -611,11 +621,7 @@ START_TEST(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome)
 	struct timerhub_journal *journal;
 
 	scene->model.stretch_bytes = 0;
-	expect_eq(model_open(&scene->model), 0);
-	journal = scene->model.journal;
-	put_bytes(journal, 10, 0);
-	test_timer_pass(&scene->model.timer, HOUR);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	journal = open_and_take(scene, &task);
 	/* refused: the worker keeps the task */
 	expect_eq(timerhub_journal_submit(journal, &retry, 1, 0), 0);
 	scene->disk.space = sim_bytes(&scene->disk);
@@ -642,11 +648,7 @@ START_TEST(a_lease_made_shorter_sets_the_timer_of_a_sleeping_taker)
 	struct timerhub_journal_task task;
 	struct timerhub_journal *journal;
 
-	expect_eq(model_open(&scene->model), 0);
-	journal = scene->model.journal;
-	put_bytes(journal, 10, 0);
-	test_timer_pass(&scene->model.timer, HOUR);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	journal = open_and_take(scene, &task);
 	journal->takers.timed = true;
 	expect_eq(timerhub_journal_touch(journal, &task, MS), 0);
 	expect_eq(scene->model.timer.set_ns, scene->model.timer.wall_ns + MS);
@@ -664,11 +666,7 @@ START_TEST(release_while_an_answer_is_in_flight_leaves_it_its_outcome)
 	struct timerhub_journal_completion completion;
 	struct timerhub_journal *journal;
 
-	expect_eq(model_open(&scene->model), 0);
-	journal = scene->model.journal;
-	put_bytes(journal, 10, 0);
-	test_timer_pass(&scene->model.timer, HOUR);
-	expect_eq(timerhub_journal_take(journal, &task, 0), 1);
+	journal = open_and_take(scene, &task);
 	expect_eq(timerhub_journal_submit(journal, &done, 1, 0), 0);
 	expect_eq(timerhub_journal_release(journal, &task), 0);
 	put_bytes(journal, 10, 0);
