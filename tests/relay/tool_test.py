@@ -22,7 +22,7 @@ import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
 from queue_client import Queue
-from redis_server import ARRIVES, Server, expect
+from redis_server import ARRIVES, Server, die_with_test, expect
 from servers_test import FakeSentinel, PortServer, Sentinel, free_port
 from wire_proxy import Proxy
 
@@ -56,7 +56,7 @@ class Tool:
 
     def run(self, stderr=None, **environment):
         return subprocess.Popen([self.program, "run", QUEUE], env=self.environment | environment,
-                                stderr=stderr, text=True)
+                                stderr=stderr, text=True, preexec_fn=die_with_test)
 
 
 def wait_until(condition, what):
@@ -226,7 +226,7 @@ def check_sentinel_words(tool):
 
 def check_durability(tool, redis):
     expect("no persistence" in tool("check", QUEUE), "no persistence")
-    for name, value, wanted in (("save", "60 1", "RDB only"), ("appendonly", "yes", "up to 2 s"),
+    for name, value, wanted in (("save", "86400 1", "RDB only"), ("appendonly", "yes", "up to 2 s"),
                                 ("appendfsync", "always", "nothing is lost")):
         redis("CONFIG", "SET", name, value)
         expect(wanted in tool("check", QUEUE), wanted)
