@@ -8,7 +8,8 @@
 #include "loop/round_down_to_grid.h"
 #include "loop/scheduling.h"
 
-#define FRESH_AHEAD 12 /* number of list entries by which fresh_fetch() prefetches in advance */
+#define FRESH_AHEAD 12   /* number of list entries by which fresh_fetch() prefetches in advance */
+#define SMALL_LOOP_MAX 8 /* places, each of which may cause a wake-up in vain in a length */
 
 /*
  * Empty `fresh` into the list: callbacks have set these timeouts, and a turn skips listed ones.
@@ -64,14 +65,17 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	timeout->fresh = 0;
 }
 
-/* The remaining time of a timeout that was just set is its whole length, and decides the grid. */
+/*
+ * The remaining time of a timeout that was just set is its whole length, and decides the grid. A
+ * small loop schedules it exactly (on the grid of 1 ns), so that it needs one wake-up if it stays.
+ */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	uint64_t now_ns = loop->front.base_ns;
 	uint64_t deadline_ns = timeout->deadline_ns;
-	unsigned shift = deadline_ns > now_ns ? grid_for(deadline_ns - now_ns) : 0;
+	bool is_rounded = deadline_ns > now_ns && loop->places.used > SMALL_LOOP_MAX;
 
-	loop_file(loop, timeout, shift);
+	loop_file(loop, timeout, is_rounded ? grid_for(deadline_ns - now_ns) : 0);
 }
 
 /* Prefetch what later entries of the list need. */

@@ -54,8 +54,6 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 
 /* ---- before the loop blocks ---- */
 
-/* The largest number of schedule entries that loop_correct_first() checks in one turn. */
-#define REST_LOOKS_MAX 256
 #define REST_LOOKS_AT_ONCE 8
 
 /* Returns whether the entry at `at_ns` is exact, and its timeout was moved, stopped or removed. */
@@ -91,13 +89,13 @@ void loop_correct_first(struct timerhub_loop *loop)
 {
 	uint64_t true_ns = UINT64_MAX;
 	uint32_t slots[REST_LOOKS_AT_ONCE];
-	unsigned count = 1, looks = 0;
+	unsigned count;
 
 	if ((loop->unquiet & LOOP_STIRRED) == 0 &&
 	    !place_is_stale(&loop->places.table[loop->first], loop->next_ns))
 		return;
 	loop->first = SLOT_NONE;
-	for (; count > 0 && looks < REST_LOOKS_MAX; looks += count) {
+	do {
 		count = schedule_doubt(&loop->schedule, true_ns, slots, REST_LOOKS_AT_ONCE);
 		for (unsigned i = 0; i < count; i++) {
 			uint64_t at_ns = schedule_at_ns(&loop->schedule, slots[i]);
@@ -107,14 +105,11 @@ void loop_correct_first(struct timerhub_loop *loop)
 			true_ns = at_ns;
 			loop->first = slots[i];
 		}
-	}
+	} while (count > 0);
 	/* An entry on its grid is never stale, so the turns need not read its timeout. */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;
 	loop->next_ns = schedule_next_ns(&loop->schedule);
-	if (count == 0) /* else corrections are left for the next turn */
-		loop->unquiet &= ~(uint32_t)LOOP_STIRRED;
-	else
-		loop->unquiet |= LOOP_STIRRED;
+	loop->unquiet &= ~(uint32_t)LOOP_STIRRED;
 }

@@ -18,9 +18,10 @@ void loop_correct_first(struct timerhub_loop *loop);
 struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
 
 /*
- * Correct the earliest schedule entries before the loop blocks, at most 256 in one call, and find
- * the time at which the loop must wake: an exact entry moves with its timeout, or goes with it. An
- * entry on the grid stays, because the loop usually wakes then for another timeout too.
+ * Correct the earliest schedule entries before the loop blocks, and find the time at which it must
+ * wake: an exact entry moves with its timeout, or goes with it. An entry on the grid stays, because
+ * the loop usually wakes then for another timeout too. Not limited: the looks of a turn are not
+ * either, and a correction is a look that comes earlier.
  */
 static inline void loop_rest(struct timerhub_loop *loop)
 {

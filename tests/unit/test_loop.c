@@ -525,10 +525,35 @@ START_TEST(quiet_after_a_stop)
 }
 END_TEST
 
+START_TEST(timeout_that_stays_wakes_a_small_loop_once)
+{
+	enum { COUNT = 8 };
+	struct item *items = items_new(COUNT);
+	uint64_t now_ns = START;
+
+	for (unsigned round = 0; round < 3; round++, now_ns += HOUR) {
+		for (unsigned i = 0; i < COUNT; i++)
+			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, (i + 1) * SEC), 0);
+		expect_eq(timerhub_loop_turn(loop), 0);
+		/* earlier before any look, later after the second's look */
+		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC / 2), 0);
+		expect_eq(timerhub_loop_turn(loop), 0);
+		expect_eq(run_until(now_ns + SEC), 1);
+		if (round == 1)
+			expect_eq(timerhub_timeout_set(loop, &items[7].timeout, 30 * SEC), 0);
+		expect_eq(run_until(now_ns + HOUR / 2), round == 1 ? COUNT + 1 : COUNT - 1);
+		loop_rig_move(loop, now_ns + HOUR);
+		expect_eq(calls, (round + 1) * COUNT);
+		expect_eq(timerhub_loop_turn(loop), 0);
+	}
+	items_free(items);
+}
+END_TEST
+
 /* A freed place keeps its grid, so even a gone timeout's exact entry is corrected. */
 START_TEST(quiet_after_a_remove_near_the_deadline)
 {
-	struct item *items = items_new(1);
+	struct item *items = items_new(9);
 
 	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
 	expect_eq(timerhub_loop_turn(loop), 0);
@@ -558,8 +583,8 @@ static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
 
 START_TEST(quiet_however_many_timeouts_move)
 {
-	unsigned count = _i < BEATS_KINDS ? 10000 : scaled(100000),
-		 kind = (unsigned)_i % BEATS_KINDS;
+	const unsigned counts[] = { 8, 9, 10000, scaled(100000) };
+	unsigned count = counts[_i / BEATS_KINDS], kind = (unsigned)_i % BEATS_KINDS;
 	struct item *items = items_new(count);
 	uint64_t *beats_ns = calloc(count, sizeof(*beats_ns));
 	uint64_t length_ns = 3 * SEC, step_ns = SEC / 100, end_ns = START + 31 * SEC;
@@ -683,8 +708,9 @@ int main(int argc, char **argv)
 	tests_add(no_allocation_after_open, 60);
 	tests_add(quiet_if_nothing_is_set, 20);
 	tests_add(quiet_after_a_stop, 20);
+	tests_add(timeout_that_stays_wakes_a_small_loop_once, 20);
 	tests_add(quiet_after_a_remove_near_the_deadline, 20);
-	tests_add_loop(quiet_however_many_timeouts_move, 120, BEATS_KINDS + 1);
+	tests_add_loop(quiet_however_many_timeouts_move, 120, 4 * BEATS_KINDS);
 	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
 	tests_add(layout_is_that_of_the_abi, 20);
 	tests_add(functions_are_there_without_inlining, 20);
