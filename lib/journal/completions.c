@@ -15,6 +15,12 @@ void completions_init(struct completions *completions)
 	*completions = (struct completions){ .fd = -1 };
 }
 
+void completions_leave(const struct completions *completions)
+{
+	if (completions->fd >= 0)
+		(void)close(completions->fd);
+}
+
 void completions_fini(struct completions *completions)
 {
 	struct transaction *next;
@@ -24,8 +30,7 @@ void completions_fini(struct completions *completions)
 		next = transaction->next;
 		free(transaction);
 	}
-	if (completions->fd >= 0)
-		(void)close(completions->fd);
+	completions_leave(completions);
 	completions_init(completions);
 }
 

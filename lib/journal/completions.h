@@ -17,8 +17,10 @@ struct completions {
 
 void completions_init(struct completions *completions);
 
-/* Free the transactions whose outcomes no caller has taken. */
 void completions_fini(struct completions *completions);
+
+/* Closes only the fd, as a forked child does. */
+void completions_leave(const struct completions *completions);
 
 /* Returns the eventfd, or an error. The first call of completions_fd() creates the eventfd. */
 int completions_fd(struct completions *completions);

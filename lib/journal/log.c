@@ -88,7 +88,7 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 {
 	const struct disk_ops *ops = log->disk->ops;
 	char name[DISK_NAME_MAX];
-	int result;
+	int before = log->file, result;
 
 	segment_name(name, header->number);
 	result = log_add_segment(log, header->number, SEGMENT_HEADER_BYTES);
@@ -104,9 +104,9 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		 */
 		return result == -EIO ? log_fail(log) : result;
 	}
-	if (log->file >= 0)
-		ops->close(log->disk, log->file);
 	log->file = file;
+	if (before >= 0)
+		ops->close(log->disk, before);
 	log->salt = header->salt;
 	log->plain_to = 0;
 	/* Make the new segment's name stable before its first record is written. */
@@ -159,13 +159,20 @@ int log_drop_first(struct log *log)
 	return log->disk->ops->sync_dir(log->disk) < 0 ? log_fail(log) : 0;
 }
 
+void log_leave(struct log *log)
+{
+	int files[] = { log->file, log->watermark };
+
+	log->file = log->watermark = -1;
+	for (unsigned i = 0; i < 2; i++)
+		if (files[i] >= 0)
+			log->disk->ops->close(log->disk, files[i]);
+	disk_reserve_close(&log->spare);
+}
+
 void log_close(struct log *log)
 {
-	if (log->file >= 0)
-		log->disk->ops->close(log->disk, log->file);
-	if (log->watermark >= 0)
-		log->disk->ops->close(log->disk, log->watermark);
-	disk_reserve_close(&log->spare);
+	log_leave(log);
 	free(log->segments);
 	log_init(log, log->disk, log->segment_bytes);
 }

@@ -26,7 +26,7 @@ struct log {
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t salt; /* of the last segment */
-	int file;      /* the last segment, or -1 */
+	int file;      /* the last segment, or -1; forgotten before its close, for a forked child */
 	int watermark; /* its file, or -1 */
 	struct disk_reserve spare;
 	uint64_t sequence; /* of the last record, from 1 on */
@@ -72,6 +72,9 @@ int log_write_all(struct log *log, int file, const uint8_t *bytes, size_t count,
 
 /* There must be a second. 0, -EIO (failed), or a disk's error. */
 int log_drop_first(struct log *log);
+
+/* Closes only files, as a forked child does. */
+void log_leave(struct log *log);
 
 /* It is empty then. */
 void log_close(struct log *log);

@@ -142,8 +142,15 @@ static int journal_open_batches(struct timerhub_journal *journal, uint64_t segme
 	return 0;
 }
 
-/* Partly open, or a forked child's copy. */
-static void journal_free(struct timerhub_journal *journal)
+/* In a forked child other threads may have been changing the rest, which is leaked. */
+static void journal_leave_parts(struct timerhub_journal *journal)
+{
+	reader_leave(&journal->compactor.reader);
+	log_leave(&journal->log);
+	completions_leave(&journal->completions);
+}
+
+static void journal_fini_parts(struct timerhub_journal *journal)
 {
 	compactor_fini(&journal->compactor);
 	log_close(&journal->log);
@@ -154,6 +161,15 @@ static void journal_free(struct timerhub_journal *journal)
 	agenda_fini(&journal->backlog.leases);
 	for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
 		write_batch_fini(&journal->commit.batches[i]);
+}
+
+/* Perhaps partly open. */
+static void journal_free(struct timerhub_journal *journal, bool is_copy)
+{
+	if (is_copy)
+		journal_leave_parts(journal);
+	else
+		journal_fini_parts(journal);
 	lock_fini(&journal->lock);
 	fork_check_close(&journal->fork_check);
 	if (journal->owns) {
@@ -203,7 +219,7 @@ int journal_open(struct timerhub_journal **ret_journal, struct disk *disk, struc
 	compactor_init(&journal->compactor, &journal->log, &journal->lock, &journal->backlog.tasks);
 	result = journal_open_parts(journal, config);
 	if (result < 0) {
-		journal_free(journal);
+		journal_free(journal, false);
 		return result;
 	}
 	*ret_journal = journal;
@@ -275,9 +291,12 @@ static void journal_sign_off(struct timerhub_journal *journal)
 
 void timerhub_journal_close(struct timerhub_journal *journal)
 {
+	bool is_copy;
+
 	if (!journal)
 		return;
-	if (fork_check_goes_on(&journal->fork_check)) {
+	is_copy = !fork_check_goes_on(&journal->fork_check);
+	if (!is_copy) {
 		journal_send_takers_away(journal);
 		if (journal->threaded)
 			keeper_stop(journal);
@@ -285,5 +304,5 @@ void timerhub_journal_close(struct timerhub_journal *journal)
 			(void)writer_pass(journal);
 		journal_sign_off(journal);
 	}
-	journal_free(journal);
+	journal_free(journal, is_copy);
 }

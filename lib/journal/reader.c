@@ -192,20 +192,27 @@ int reader_guess_header(struct reader *reader, uint64_t number)
 	return result;
 }
 
-void reader_close(struct reader *reader)
-{
-	if (reader->disk && reader->file >= 0)
-		reader->disk->ops->close(reader->disk, reader->file);
-	free(reader->buffer);
-	*reader = (struct reader){ .file = -1 };
-}
-
 int reader_release(struct reader *reader)
 {
 	int file = reader->file;
 
 	reader->file = -1;
 	return file;
+}
+
+void reader_leave(struct reader *reader)
+{
+	int file = reader_release(reader);
+
+	if (reader->disk && file >= 0)
+		reader->disk->ops->close(reader->disk, file);
+}
+
+void reader_close(struct reader *reader)
+{
+	reader_leave(reader);
+	free(reader->buffer);
+	*reader = (struct reader){ .file = -1 };
 }
 
 int reader_next(struct reader *reader, struct record *ret_record)

@@ -39,6 +39,9 @@ int reader_guess_header(struct reader *reader, uint64_t number);
 /* The reader may be zeroed, or its reader_open() may have failed. */
 void reader_close(struct reader *reader);
 
+/* Closes only the file, as a forked child does. */
+void reader_leave(struct reader *reader);
+
 /* The file is the caller's then; the reader must still be closed. */
 int reader_release(struct reader *reader);
 

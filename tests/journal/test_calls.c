@@ -1179,12 +1179,14 @@ static void child_is_told(uint64_t id, struct timerhub_journal_task *task)
 START_TEST(child_of_fork_is_told_and_harms_nothing)
 {
 	struct timerhub_journal_task task = { 0 };
+	unsigned files;
 	uint64_t id;
-	int status = 0;
 	pid_t child;
 
+	files = process_fd_count();
 	begin(NULL);
 	id = put(0, "parent's");
+	expect_le(0, timerhub_journal_completion_fd(journal));
 	child = fork();
 	if (child == 0) {
 		struct timerhub_journal *other;
@@ -1194,11 +1196,11 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 		timerhub_journal_stop(journal);
 		expect(timerhub_journal_open(&other, dir, NULL) == -EBUSY);
 		timerhub_journal_close(journal);
+		expect_eq(process_fd_count(), files);
 		/* The parent still holds the lock, so open returns -EBUSY. */
 		_exit(timerhub_journal_open(&other, dir, NULL) == -EBUSY ? 0 : 1);
 	}
-	expect_eq(waitpid(child, &status, 0), child);
-	expect_eq(status, 0);
+	child_ends_well(child);
 	task = take();
 	expect_eq(task.id, id);
 	expect_eq(timerhub_journal_done(journal, &task), 0);

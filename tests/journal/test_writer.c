@@ -11,12 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <process_usage.h>
+
 #include "model.h"
 
 #define LOOK_NS (100 * US)
 
 static struct sim_disk sim;
-/* with count_write() and hold_sync() */
+/* with count_write(), hold_sync() and watch_close() */
 static struct disk_ops ops;
 static const struct disk_ops *sim_ops;
 static struct timerhub_journal *journal;
@@ -68,6 +70,16 @@ static int64_t count_write(struct disk *disk, int file, const void *bytes, size_
 	return sim_ops->write(disk, file, bytes, count, offset);
 }
 
+/* A child forked during the close has the file no more, and must not close its number. */
+static void watch_close(struct disk *disk, int file)
+{
+	if (journal) {
+		expect(journal->log.file != file && journal->log.watermark != file);
+		expect(journal->log.spare.file != file && journal->compactor.reader.file != file);
+	}
+	sim_ops->close(disk, file);
+}
+
 static int hold_sync(struct disk *disk, int file)
 {
 	sigset_t mask;
@@ -94,6 +106,7 @@ static void begin(uint64_t lease_ns)
 	ops = *sim_ops;
 	ops.write = count_write;
 	ops.sync = hold_sync;
+	ops.close = watch_close;
 	sim.disk.ops = &ops;
 	clocks.timer.ops = &clock_ops;
 	atomic_store(&clocks.now_ns, SEC);
@@ -105,6 +118,7 @@ static void begin(uint64_t lease_ns)
 static void end(void)
 {
 	timerhub_journal_close(journal);
+	journal = NULL;
 	sim_close(&sim);
 }
 
@@ -505,6 +519,31 @@ START_TEST(a_lone_caller_leaves_compaction_to_the_keeper)
 }
 END_TEST
 
+START_TEST(a_forked_child_frees_nothing_that_a_thread_was_changing)
+{
+	void *wild = (void *)16;
+	pid_t child;
+
+	begin(200 * MS);
+	(void)put(10);
+	child = fork();
+	if (child == 0) {
+		journal->log.segments = wild;
+		journal->compactor.buffer = journal->compactor.reader.buffer = wild;
+		journal->completions.first = wild;
+		journal->backlog.deliveries.places = wild;
+		journal->backlog.tasks.buckets = journal->backlog.tasks.keys = wild;
+		journal->backlog.agenda.cells = journal->backlog.leases.cells = wild;
+		for (unsigned i = 0; i < JOURNAL_BATCHES; i++)
+			journal->commit.batches[i].bytes = wild;
+		timerhub_journal_close(journal);
+		_exit(0);
+	}
+	child_ends_well(child);
+	end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("writer", argc, argv);
@@ -521,5 +560,6 @@ int main(int argc, char **argv)
 	tests_add(a_delivery_while_the_keeper_writes_is_written_too, 60);
 	tests_add(leases_end_although_no_call_is_made, 60);
 	tests_add(a_lone_caller_leaves_compaction_to_the_keeper, 60);
+	tests_add(a_forked_child_frees_nothing_that_a_thread_was_changing, 60);
 	return tests_run();
 }
