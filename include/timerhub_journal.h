@@ -3,8 +3,8 @@
  * timerhub_journal: delayed tasks, stored durably in a directory and delivered at their times.
  *
  * timerhub-journal(7) has the promises; each call has a page. Returns 0, a count or a negative
- * errno; a failed call writes no output. Any thread may make any call, except close; no signal
- * handler may. A forked child gets -EOWNERDEAD.
+ * errno, and then has written no output, unless said. Any thread may make any call, except close;
+ * no signal handler may. A forked child gets -EOWNERDEAD.
  *
  * Names: `due_ns` is a time on CLOCK_REALTIME. `when_ns` is a delay from now, or with
  * TIMERHUB_ABSOLUTE a time, or TIMERHUB_NEVER. `delay_ns`, `interval_ns`, `lease_ns` and
@@ -144,7 +144,8 @@ TIMERHUB_API int timerhub_journal_fd(struct timerhub_journal *journal);
 
 /*
  * Put a task. `flags`: TIMERHUB_ABSOLUTE or TIMERHUB_JOURNAL_PERIODIC. -EAGAIN: tasks_max or
- * data_bytes_max is reached. -EMSGSIZE: data_max. -ERANGE: not below 2^63 ns. -EINVAL, -ENOMEM.
+ * data_bytes_max is reached. -EMSGSIZE: data_max. -ERANGE: not below 2^63 ns. -EOVERFLOW: no id is
+ * left. -EINVAL, -ENOMEM.
  * -ENOSPC and other errors of the disk: nothing has changed. -EIO: unknown whether it has, and no
  * further change is accepted until the journal is opened again.
  */
@@ -241,7 +242,7 @@ struct timerhub_journal_change {
 	size_t data_len;
 	const struct timerhub_journal_task *task; /* done, retry, park */
 	uint32_t reason;                          /* park */
-	int32_t result;                           /* written: 0, or why it was refused */
+	int32_t result;                           /* written: 0, or in one of them the error */
 	uint64_t reserved[4];
 };
 
@@ -343,7 +344,10 @@ TIMERHUB_API int timerhub_journal_stats(struct timerhub_journal *journal,
 TIMERHUB_API int timerhub_journal_check(const char *dir,
                                         struct timerhub_journal_report *ret_report);
 
-/* Copy an open journal into an empty directory. -ENOTEMPTY, -EBADMSG, -EINVAL, the kernel's. */
+/*
+ * Copy an open journal into an empty directory. -ENOTEMPTY, -EBADMSG, -EINVAL, the kernel's.
+ * -EBUSY: its files kept being removed.
+ */
 TIMERHUB_API int timerhub_journal_backup(struct timerhub_journal *journal, const char *to);
 
 #ifdef __cplusplus
