@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any thread; opens the directory once more, and reads without the journal's lock. The watermark is
- * copied before the segments: a copy without its last segment ends before its watermark, and
- * timerhub_journal_open() refuses it. Tested by test_calls.c, with changes meanwhile, and
- * tool_test.py.
+ * Any thread; opens the directory once more, and reads without the journal's lock. The watermark of
+ * the last record to copy is written first: an open refuses a copy that ends before its watermark.
+ * Tested by test_calls.c, with changes meanwhile, and tool_test.py.
  */
 #include "journal/backup.h"
 

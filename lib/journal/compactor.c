@@ -243,7 +243,7 @@ static bool compactor_drop(struct compactor *compactor)
 	struct log *log = compactor->log;
 	struct record record = { .type = RECORD_DROP, .id = log->segments[1].number };
 	uint8_t bytes[RECORD_HEADER_BYTES];
-	bool asked = compactor->state == COMPACTOR_SCANS;
+	bool unreadable = compactor->state == COMPACTOR_SCANS;
 	struct log_position position;
 
 	compactor_end_round(compactor);
@@ -252,7 +252,7 @@ static bool compactor_drop(struct compactor *compactor)
 	    log_drop_first(log) < 0)
 		return compactor_give_up(compactor);
 	compactor->dropped++;
-	compactor->healed += asked;
+	compactor->healed += unreadable;
 	return true;
 }
 
