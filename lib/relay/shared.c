@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements shared.h: wakes takers and calls the watcher, a callback of the daemon. The test
- * tests/relay/test_calls.c tests the functions of wake_takers.c.
- */
+/* Wakes takers, and calls the daemon's callback. Tested by tests/relay/test_calls.c. */
 #include "relay/shared.h"
 
 #include "relay/ready_fd.h"
