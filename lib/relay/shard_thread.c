@@ -25,7 +25,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 static struct wire *wire_of(const struct shard *shard, unsigned link)
 {
-	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->taker.link.wire,
+	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->takers.link.wire,
 		                            shard->scheduler.bells.wire, shard->watch.link.wire };
 
 	return wires[link];
@@ -38,7 +38,7 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
 {
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
-	taker_init(&shard->taker, &shard->client, seed + 1);
+	takers_init(&shard->takers, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
 	sentinel_watch_init(&shard->watch, &shard->pipeline.address, shared->timeout_ns, seed + 3);
 }
@@ -86,9 +86,9 @@ static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 	scheduler_lost(&shard->scheduler, why, now_ns);
 }
 
-static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
+static void lose_takers(struct shard *shard, int why, uint64_t now_ns)
 {
-	shard->pipeline.must_recover |= taker_lose(&shard->taker, why, now_ns);
+	shard->pipeline.must_recover |= takers_lose(&shard->takers, why, now_ns);
 }
 
 /*
@@ -97,11 +97,11 @@ static void lose_taker(struct shard *shard, int why, uint64_t now_ns)
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
-	const struct address *server = &shard->pipeline.server, *old = &shard->taker.server;
+	const struct address *server = &shard->pipeline.server, *old = &shard->takers.server;
 
-	if (shard->taker.link.wire &&
+	if (shard->takers.link.wire &&
 	    (strcmp(server->host, old->host) != 0 || strcmp(server->port, old->port) != 0))
-		lose_taker(shard, -EROFS, now_ns);
+		lose_takers(shard, -EROFS, now_ns);
 }
 
 /*
@@ -114,8 +114,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 	if (result < 0)
 		lose_commands(shard, result, now_ns);
-	if (shard->taker.link.wire && shard->taker.link.answer_by_ns <= now_ns)
-		lose_taker(shard, -EHOSTUNREACH, now_ns);
+	if (shard->takers.link.wire && shard->takers.link.answer_by_ns <= now_ns)
+		lose_takers(shard, -EHOSTUNREACH, now_ns);
 	if (shard->scheduler.bells.wire && shard->scheduler.bells.answer_by_ns <= now_ns)
 		scheduler_lose_bells(&shard->scheduler, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns,
@@ -141,11 +141,11 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
 	follow_server(shard, now_ns);
 	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
-	if (pipeline->must_recover && shard->taker.reading)
-		lose_taker(shard, -EHOSTUNREACH, now_ns);
+	if (pipeline->must_recover && shard->takers.reading)
+		lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
 	if (!pipeline_recover(pipeline))
-		next_ns = sooner(next_ns, taker_pass(&shard->taker, &pipeline->server, now_ns));
+		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->shared->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
 	/* what was just sent may be overdue before */
@@ -157,7 +157,7 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 	if (link == COMMANDS)
 		lose_commands(shard, why, now_ns);
 	else if (link == TAKERS)
-		lose_taker(shard, why, now_ns);
+		lose_takers(shard, why, now_ns);
 	else if (link == WATCH)
 		sentinel_watch_lose(&shard->watch, why, now_ns);
 	else
@@ -188,7 +188,7 @@ static void read_watch(struct shard *shard, uint64_t now_ns)
 	if (result != -EROFS || !shard->pipeline.link.wire)
 		return;
 	lose_commands(shard, result, now_ns);
-	lose_taker(shard, result, now_ns);
+	lose_takers(shard, result, now_ns);
 }
 
 static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
@@ -202,7 +202,7 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 	if (link == COMMANDS)
 		result = pipeline_read(&shard->pipeline, now_ns);
 	else if (link == TAKERS)
-		result = taker_read(&shard->taker, now_ns);
+		result = takers_read(&shard->takers, now_ns);
 	else
 		result = scheduler_read(&shard->scheduler, now_ns);
 	if (result < 0)

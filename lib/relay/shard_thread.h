@@ -18,7 +18,7 @@ struct shard {
 	struct client client;
 	struct mailbox mailbox;
 	struct pipeline pipeline;
-	struct taker taker;
+	struct takers_connection takers;
 	struct scheduler scheduler;
 	struct sentinel_watch watch;
 	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */

@@ -15,10 +15,10 @@
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define BLOCK_SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* beside a step */
 
-void taker_init(struct taker *taker, struct client *client, uint64_t seed)
+void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed)
 {
-	*taker = (struct taker){ .client = client };
-	link_init(&taker->link, seed);
+	*takers = (struct takers_connection){ .client = client };
+	link_init(&takers->link, seed);
 }
 
 /* How many deliveries to read now, 0: none; `*ret_ms`: how long Redis may block. Under the lock. */
@@ -38,17 +38,17 @@ static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *r
 	return count;
 }
 
-static void encode_take(struct taker *taker, uint32_t count, uint64_t block_ms)
+static void encode_take(struct takers_connection *takers, uint32_t count, uint64_t block_ms)
 {
-	struct bytes *output = wire_output(taker->link.wire);
+	struct bytes *output = wire_output(takers->link.wire);
 	char name[KEYS_NAME_BYTES];
 
-	keys_name(&taker->client->keys, name, "ready");
+	keys_name(&takers->client->keys, name, "ready");
 	bytes_command(output, 11);
 	bytes_text(output, "XREADGROUP");
 	bytes_text(output, "GROUP");
 	bytes_text(output, "timerhub");
-	bytes_text(output, taker->client->shared->consumer);
+	bytes_text(output, takers->client->shared->consumer);
 	bytes_text(output, "COUNT");
 	bytes_number(output, count);
 	bytes_text(output, "BLOCK");
@@ -58,86 +58,88 @@ static void encode_take(struct taker *taker, uint32_t count, uint64_t block_ms)
 	bytes_text(output, ">");
 }
 
-static bool open_link(struct taker *taker, const struct address *server, uint64_t now_ns)
+static bool open_link(struct takers_connection *takers, const struct address *server,
+                      uint64_t now_ns)
 {
 	struct address master = *server;
 	struct wire *wire;
 	int result;
 
-	if (!link_is_due(&taker->link, now_ns))
-		return taker->link.wire != NULL;
-	taker->link.round_ns = taker->client->round_ns;
+	if (!link_is_due(&takers->link, now_ns))
+		return takers->link.wire != NULL;
+	takers->link.round_ns = takers->client->round_ns;
 	result = handshake_open(&wire, &master, NULL,
-	                        link_step_ns(&taker->link, taker->client->shared->timeout_ns));
+	                        link_step_ns(&takers->link, takers->client->shared->timeout_ns));
 	if (result < 0) {
-		link_back_off(&taker->link, result, sleeper_now_ns());
+		link_back_off(&takers->link, result, sleeper_now_ns());
 		return false;
 	}
-	link_set(&taker->link, wire);
-	taker->server = *server;
+	link_set(&takers->link, wire);
+	takers->server = *server;
 	return true;
 }
 
-uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns)
+uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
+                     uint64_t now_ns)
 {
-	struct shared *shared = taker->client->shared;
+	struct shared *shared = takers->client->shared;
 	uint64_t block_ms;
 	uint32_t count;
 
-	if (taker->reading)
-		return taker->link.answer_by_ns;
+	if (takers->reading)
+		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
 	count = wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)
 		return UINT64_MAX;
-	if (!open_link(taker, server, now_ns))
-		return taker->link.retry_ns;
-	encode_take(taker, count, block_ms);
-	taker->reading = true;
-	taker->sent_ns = sleeper_now_ns();
-	taker->link.answer_by_ns = taker->sent_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS +
-	                           link_step_ns(&taker->link, shared->timeout_ns);
-	return taker->link.answer_by_ns;
+	if (!open_link(takers, server, now_ns))
+		return takers->link.retry_ns;
+	encode_take(takers, count, block_ms);
+	takers->reading = true;
+	takers->sent_ns = sleeper_now_ns();
+	takers->link.answer_by_ns = takers->sent_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS +
+	                            link_step_ns(&takers->link, shared->timeout_ns);
+	return takers->link.answer_by_ns;
 }
 
-static int answer_take(struct taker *taker, const struct reply *reply, uint64_t now_ns)
+static int answer_take(struct takers_connection *takers, const struct reply *reply, uint64_t now_ns)
 {
-	struct client *client = taker->client;
+	struct client *client = takers->client;
 	struct shared *shared = client->shared;
 	struct arrival arrival;
 	int result;
 
 	if (reply_type(reply) == REPLY_ERROR)
 		return error_reply_of(reply_text(reply)).error;
-	taker->reading = false;
-	taker->link.backoff_ns = 0;
-	taker->link.answer_by_ns = LINK_NEVER;
+	takers->reading = false;
+	takers->link.backoff_ns = 0;
+	takers->link.answer_by_ns = LINK_NEVER;
 	lock_take(&shared->lock);
-	arrival = client_arrival(client, taker->sent_ns, now_ns);
+	arrival = client_arrival(client, takers->sent_ns, now_ns);
 	result = deliveries_read(&shared->deliveries, reply, client->shard, &arrival);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
 	return result < 0 ? result : 0;
 }
 
-int taker_read(struct taker *taker, uint64_t now_ns)
+int takers_read(struct takers_connection *takers, uint64_t now_ns)
 {
 	struct reply *reply;
-	int result = wire_fill(taker->link.wire), found = 0;
+	int result = wire_fill(takers->link.wire), found = 0;
 
-	while (result == 0 && (found = wire_next(taker->link.wire, &reply)) == 1) {
-		result = answer_take(taker, reply, now_ns);
+	while (result == 0 && (found = wire_next(takers->link.wire, &reply)) == 1) {
+		result = answer_take(takers, reply, now_ns);
 		reply_free(reply);
 	}
 	return found < 0 ? found : result;
 }
 
-bool taker_lose(struct taker *taker, int why, uint64_t now_ns)
+bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns)
 {
-	bool was_reading = taker->reading;
+	bool was_reading = takers->reading;
 
-	link_lose(&taker->link, why, now_ns);
-	taker->reading = false;
+	link_lose(&takers->link, why, now_ns);
+	takers->reading = false;
 	return was_reading;
 }

@@ -6,7 +6,7 @@
 #include "relay/link.h"
 #include "relay/request.h"
 
-struct taker {
+struct takers_connection {
 	struct client *client;
 	struct address server; /* address of the connected server */
 	struct link link;
@@ -14,18 +14,16 @@ struct taker {
 	uint64_t sent_ns; /* when the last XREADGROUP was sent */
 };
 
-void taker_init(struct taker *taker, struct client *client, uint64_t seed);
+void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed);
 
-/*
- * If takers wait, send an XREADGROUP to the server `server`. Returns the time by which taker_pass()
- * must be called again.
- */
-uint64_t taker_pass(struct taker *taker, const struct address *server, uint64_t now_ns);
+/* If takers wait, send an XREADGROUP to the server `server`. Returns when to call again. */
+uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
+                     uint64_t now_ns);
 
 /* After an error close this connection, after -EROFS all of the shard. */
-int taker_read(struct taker *taker, uint64_t now_ns);
+int takers_read(struct takers_connection *takers, uint64_t now_ns);
 
 /* Close the takers' connection. Returns whether deliveries may be lost with the connection. */
-bool taker_lose(struct taker *taker, int why, uint64_t now_ns);
+bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns);
 
 #endif
