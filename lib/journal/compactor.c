@@ -135,7 +135,7 @@ static int compactor_copy(struct compactor *compactor, const struct task *task)
 	return 0;
 }
 
-/* Of the record at `offset` of the first segment, or NULL. */
+/* The live task whose place on disk is this record, or NULL. */
 static struct task *compactor_find(struct compactor *compactor, const struct record *record,
                                    uint64_t offset)
 {

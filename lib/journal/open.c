@@ -267,6 +267,7 @@ static void journal_send_takers_away(struct timerhub_journal *journal)
 	journal->takers.shut = true;
 	while (journal->takers.inside > 0) {
 		delivery_wake_takers(journal);
+		/* a nap; it may take a wake-up of the keeper, whom keeper_stop() wakes anyhow */
 		eventcount_wait(&journal->keeper.work, eventcount_number(&journal->keeper.work),
 		                CLOSE_LOOK_NS);
 		lock_take(&journal->lock);

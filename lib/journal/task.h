@@ -21,7 +21,7 @@ enum task_state {
 	TASK_ENDED,
 };
 
-#define TASK_NOWHERE UINT32_MAX /* value of agenda_index if the task is in no agenda */
+#define TASK_NOWHERE UINT32_MAX /* in no agenda */
 
 struct task {
 	uint64_t id;
@@ -36,15 +36,15 @@ struct task {
 	uint32_t reason;   /* why the task is parked */
 	uint32_t data_len;
 	union {
-		uint32_t agenda_index; /* index of the task in its agenda, or TASK_NOWHERE */
-		/* Number of the batch that has the change in flight, if `changing` is 1. */
-		uint32_t batch;
+		/* or TASK_NOWHERE; overwritten while `changing`: set it before any use */
+		uint32_t agenda_index;
+		uint32_t batch; /* of the change in flight, while `changing` */
 	};
 	/* Index of the task's latest delivery plus 1, or 0 if the delivery has ended. */
 	uint32_t latest;
 	uint32_t holders; /* number of the task's deliveries that have no answer */
 	uint8_t state;    /* a value of enum task_state */
-	uint8_t changing; /* 1: a change of the task is in flight, and the task is in no agenda */
+	uint8_t changing; /* 1: a change is in flight, and the task is in no agenda */
 	uint8_t key_len;
 	_Alignas(16) unsigned char bytes[]; /* the data of the task, then the key */
 };

@@ -18,9 +18,9 @@ struct tasks {
 	uint32_t buckets_count; /* number of buckets of each table: a power of two, or 0 */
 	uint32_t count;
 	uint64_t seed[2]; /* seed of the hash of keys */
-	/* Bytes of data and keys in memory, including ended tasks that have deliveries. */
+	/* of data and keys in memory, also of ended tasks with deliveries */
 	uint64_t data_bytes;
-	/* Bytes of the records of all tasks, including the record that will end each task. */
+	/* of the records of all tasks, and of those that will end them */
 	uint64_t live_bytes;
 };
 
@@ -30,10 +30,13 @@ struct task *task_new(const struct record *record);
 /* Free a task that is in no table and has no delivery. */
 void tasks_free(struct tasks *tasks, struct task *task);
 
-/* Free all tasks in the tables, and the tables. */
+/* With all tasks in the tables. */
 void tasks_fini(struct tasks *tasks);
 
-/* Grow the tables so that `count` tasks have short chains. Returns 0 or -ENOMEM. */
+/*
+ * At open only: the compactor's scan relies on fixed buckets, and of two tasks with a key (a cancel
+ * and a put in one transaction) the newer must be first. 0 or -ENOMEM.
+ */
 int tasks_reserve(struct tasks *tasks, uint32_t count);
 
 /* Before the first task with a key. 0 or -ENOMEM. */
@@ -49,7 +52,7 @@ struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t k
 /* In no agenda. Freed at once, or by tasks_free() when its last delivery ends. */
 void tasks_remove(struct tasks *tasks, struct task *task);
 
-/* Returns the size of the task's record on disk, in bytes. */
+/* On disk. */
 size_t tasks_record_bytes(const struct task *task);
 
 /* The callback may remove its task. */
