@@ -29,7 +29,7 @@
 
 #include "heartbeat_process.h"
 
-enum { BATCH = 256, RETRY_NS = 100000000 };
+enum { BATCH = 256, BATCHES_MAX = 64, RETRY_NS = 100000000 };
 
 /* A connection: an entry of the table `connections`, which is indexed by descriptor. */
 struct connection {
@@ -187,6 +187,16 @@ static int wait_and_handle(int max, int timeout_ms)
 	return count;
 }
 
+/* Handles all ready sockets, so that the next turn hangs up nobody whose data lies in one. */
+static int wait_and_handle_all(int timeout_ms)
+{
+	int r = wait_and_handle(BATCH, timeout_ms);
+
+	for (int more = BATCHES_MAX - 1; more > 0 && r == BATCH && !server.stop; more--)
+		r = wait_and_handle(BATCH, 0);
+	return r;
+}
+
 /* The turn stands right before the wait, which the loop's descriptor ends. */
 static int run_before(void)
 {
@@ -198,7 +208,7 @@ static int run_before(void)
 	while (r >= 0 && !server.stop) {
 		r = turn();
 		if (r == 0)
-			r = wait_and_handle(BATCH, -1);
+			r = wait_and_handle_all(-1);
 	}
 	return r;
 }
@@ -215,7 +225,7 @@ static int run_after(void)
 		r = timerhub_loop_settle(server.loop, NULL);
 		if (r < 0)
 			return process_failed("settle", r);
-		r = wait_and_handle(BATCH, timerhub_loop_timeout_ms(server.loop));
+		r = wait_and_handle_all(timerhub_loop_timeout_ms(server.loop));
 		if (r >= 0)
 			r = turn();
 	}

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct connection {
-	struct timerhub_timeout idle; /* the first member, so that hang_up() can cast */
+	struct timerhub_timeout idle; /* first, so that hang_up() can cast; a second: offsetof() */
 	int fd;
 };
 
@@ -68,13 +68,14 @@ int main(void)
 	fprintf(stderr, "try: nc localhost %d (Debian: netcat-openbsd)\n", ntohs(address.sin_port));
 	for (;;) {
 		timerhub_loop_turn(loop); /* calls hang_up() for each timeout that is due */
-		int count = epoll_wait(epoll_fd, events, 64, -1);
-		if (count < 0 && errno == EINTR) /* stopped: serve what came meanwhile */
-			count = epoll_wait(epoll_fd, events, 64, 0);
-		for (int i = 0; i < count; i++) /* handle all sockets before the next turn */
-			if (events[i].data.ptr == &address)
-				greet(loop, epoll_fd, accept(listener, NULL, NULL));
-			else if (events[i].data.ptr) /* NULL stands for the loop */
-				echo(loop, events[i].data.ptr);
+		int waits = 0, count;
+		do { /* serve all ready sockets before the turn; EINTR: perhaps after a SIGSTOP */
+			count = epoll_wait(epoll_fd, events, 64, waits == 0 ? -1 : 0);
+			for (int i = 0; i < count; i++)
+				if (events[i].data.ptr == &address)
+					greet(loop, epoll_fd, accept(listener, NULL, NULL));
+				else if (events[i].data.ptr) /* NULL stands for the loop */
+					echo(loop, events[i].data.ptr);
+		} while (++waits < 64 && (count == 64 || (count < 0 && errno == EINTR)));
 	}
 }

@@ -151,7 +151,8 @@ def answer(client):
 
 def stop(server, port):
     """Data comes, and every timeout passes, while the server is stopped: it serves the data."""
-    clients = [socket.create_connection(("127.0.0.1", port), timeout=ARRIVES) for _ in range(20)]
+    clients = [socket.create_connection(("127.0.0.1", port), timeout=ARRIVES)
+               for _ in range(200)]  # more than its array holds
     for client in clients:
         exchange(client, b"one")
     stat = pathlib.Path(f"/proc/{server.pid}/stat")
@@ -172,7 +173,7 @@ def stop(server, port):
 
 def check_server(program):
     """A second after a message the connection is open. The server closes it later, and not early.
-    Then a second client, and 20 while the server is stopped."""
+    Then a second client, and 200 while the server is stopped."""
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()
