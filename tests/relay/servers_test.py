@@ -533,7 +533,7 @@ def check_in_doubt():
 
 
 def check_cluster():
-    with Server("--cluster-enabled", "yes") as server:
+    with Server("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as server:
         client = server.client()
         client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         expect(opening(unix(server)) == -errno.EOPNOTSUPP, "a node of a cluster")
