@@ -47,6 +47,16 @@ struct disk {
 	const struct disk_ops *ops;
 };
 
+/* Close `*file`, unless it is -1. It is forgotten first, for a child forked in between. */
+static inline void disk_close(struct disk *disk, int *file)
+{
+	int closed = *file;
+
+	*file = -1;
+	if (closed >= 0)
+		disk->ops->close(disk, closed);
+}
+
 /* Make a disk of the directory `dir`. The caller frees the disk with disk_real_close(). */
 int disk_real_open(struct disk **ret_disk, const char *dir);
 

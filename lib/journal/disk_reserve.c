@@ -22,11 +22,7 @@ int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk)
 
 void disk_reserve_close(struct disk_reserve *reserve)
 {
-	int file = reserve->file;
-
-	reserve->file = -1;
-	if (file >= 0)
-		reserve->disk->ops->close(reserve->disk, file);
+	disk_close(reserve->disk, &reserve->file);
 }
 
 static int disk_reserve_write(struct disk_reserve *reserve, uint64_t to)

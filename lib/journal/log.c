@@ -105,8 +105,7 @@ static int log_publish(struct log *log, int file, const struct segment_header *h
 		return result == -EIO ? log_fail(log) : result;
 	}
 	log->file = file;
-	if (before >= 0)
-		ops->close(log->disk, before);
+	disk_close(log->disk, &before);
 	log->salt = header->salt;
 	log->plain_to = 0;
 	/* Make the new segment's name stable before its first record is written. */
@@ -161,12 +160,8 @@ int log_drop_first(struct log *log)
 
 void log_leave(struct log *log)
 {
-	int files[] = { log->file, log->watermark };
-
-	log->file = log->watermark = -1;
-	for (unsigned i = 0; i < 2; i++)
-		if (files[i] >= 0)
-			log->disk->ops->close(log->disk, files[i]);
+	disk_close(log->disk, &log->file);
+	disk_close(log->disk, &log->watermark);
 	disk_reserve_close(&log->spare);
 }
 

@@ -26,7 +26,7 @@ struct log {
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t salt; /* of the last segment */
-	int file;      /* the last segment, or -1; forgotten before its close, for a forked child */
+	int file;      /* the last segment, or -1 */
 	int watermark; /* its file, or -1 */
 	struct disk_reserve spare;
 	uint64_t sequence; /* of the last record, from 1 on */

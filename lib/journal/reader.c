@@ -202,10 +202,8 @@ int reader_release(struct reader *reader)
 
 void reader_leave(struct reader *reader)
 {
-	int file = reader_release(reader);
-
-	if (reader->disk && file >= 0)
-		reader->disk->ops->close(reader->disk, file);
+	if (reader->disk)
+		disk_close(reader->disk, &reader->file);
 }
 
 void reader_close(struct reader *reader)

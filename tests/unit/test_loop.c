@@ -535,7 +535,7 @@ START_TEST(timeout_that_stays_wakes_a_small_loop_once)
 		for (unsigned i = 0; i < COUNT; i++)
 			expect_eq(timerhub_timeout_set(loop, &items[i].timeout, (i + 1) * SEC), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
-		/* earlier before any look, later after the second's look */
+		/* one is moved earlier before any look, and one later in the second round */
 		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC / 2), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
 		expect_eq(run_until(now_ns + SEC), 1);
