@@ -14,9 +14,7 @@
 /* also the longest spin, unless spin_ns is longer */
 #define EARLY_WAKE_MAX_NS 16000
 /* step: three up, one down */
-#ifndef EARLY_WAKE_DOWN_NS
 #define EARLY_WAKE_DOWN_NS 64
-#endif
 #define EARLY_WAKE_UP_NS (3 * EARLY_WAKE_DOWN_NS)
 
 struct early_wake {

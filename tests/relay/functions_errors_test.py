@@ -283,7 +283,7 @@ def check_bounded_bytes(redis):
         read_all(redis)
         redis("CONFIG", "SET", "slowlog-log-slower-than", 0)
         redis("SLOWLOG", "RESET")
-        for _ in range(60):
+        for _ in range(60):  # two entries each; the log keeps 128
             look(redis)
         shortest[size] = min(entry[2] for entry in redis("SLOWLOG", "GET", 1000)
                              if b"timerhub_look" in entry[3])
