@@ -17,7 +17,6 @@ void late_arm(const struct subject *subject, uint32_t first, uint32_t count, uin
               uint64_t to_ns, uint64_t seed)
 {
 	struct randoms randoms = randoms_from(seed);
-	uint64_t cached_ns = 0;
 
 	deadlines_ns = subject_allocate(count, sizeof(*deadlines_ns));
 	first_timer = first;
@@ -25,11 +24,9 @@ void late_arm(const struct subject *subject, uint32_t first, uint32_t count, uin
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t delay_ns = randoms_between(&randoms, from_ns, to_ns);
 
-		if (i % TURN_OPS == 0) {
-			cached_ns = now_ns();
-			subject->tick();
-		}
-		deadlines_ns[i] = cached_ns + delay_ns;
+		/* for each: a loop counts a delay from the next reading of its clock */
+		deadlines_ns[i] = now_ns() + delay_ns;
+		subject->tick();
 		subject_must(subject->arm(first + i, delay_ns));
 	}
 }
