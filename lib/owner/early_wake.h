@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The margin by which the owner asks to be woken early, and then spins: waking a thread takes 4 to
- * 40 us on a virtual machine. It tracks the 75th percentile of the sleeps' lateness: three steps up
- * if a sleep is later than the margin, one down if not; up to 14 us within 80 sleeps, down within
- * 250. At the 12.5th the owner's own wake-up showed beside the consumer's: 11 us in place of 8 at
- * the median.
+ * 40 us on a virtual machine. It tracks the sleeps' lateness that one in sixteen exceeds: fifteen
+ * steps up if a sleep is later than the margin, one down if not; up to 14 us within 40 sleeps, down
+ * within 500. A late sleep delays the consumer's wake-up: where seven in eight were late, the
+ * median was 11 us in place of a single hop's 8.
  */
 #ifndef TIMERHUB_EARLY_WAKE_H
 #define TIMERHUB_EARLY_WAKE_H
@@ -13,9 +13,8 @@
 
 /* also the longest spin, unless spin_ns is longer */
 #define EARLY_WAKE_MAX_NS 16000
-/* step: three up, one down */
-#define EARLY_WAKE_DOWN_NS 64
-#define EARLY_WAKE_UP_NS (3 * EARLY_WAKE_DOWN_NS)
+#define EARLY_WAKE_DOWN_NS 32
+#define EARLY_WAKE_UP_NS (15 * EARLY_WAKE_DOWN_NS)
 
 struct early_wake {
 	uint64_t ns; /* margin, or 0 before the first sleep */
