@@ -185,6 +185,26 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 	__builtin_prefetch(&owner->world.arena->timers.cold[slot].queue_slack);
 }
 
+/* Between two passes: the queue is gone only when the next one has begun. */
+void owner_fetch_next(const struct owner *owner)
+{
+	const struct arena *arena = owner->world.arena;
+	uint32_t slot = schedule_peek(&owner->schedule, 0);
+	const struct timerhub_queue *queue;
+
+	if (slot == SLOT_NONE)
+		return;
+	__builtin_prefetch(&arena->timers.pairs[slot], 1);
+	__builtin_prefetch(&arena->filings[slot], 1);
+	/* Relaxed: perhaps of an older timer, whose queue is fetched in vain. */
+	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(
+		u64_load_relaxed(&arena->timers.cold[slot].queue_slack))]); /* [queue] */
+	if (!queue || queue == QUEUE_GONE)
+		return;
+	outbox_fetch(&queue->outbox);
+	notifier_fetch(&queue->notifier);
+}
+
 static uint32_t owner_take(struct owner *owner)
 {
 	uint32_t slot = schedule_take(&owner->schedule, owner->now_ns,

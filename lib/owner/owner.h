@@ -76,6 +76,9 @@ void owner_stop(struct owner *owner, bool alive);
 /* By the owner. Returns the promise, the time of the next drain. */
 uint64_t owner_run_passes(struct owner *owner);
 
+/* By the owner: what the next expiry will touch, before it is due. */
+void owner_fetch_next(const struct owner *owner);
+
 /* Any thread but the owner: wake it, and wait until the pass in progress has ended. */
 void owner_wait_pass(struct owner *owner);
 

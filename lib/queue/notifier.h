@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/bell.h"
 #include "base/bits.h"
+#include "base/cpu.h"
 
 struct notifier {
 	int fd; /* queue's eventfd */
@@ -20,6 +21,12 @@ struct notifier {
 
 /* `ticket` is zero, or another notifier's before. */
 void notifier_begin(struct notifier *notifier);
+
+/* What a signal will touch, and a clear. */
+CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
+{
+	__builtin_prefetch(&notifier->signalled, 1);
+}
 
 /* Owner: tell of `count` published events. True: made the fd readable. */
 bool notifier_signal(struct notifier *notifier, unsigned count);

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/memory.h"
 
 struct outbox {
@@ -31,6 +32,13 @@ bool outbox_has_room(struct outbox *outbox);
 
 /* To be published later. Returns the position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
+
+/* What the next put and its publication will touch, last used by a consumer. */
+CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
+{
+	__builtin_prefetch(&outbox->cells[outbox->put & outbox->mask], 1);
+	__builtin_prefetch(&outbox->tail, 1);
+}
 
 /*
  * If the handle is still at `place` (modulo 2^32), so that nobody gets it beside the timer's next.
