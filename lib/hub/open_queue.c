@@ -3,7 +3,7 @@
  * Opens and closes queues. A closer makes the waiters return -ESHUTDOWN, cancels the queue's timers
  * one by one, and waits for the owner's pass: then nothing refers to the queue.
  *
- * Labels: [queue] hub_add_queue → owner_put_expiry: carries the queue.
+ * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
  */
 #include <errno.h>

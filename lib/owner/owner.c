@@ -5,7 +5,7 @@
  * drain, a timer armed in between could come after a later one. Only the control flow is here:
  * timer.c decides by the pair, and a schedule entry is a hint.
  *
- * Labels: [queue] hub_add_queue → owner_put_expiry: carries the queue.
+ * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
  *         owner_wait_pass → owner_begin_pass: carries that a queue is gone.
  */
