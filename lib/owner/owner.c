@@ -191,14 +191,16 @@ void owner_fetch_next(const struct owner *owner)
 	const struct arena *arena = owner->world.arena;
 	uint32_t slot = schedule_peek(&owner->schedule, 0);
 	const struct timerhub_queue *queue;
+	uint64_t queue_slack;
 
 	if (slot == SLOT_NONE)
 		return;
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
 	/* Relaxed: perhaps of an older timer, whose queue is fetched in vain. */
-	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(
-		u64_load_relaxed(&arena->timers.cold[slot].queue_slack))]); /* [queue] */
+	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
+	/* [queue] */
+	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;
 	outbox_fetch(&queue->outbox);
