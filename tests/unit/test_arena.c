@@ -5,10 +5,8 @@
  */
 #include "harness.h"
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/test_point.h"
