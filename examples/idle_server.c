@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An echo server on epoll, which closes a connection after two seconds of silence. README.md shows
- * parts of this file. Usage: idle_server
+ * An echo server on epoll, which closes a connection after two seconds of silence, or if its client
+ * does not read (a short send). README.md shows parts of this file. Usage: idle_server
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -48,8 +48,8 @@ DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBE
 # The header for C++, and the manual page that describes it.
 CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
-CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "WHO MAY FREE WHEN", "THREADS", "EXAMPLES",
-                "ERROR CODES", "SEE ALSO"]
+CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
+                "EXAMPLES", "ERROR CODES", "SEE ALSO"]
 MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_journal.h",
            "include/timerhub_relay.h"]
@@ -220,29 +220,43 @@ def check_debugging(root, pages):
     complaints += [f"{DEBUGGING}: {name}, which no call returns"
                    for name in sorted(told - returned)]
     return complaints + check_probes(root, section(text, "PROBES"))
+
+
 def methods(root):
-    """class::method for the public methods of the header for C++."""
+    """class -> declarations of the public methods of the header for C++."""
     text = (root / CPP_HEADER).read_text(encoding="utf-8")
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    found = set()
-    # The class timeout inherits some methods from timeout_base, so methods of both are named
-    # timeout::.
+    found = {}
+    # The class timeout inherits some methods from timeout_base, and has a second form.
     for name, body in re.findall(rf"^(?:template [^\n]*)?class ({CPP_CLASSES})\b[^\n;]*"
                                  r"\n\{(.*?)^ +(?:private|protected):", text,
                                  re.MULTILINE | re.DOTALL):
-        name = name.removesuffix("_base")
-        found |= {f"{name}::{method}" for method in
-                  re.findall(r"^\t(?:[\w:\[\]]+ )+[*&]*(\w+)\(", body, re.MULTILINE)}
+        declared = re.findall(r"^\t((?:template <[^>]*>\s+)?(?:[\w:\[\]]+ )+[*&]*\w+\([^;]*?\)"
+                              r"(?: const)?)(?: noexcept)?\n\t\{", body, re.MULTILINE)
+        plain = [re.sub(r"template <[^>]*> |\[\[nodiscard\]\] |timerhub_cpp::", "",
+                        " ".join(one.split())) for one in declared]
+        found.setdefault(name.removesuffix("_base"), set()).update(
+            one.replace("From &&", "Callable &&") for one in plain)
     return found
 
 
 def check_cpp(root):
-    """The page of the header for C++ describes exactly the public methods."""
+    """The page of the header for C++ declares and describes exactly the public methods."""
     text = (root / "man" / CPP_PAGE).read_text(encoding="utf-8")
     sections, wanted = re.findall(r"^\.Sh (.*)$", text, re.MULTILINE), methods(root)
+    names = {name + "::" + re.search(r"(\w+)\(", method)[1]
+             for name, declared in wanted.items() for method in declared}
     named = set(re.findall(rf"^\.Fn ((?:{CPP_CLASSES})::\w+)", text, re.MULTILINE))
-    complaints = [f"{CPP_PAGE}: {name} is missing" for name in sorted(wanted - named)]
-    complaints += [f"{CPP_PAGE}: there is no {name}" for name in sorted(named - wanted)]
+    complaints = [f"{CPP_PAGE}: {name} is missing" for name in sorted(names - named)]
+    complaints += [f"{CPP_PAGE}: there is no {name}" for name in sorted(named - names)]
+    shown = {name: {" ".join(one.split()) for one in block.split(";") if one.strip()}
+             for name, block in re.findall(r"^\.Ss timerhub::(\w+)\S*\n\.Bd -literal\n(.*?)\n\.Ed",
+                                           section(text, "METHODS"), re.MULTILINE | re.DOTALL)}
+    for name in sorted(wanted.keys() | shown.keys()):
+        here, there = wanted.get(name, set()), shown.get(name, set())
+        complaints += [f"{CPP_PAGE}: METHODS lacks {name}: {one}" for one in sorted(here - there)]
+        complaints += [f"{CPP_PAGE}: no such method in {name}: {one}"
+                       for one in sorted(there - here)]
     if sections != CPP_SECTIONS:
         complaints.append(f"{CPP_PAGE}: its sections are {sections}")
     if not wanted:
