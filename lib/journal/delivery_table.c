@@ -36,7 +36,12 @@ uint64_t delivery_table_insert(struct delivery_table *deliveries, struct task *t
 	deliveries->free = held->next;
 	deliveries->count++;
 	deliveries->round++;
-	*held = (struct delivery){ .task = task, .periods = periods, .round = deliveries->round };
+	*held = (struct delivery){
+		.task = task,
+		.periods = periods,
+		.due_ns = task->due_ns,
+		.round = deliveries->round,
+	};
 	task->latest = number;
 	task->holders++;
 	return (uint64_t)deliveries->round << 32 | number;

@@ -13,6 +13,7 @@ struct delivery {
 	struct task *task; /* the delivered task, or NULL if the element is free */
 	/* Number of periods that the delivery covers, or 1 if the task is not periodic. */
 	uint64_t periods;
+	uint64_t due_ns; /* the task's at the delivery: a move may follow the lease's end */
 	/* upper half of its number, from a counter: two at one index differ until that wraps */
 	uint32_t round;
 	uint32_t next; /* in a free element: index of the next free element plus 1, or 0 */

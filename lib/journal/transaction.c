@@ -179,6 +179,18 @@ static void change_begin_put(struct backlog *backlog, struct task *task)
 	backlog->arriving++;
 }
 
+/* The next period; or, if the task was moved since the delivery, the time to which it was moved. */
+static void change_begin_renewal(struct change *change, const struct delivery *held)
+{
+	const struct task *task = change->task;
+	uint64_t periods = task->due_ns == held->due_ns ? held->periods : 0;
+
+	if (periods > 0 && periods > (RECORD_NUMBER_END - 1 - task->due_ns) / task->interval_ns)
+		return; /* the task ends */
+	change->type = RECORD_RENEW;
+	change->due_ns = task->due_ns + periods * task->interval_ns;
+}
+
 /* Of a worker's answer: done of a periodic task changes the due time. */
 static void change_begin_delivered(struct backlog *backlog, struct change *change)
 {
@@ -190,11 +202,8 @@ static void change_begin_delivered(struct backlog *backlog, struct change *chang
 		change->type = RECORD_PARK;
 	if (change->type == RECORD_PARK)
 		change->due_ns = task->due_ns;
-	if (change->type == RECORD_DONE && task->interval_ns > 0 &&
-	    held->periods <= (RECORD_NUMBER_END - 1 - task->due_ns) / task->interval_ns) {
-		change->type = RECORD_RENEW;
-		change->due_ns = task->due_ns + held->periods * task->interval_ns;
-	}
+	if (change->type == RECORD_DONE && task->interval_ns > 0)
+		change_begin_renewal(change, held);
 }
 
 /* Out of the agenda, and marked: until the end it is not delivered, and keeps its lease. */

@@ -356,7 +356,9 @@ static void step_cancel(struct model *model)
 static void step_move(struct model *model)
 {
 	struct fact *fact = any_fact(model);
-	uint64_t due_ns = model->timer.wall_ns + dice_magnitude(&model->dice, 36);
+	uint64_t due_ns = dice_one_in(&model->dice, 8)
+	                          ? TIMERHUB_NEVER
+	                          : model->timer.wall_ns + dice_magnitude(&model->dice, 36);
 	int result, wanted;
 	char key[32];
 
@@ -470,7 +472,9 @@ static void step_done(struct model *model)
 		return;
 	}
 	expect(is_clean(result));
-	due_ns = fact->due_ns + fact->handed.periods * fact->interval_ns;
+	due_ns = fact->due_ns;
+	if (due_ns == fact->handed.due_ns) /* else moved since */
+		due_ns += fact->handed.periods * fact->interval_ns;
 	note(model, fact, result, fact->interval_ns > 0, due_ns, false);
 	if (result == 0)
 		fact->attempts = 0;
