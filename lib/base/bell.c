@@ -13,11 +13,49 @@
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
+static uint64_t always_one = 1, always_read;
+static const struct bell_words always = {
+	.ring = { .iov_base = &always_one, .iov_len = sizeof(always_one) },
+	.clear = { .iov_base = &always_read, .iov_len = sizeof(always_read) },
+};
+
+/*
+ * A filter may refuse the vector call, and know the plain one. 0 or a negative errno. EAGAIN: the
+ * bell has rung, or is clear, already.
+ */
+static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
+{
+	long result = syscall(vector_call, fd, words, 1);
+
+	if (result < 0 && errno != EAGAIN)
+		result = syscall(plain_call, fd, words->iov_base, words->iov_len);
+	return result < 0 ? -errno : 0;
+}
+
+static int bell_write(int fd, const struct bell_words *words)
+{
+	return bell_move(fd, &words->ring, SYS_writev, SYS_write);
+}
+
+static int bell_read(int fd, const struct bell_words *words)
+{
+	return bell_move(fd, &words->clear, SYS_readv, SYS_read);
+}
+
 int bell_open(void)
 {
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), result;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* whether it can ring: nobody else would see that it cannot */
+	result = bell_write(fd, &always);
+	if (result == 0)
+		result = bell_read(fd, &always);
+	if (result == 0)
+		return fd;
+	(void)close(fd);
+	return result;
 }
 
 void bell_close(int fd)
@@ -25,12 +63,6 @@ void bell_close(int fd)
 	if (fd >= 0)
 		(void)close(fd);
 }
-
-static uint64_t always_one = 1, always_read;
-static const struct bell_words always = {
-	.ring = { .iov_base = &always_one, .iov_len = sizeof(always_one) },
-	.clear = { .iov_base = &always_read, .iov_len = sizeof(always_read) },
-};
 
 void bell_words_init(struct bell_words *words)
 {
@@ -49,9 +81,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	 * EAGAIN: the counter is full, and a failed write gives a poller no edge, so clear it and
 	 * write again. If that fails too, somebody's write gave the edge.
 	 */
-	if (syscall(SYS_writev, fd, &words->ring, 1) < 0 && errno == EAGAIN) {
-		bell_clear_by(fd, words);
-		(void)syscall(SYS_writev, fd, &words->ring, 1);
+	if (bell_write(fd, words) == -EAGAIN) {
+		(void)bell_read(fd, words);
+		(void)bell_write(fd, words);
 	}
 	errno = saved_errno;
 }
@@ -60,8 +92,7 @@ void bell_clear_by(int fd, const struct bell_words *words)
 {
 	int saved_errno = errno;
 
-	/* EAGAIN: it is clear already */
-	(void)syscall(SYS_readv, fd, &words->clear, 1);
+	(void)bell_read(fd, words);
 	errno = saved_errno;
 }
 

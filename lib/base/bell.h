@@ -18,7 +18,7 @@ struct bell_words {
 
 void bell_words_init(struct bell_words *words);
 
-/* Non-blocking and close-on-exec, or a negative errno. */
+/* Non-blocking and close-on-exec, or a negative errno: also if it could not ring. */
 int bell_open(void);
 void bell_close(int fd);
 

@@ -22,6 +22,19 @@ static void deny(int call, int error)
 	seccomp_release(filter);
 }
 
+/* Of 8 bytes, as an eventfd takes them. */
+static void deny_eights(int call, int error)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 1,
+	                           SCMP_A2(SCMP_CMP_EQ, 8)),
+	          0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
 static int open_on(uint32_t clock, uint32_t sleeper, struct timerhub **ret_hub)
 {
 	struct timerhub_config config = {
@@ -137,6 +150,41 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 }
 END_TEST
 
+/* A filter may know write() and read() only: the eventfds use writev() and readv(). */
+START_TEST(denied_vectors_the_eventfds_use_plain_calls)
+{
+	static const int calls[] = { SCMP_SYS(writev), SCMP_SYS(readv) };
+	struct rig rig = { NULL, NULL };
+
+	deny(calls[_i], EPERM);
+	expect_eq(open_sleeper(TIMERHUB_SLEEPER_AUTO, &rig.hub), 0);
+	rig.queue = queue_open(rig.hub);
+	for (unsigned i = 0; i < 20; i++) {
+		arm_after(rig.queue, i * 100 * US, i);
+		expect_eq(take_one(rig.queue).data, i);
+		expect_eq(timerhub_drain(rig.queue, &(struct timerhub_event){ 0 }, 1), 0);
+		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* An owner that nobody can wake would lose timers: better no hub. */
+START_TEST(denied_eventfd_that_cannot_ring_is_told_at_the_open)
+{
+	static const int calls[][2] = { { SCMP_SYS(writev), SCMP_SYS(write) },
+		                        { SCMP_SYS(readv), SCMP_SYS(read) } };
+	struct timerhub *hub = NULL;
+	unsigned fds = process_fd_count();
+
+	deny(calls[_i][0], EPERM);
+	deny_eights(calls[_i][1], EPERM);
+	expect_eq(open_sleeper(TIMERHUB_SLEEPER_AUTO, &hub), -EPERM);
+	expect(!hub);
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("denied", argc, argv);
@@ -146,5 +194,7 @@ int main(int argc, char **argv)
 	tests_add_loop(denied_half_of_io_uring_still_works, 30, 2);
 	tests_add(denied_nothing_the_sleeper_is_the_one_asked_for, 30);
 	tests_add(denied_queue_leaves_the_hub_alone, 30);
+	tests_add_loop(denied_vectors_the_eventfds_use_plain_calls, 30, 2);
+	tests_add_loop(denied_eventfd_that_cannot_ring_is_told_at_the_open, 30, 2);
 	return tests_run();
 }
