@@ -70,10 +70,7 @@ struct board_callers {
 	atomic_u64 queues_end;
 };
 
-/*
- * Of one free stack, on an observable hub, by who has changed it. A delayed thread may overwrite a
- * newer copy, until the next change.
- */
+/* Of one free stack, on an observable hub, by who has changed it. */
 struct board_shard {
 	/* takes so far, modulo 2^38, << BOARD_DEPTH_BITS | slots on it */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;

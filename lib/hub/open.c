@@ -289,7 +289,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	struct timerhub_stats stats = { .armed = 0 };
 	const struct board_callers *callers;
 	struct arena_counts arena;
-	uint64_t ended;
+	uint64_t ended, untaken;
 
 	if (!hub || !ret_stats)
 		return -EINVAL;
@@ -301,7 +301,9 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	stats.armed = arena.taken - u64_load_relaxed(&callers->untaken);
+	/* refused since arena_count(): below what was taken by then */
+	untaken = u64_load_relaxed(&callers->untaken);
+	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);

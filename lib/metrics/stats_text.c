@@ -28,7 +28,8 @@ struct number_family {
 static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
 	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
-	NUMBER(COUNTER, cancelled, "Timers cancelled."),
+	/* what armed, live and delivered leave, each read at another moment: it may go back */
+	NUMBER(GAUGE, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
 	NUMBER(COUNTER, delivered, "Events that consumers took."),
 	NUMBER(COUNTER, overruns, "Periods folded into the count of another event."),

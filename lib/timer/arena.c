@@ -141,12 +141,20 @@ void arena_close(struct arena *arena)
 	memory_release(&arena->memory);
 }
 
-/* The board's copy of a changed stack's numbers. */
+/*
+ * The board's copy of a changed stack's numbers, unless it has a newer one: between two takes a
+ * stack only grows. Modulo 2^64, as the takes.
+ */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
-	if (shard->notes)
-		/* relaxed: only shown */
-		u64_store_relaxed(&shard->notes->stack, takes << BOARD_DEPTH_BITS | depth);
+	uint64_t newer = takes << BOARD_DEPTH_BITS | depth, before;
+
+	if (!shard->notes)
+		return;
+	before = u64_load_relaxed(&shard->notes->stack); /* relaxed: only shown */
+	while ((int64_t)(newer - before) > 0 &&
+	       !u64_cas_relaxed(&shard->notes->stack, &before, newer)) {
+	}
 }
 
 /* After `count` takes, the last of which found this top. */
@@ -393,7 +401,8 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 	/* Relaxed: a hint. Fresh slots never come back. */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
-	while (filling <= arena->shard_mask) {
+	/* where others emptied the next one too, arena_take_last() searches all */
+	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
 		uint32_t slot = shard_take_fresh(arena, &arena->shards[index], filling == 0);
 		uint32_t next;
@@ -479,8 +488,13 @@ static void arena_put_list(struct arena *arena, unsigned cpu, uint32_t slot, uns
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken)
 {
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
-	uint32_t list = shard_pop_list(arena, shard, count, ret_taken);
+	uint32_t list;
 
+	*ret_taken = 0;
+	/* taken in vain, all slots would stay committed */
+	if (count > arena->capacity)
+		return SLOT_NONE;
+	list = shard_pop_list(arena, shard, count, ret_taken);
 	while (*ret_taken < count) {
 		uint32_t slot = arena_take(arena, cpu);
 

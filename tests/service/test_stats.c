@@ -169,9 +169,59 @@ START_TEST(stats_of_a_real_hub_add_up)
 }
 END_TEST
 
+/* As many slots as are free are taken, one after the other, before it is refused. */
+static void *refuse_many(void *arg)
+{
+	static struct timerhub_spec specs[101];
+	struct rig *rig = arg;
+
+	for (unsigned i = 0; i < COUNT_OF(specs); i++)
+		specs[i] = (struct timerhub_spec){ .size = sizeof(specs[i]), .expires_ns = HOUR };
+	for (unsigned i = 0; i < 20000; i++)
+		expect_eq(timerhub_arm_many(rig->queue, specs, COUNT_OF(specs), NULL), -EAGAIN);
+	return NULL;
+}
+
+START_TEST(stats_of_refused_arms_never_fall_below_zero)
+{
+	struct rig rig = rig_manual(200);
+	struct timerhub_stats stats;
+	pthread_t refused;
+
+	for (unsigned i = 0; i < 100; i++)
+		arm_after(rig.queue, HOUR, i);
+	thread_start(&refused, refuse_many, &rig);
+	for (unsigned i = 0; i < 20000; i++) {
+		stats = stats_of(rig.hub);
+		expect_le(stats.armed, 200);
+		expect_le(stats.cancelled, 200);
+	}
+	thread_join(refused);
+	stats = stats_of(rig.hub);
+	expect_eq(stats.armed, 100);
+	expect_eq(stats.cancelled, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken)
+{
+	struct rig rig = rig_manual(4);
+	struct timerhub_spec specs[5];
+
+	for (unsigned i = 0; i < COUNT_OF(specs); i++)
+		specs[i] = (struct timerhub_spec){ .size = sizeof(specs[i]), .expires_ns = HOUR };
+	expect_eq(timerhub_arm_many(rig.queue, specs, COUNT_OF(specs), NULL), -EAGAIN);
+	expect_eq(stats_of(rig.hub).live_max, 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("stats", argc, argv);
+	tests_add(stats_of_refused_arms_never_fall_below_zero, 120);
+	tests_add(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken, 30);
 	tests_add(stats_of_a_new_hub_are_zero, 30);
 	tests_add(stats_of_lateness_are_of_signal_time, 30);
 	tests_add(stats_of_lateness_are_of_each_event, 30);
