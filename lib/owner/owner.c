@@ -38,6 +38,7 @@ int owner_open(struct owner *owner, const struct owner_world *world)
 {
 	owner->world = *world;
 	owner->counts = world->counts;
+	owner->true_ns = UINT64_MAX;
 	publisher_init(&owner->publisher, world->clock, world->counts);
 	return schedule_open(&owner->schedule, world->arena->filings, world->arena->capacity);
 }
@@ -248,8 +249,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest entry by its pair until that is a checked one: between two sleeps each slot
- * at most once. False after OWNER_REST: another pass must follow, with a drain.
+ * Corrects the earliest entry by its pair until that is a checked one: in one rest each slot at most
+ * once. False after OWNER_REST: another pass must follow, with a drain.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -259,8 +260,11 @@ static bool owner_rest(struct owner *owner)
 	while (looked < OWNER_REST) {
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
-		if (count == 0)
+		if (count == 0) {
+			/* a pass that follows may take the checked entry out */
+			owner->true_ns = UINT64_MAX;
 			return true;
+		}
 		for (unsigned i = 0; i < count; i++) {
 			__builtin_prefetch(&owner->world.arena->timers.pairs[slots[i]]);
 			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
@@ -331,7 +335,6 @@ uint64_t owner_run_passes(struct owner *owner)
 {
 	uint64_t promise_ns = 0;
 
-	owner->true_ns = UINT64_MAX;
 	while (owner_pass(owner, &promise_ns)) {
 	}
 	return promise_ns;

@@ -36,7 +36,7 @@ struct owner {
 	uint64_t now_ns;     /* clock, read once in a pass; timers due by then expire */
 	uint64_t crowd_ns;   /* when owner_gather() began to count */
 	uint64_t crowd_told; /* published before that */
-	uint64_t true_ns;    /* earliest instant checked since the last sleep, or UINT64_MAX */
+	uint64_t true_ns;    /* earliest instant that this rest has checked, or UINT64_MAX */
 	bool crowded;        /* coalesce the next passes' events */
 	bool gathers;        /* may coalesce; fixed before the thread starts */
 

@@ -243,7 +243,7 @@ static void *owner_main(void *argument)
 	struct owner *owner = argument;
 	int result = owner_begin_thread(owner);
 
-	owner->tid = gettid();
+	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	u32_store_release(&owner->started, 1); /* [started] */
 	futex_wake(&owner->started, 1);
@@ -299,7 +299,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	int result = 0;
 
 	owner->config = *config;
-	owner->opener = gettid();
+	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() since 2.30 */
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))

@@ -264,6 +264,33 @@ START_TEST(rest_ends_while_timers_keep_moving)
 }
 END_TEST
 
+/* To earlier and back: its entry goes when the second pass looks at it. */
+static void rest_second_pass_hook(enum test_point point)
+{
+	if (point != TEST_POINT_OWNER_AFTER_PROMISE || rest.looks++ > 0)
+		return;
+	expect_eq(timerhub_rearm(rest.rig->hub, rest.timer, 9 * MS, TIMERHUB_ABSOLUTE), 0);
+	expect_eq(timerhub_rearm(rest.rig->hub, rest.timer, SEC, TIMERHUB_ABSOLUTE), 0);
+}
+
+/* Law 8: the entry behind the one that was checked is stale, and becomes the earliest. */
+START_TEST(rest_checks_the_earliest_entry_of_a_second_pass)
+{
+	struct rig rig = rig_open(false);
+	timerhub_timer moved;
+
+	(void)rig_arm(&rig, 5 * MS);
+	rest.timer = rig_arm(&rig, 10 * MS);
+	moved = rig_arm(&rig, 20 * MS);
+	expect_eq(rig_advance(&rig, 1), 0);
+	expect_eq(timerhub_rearm(rig.hub, moved, 2 * SEC, TIMERHUB_ABSOLUTE), 0);
+	rest_advance(&rig, 6 * MS, rest_second_pass_hook);
+	expect_lt(0, rest.looks);
+	expect_eq(rig.next_ns, SEC);
+	timerhub_close(rig.hub);
+}
+END_TEST
+
 /* After its pair was read, before it is scheduled: it must expire in time. */
 START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 {
@@ -565,6 +592,7 @@ int main(int argc, char **argv)
 	tests_add(moved_later_changes_the_deadline_alone, 20);
 	tests_add(moved_later_is_found_before_its_old_instant_comes, 20);
 	tests_add(rest_ends_while_timers_keep_moving, 20);
+	tests_add(rest_checks_the_earliest_entry_of_a_second_pass, 20);
 	tests_add(rest_misses_no_timer_that_is_moved_to_earlier, 20);
 	tests_add(rest_looks_at_the_inbox_between_portions, 20);
 	tests_add(owner_is_woken_once_a_pass_also_by_many, 20);
