@@ -158,6 +158,8 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
+	if (wake_holds_events(&loop->wake)) /* also if an exception left a callback */
+		loop->unquiet |= LOOP_MUST_TURN;
 	/* The callbacks have taken time and may have set timeouts, so read the clock again. */
 	if (turn->called > 0 || turn->is_dispatching)
 		loop_look(loop);
@@ -183,15 +185,12 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 		.was_due = loop->next_ns <= loop->turn_ns,
 		.ret_result = ret_result,
 	};
-	bool has_more = false;
 
 	loop->front.turning = 1;
 	loop->quiet_ns = 0;
 	turn.is_dispatching = true;
-	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX, &has_more);
+	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX);
 	turn.is_dispatching = false;
-	if (has_more)
-		loop->unquiet |= LOOP_MUST_TURN;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
 }

@@ -124,7 +124,12 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	return wake->deadline_fd.fd;
 }
 
-unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)
+bool wake_holds_events(const struct wake *wake)
+{
+	return wake->queue && queue_holds_events(wake->queue);
+}
+
+unsigned wake_dispatch(struct wake *wake, unsigned max)
 {
 	uint64_t set_ns = wake->set_ns;
 	int called;
@@ -137,6 +142,5 @@ unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full)
 	called = timerhub_dispatch(wake->queue, max);
 	if (called < 0) /* this is a child, forked by a signal handler */
 		called = 0;
-	*ret_is_full = queue_holds_events(wake->queue);
 	return (unsigned)called - (called > 0 && wake->set_ns != set_ns);
 }

@@ -27,11 +27,10 @@ void wake_close(struct wake *wake);
 /* Returns the descriptor, or a negative errno. The first call creates and sets a timerfd. */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
-/*
- * Dispatch up to `max` events of the queue. Returns how many, the kept timer's apart;
- * `*ret_is_full` says whether the queue holds more.
- */
-unsigned wake_dispatch(struct wake *wake, unsigned max, bool *ret_is_full);
+/* Dispatch up to `max` events of the queue. Returns how many, the kept timer's apart. */
+unsigned wake_dispatch(struct wake *wake, unsigned max);
+
+bool wake_holds_events(const struct wake *wake);
 
 /* Cancel all timers of the queue, because a callback has closed the loop. */
 void wake_drop_timers(const struct wake *wake);

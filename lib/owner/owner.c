@@ -249,8 +249,8 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest entry by its pair until that is a checked one: in one rest each slot at most
- * once. False after OWNER_REST: another pass must follow, with a drain.
+ * Corrects the earliest entry by its pair until that is a checked one: in one rest each slot at
+ * most once. False after OWNER_REST: another pass must follow, with a drain.
  */
 static bool owner_rest(struct owner *owner)
 {

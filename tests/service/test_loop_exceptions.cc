@@ -137,7 +137,8 @@ void timers_of_the_queue_may_throw()
 			turn_throws();
 			expect(calls == i);
 			expect(timerhub_timeout_deadline(&second) == now_ns + 10);
-			expect(timerhub_loop_timeout(loop) <= 10);
+			/* the events that the exception left come in the next turn */
+			expect(timerhub_loop_timeout(loop) == (i < 3 ? 0 : 10));
 		}
 		expect(timerhub_loop_turn(loop) == 0);
 		advance(10);
