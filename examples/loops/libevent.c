@@ -2,20 +2,48 @@
 /*
  * Shows timerhub in a libevent loop. Prints reminders, see reminders.h. Usage: libevent [FILE...]
  *
- * With EVLOOP_ONCE event_base_loop() makes one turn of libevent's loop. The program calls
- * timerhub_loop_turn() before each event_base_loop(). From libevent 2.2 on, a program can instead
- * call timerhub_loop_turn() in a watcher of evwatch_prepare_new().
+ * With EVLOOP_ONCE event_base_loop() serves one batch of ready sockets. The program serves all of
+ * them so, and then calls timerhub_loop_turn(), right before libevent blocks.
  */
 #include <event2/event.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "reminders.h"
+
+/*
+ * libevent's array holds 32 ready descriptors, and doubles when it was full. A few of them may be
+ * libevent's own, so half of it may have been all.
+ */
+enum { ARRAY_MAYBE_FULL = 16, BATCHES_MAX = 256 };
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
 	(void)fd; /* the event only wakes libevent; timerhub_loop_turn() does the work */
 	(void)what;
 	(void)argument;
+}
+
+/* Each event_base_loop() forgets these at its start, so ask after each. */
+static bool is_ended(struct event_base *base)
+{
+	return event_base_got_break(base) || event_base_got_exit(base);
+}
+
+/*
+ * Serves also the sockets that the array did not hold. Not without a limit: sockets that are always
+ * ready must not keep the timeouts waiting.
+ */
+static int serve(struct event_base *base)
+{
+	int r = event_base_loop(base, EVLOOP_ONCE);
+
+	for (int i = 0; r == 0 && i < BATCHES_MAX && !is_ended(base); i++) {
+		if (event_base_get_max_events(base, EVENT_BASE_COUNT_ACTIVE, 1) < ARRAY_MAYBE_FULL)
+			break;
+		r = event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	}
+	return r;
 }
 
 /*
@@ -30,8 +58,11 @@ static int run(struct event_base *base, struct timerhub_loop *loop)
 	if (event == NULL || event_add(event, NULL) < 0)
 		return -1;
 	int r = 0;
-	while (r == 0 && timerhub_loop_turn(loop) >= 0 && reminders_left())
-		r = event_base_loop(base, EVLOOP_ONCE);
+	while (r == 0 && !is_ended(base)) {
+		if (timerhub_loop_turn(loop) < 0 || !reminders_left() || is_ended(base))
+			break;
+		r = serve(base);
+	}
 	event_free(event); /* event_free() does not close the timerhub loop's fd */
 	return r;
 }
