@@ -221,7 +221,7 @@ class watch
 	bool waits_ = false;
 };
 
-constexpr unsigned BATCH_MAX = 256;
+constexpr unsigned BATCH_MAX = 4096;
 
 /* The guard keeps the context from stopping when no handler is left between two waits. */
 template <class Job> void run(boost::asio::io_context &context, const Job &job)

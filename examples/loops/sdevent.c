@@ -5,7 +5,7 @@
  * sd-event runs one handler an iteration, so a turn right before it blocks would come in the middle
  * of a batch, and hang up connections whose data lies in their sockets. Instead, the timerhub
  * loop's source has the lowest priority and turns when it is dispatched, after all sockets; its
- * prepare function only settles. If sockets never stop being ready, it turns after 256 iterations.
+ * prepare function only settles, and turns after 4,096 iterations if some socket is always ready.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 
 #include "reminders.h"
 
-#define TURN_AT_LEAST 256
+#define TURN_AT_LEAST 4096
 
 static struct timerhub_loop *loop;
-static int waiting; /* iterations in which due timeouts have waited for sockets */
+static int waiting; /* iterations in which the descriptor was readable, but sockets came first */
 
 static int over(sd_event_source *source, void *argument)
 {
@@ -41,17 +41,10 @@ static int turn(sd_event_source *source)
 
 static int before_blocking(sd_event_source *source, void *argument)
 {
-	uint64_t block_ns = 0;
-
 	(void)argument;
-	if (waiting >= TURN_AT_LEAST)
-		return turn(source);
-	if (waiting == 0) { /* else the descriptor is readable already */
-		if (timerhub_loop_settle(loop, &block_ns) < 0)
-			return end(source);
-	}
-	waiting = block_ns == 0 ? waiting + 1 : 0;
-	return 0;
+	if (sd_event_source_get_pending(source) > 0)
+		return ++waiting < TURN_AT_LEAST ? 0 : turn(source);
+	return timerhub_loop_settle(loop, NULL) < 0 ? end(source) : 0;
 }
 
 static int readable(sd_event_source *source, int fd, uint32_t revents, void *argument)
