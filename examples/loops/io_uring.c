@@ -14,6 +14,8 @@
 
 #include "reminders.h"
 
+enum { BATCHES_MAX = 256 };
+
 static int watch(struct io_uring *ring, int fd)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
@@ -42,6 +44,23 @@ static int complete(struct io_uring *ring, int fd)
 	return r;
 }
 
+/*
+ * In a ring with IORING_SETUP_DEFER_TASKRUN completions appear only when the program enters the
+ * kernel, some 20 at a time: fetch the others before the turn. Other rings need only complete().
+ */
+static int complete_all(struct io_uring *ring, int fd)
+{
+	int r = complete(ring, fd);
+
+	for (int i = 0; r == 0 && i < BATCHES_MAX; i++) {
+		r = io_uring_get_events(ring);
+		if (r < 0 || io_uring_cq_ready(ring) == 0)
+			break;
+		r = complete(ring, fd);
+	}
+	return r < 0 ? r : 0;
+}
+
 static int run(struct io_uring *ring, struct timerhub_loop *loop)
 {
 	const int fd = timerhub_loop_fd(loop);
@@ -54,8 +73,8 @@ static int run(struct io_uring *ring, struct timerhub_loop *loop)
 		if (r < 0 || !reminders_left())
 			return r;
 		r = io_uring_submit_and_wait_timeout(ring, &cqe, 1, NULL, NULL);
-		if (r >= 0)
-			r = complete(ring, fd);
+		if (r >= 0 || r == -EINTR) /* interrupted: completions may be there all the same */
+			r = complete_all(ring, fd);
 	}
 	return r;
 }

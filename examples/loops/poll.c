@@ -19,7 +19,11 @@ int main(int argc, char **argv)
 
 	fds[0] = (struct pollfd){ .fd = timerhub_loop_fd(loop), .events = POLLIN };
 	while (timerhub_loop_turn(loop) >= 0 && reminders_left()) {
-		if (poll(fds, 1, -1) < 0 && errno != EINTR) {
+		int count;
+		do {
+			count = poll(fds, 1, -1);
+		} while (count < 0 && errno == EINTR); /* sockets may be ready all the same */
+		if (count < 0) {
 			perror("poll");
 			break;
 		}
