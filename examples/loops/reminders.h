@@ -19,8 +19,7 @@
 /*
  * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error in
  * reminders_open() or later, the program prints the error and exits. The event loop must call
- * timerhub_loop_turn() immediately before it blocks, and poll timerhub_loop_fd() for reading. If
- * the descriptor is readable, the next turn does the work.
+ * timerhub_loop_turn() after its sockets, and poll timerhub_loop_fd() for reading.
  */
 struct timerhub_loop *reminders_open(int file_count, char **files);
 

@@ -4,32 +4,125 @@
  * included below, -DSTORM_name says which sockets it gets: when the recipe creates its event loop,
  * the sockets are in it too. The C recipes share this file; storm_asio.cc and storm_asyncio.py do
  * the same for the other two languages.
+ *
+ * Usage: storm_name [interrupted | ready | nested | break | break_in_turn | deferred]
+ *
+ * interrupted  The first wait ends with EINTR, as in a process that was stopped; the data came and
+ *              the timeouts fell due in the meantime.
+ * ready        All sockets stay ready for ever. A timer of the queue must come, then a timeout.
+ * nested       The callback of a timeout runs the event loop until all sockets are served.
+ * break        The first handler ends the event loop; in break_in_turn a timeout's callback does.
+ * deferred     The storm in a ring with IORING_SETUP_DEFER_TASKRUN.
  */
 #include <stdbool.h>
+#include <string.h>
 
 #include "../../examples/loops/reminders.h"
 #include "storm.h"
+
+#define ITERATIONS_MAX 1000 /* of a nested loop, which may be refused */
+
+static const char *mode = "";
+static struct timerhub *hub;
+static struct timerhub_timeout due;
+static int to_come; /* callbacks of `due` */
+
+/* of a library that has it */
+static void (*run_nested)(void);
+static void (*break_loop)(void);
+
+static bool is_mode(const char *name)
+{
+	return strcmp(mode, name) == 0;
+}
+
+static void on_timer(const struct timerhub_event *event)
+{
+	(void)event;
+	storm_must("set", timerhub_timeout_set_at(storm_loop, &due, 1) == 0);
+}
+
+static void on_due(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+	to_come--;
+	if (to_come == 0)
+		return;
+	if (is_mode("break_in_turn")) {
+		break_loop();
+		return;
+	}
+	storm_send();
+	for (int i = 0; i < ITERATIONS_MAX && served < CONNECTIONS; i++)
+		run_nested();
+	storm_must("a nested loop", served == CONNECTIONS);
+}
+
+static void handle(struct connection *one)
+{
+	if (!is_mode("ready")) {
+		storm_serve(one);
+		if (is_mode("break") && served == 1)
+			break_loop();
+		if (served == CONNECTIONS) /* a last turn */
+			storm_must("set", timerhub_timeout_set_at(storm_loop, &due, 1) == 0);
+	} else if (served++ == 0) {
+		storm_must("call", timerhub_call(timerhub_loop_queue(storm_loop), 0, on_timer, NULL,
+		                                 NULL) == 0);
+	}
+}
 
 struct timerhub_loop *reminders_open(int file_count, char **files)
 {
 	struct timerhub_loop *loop;
 
-	(void)file_count;
-	(void)files;
-	storm_must("open", timerhub_loop_open(&loop, NULL, NULL) == 0);
+	if (file_count > 0)
+		mode = files[0];
+	if (is_mode("ready"))
+		storm_must("hub", timerhub_open(&hub, NULL) == 0);
+	storm_must("open", timerhub_loop_open(&loop, hub, NULL) == 0);
 	storm_open(loop);
+	storm_must("add", timerhub_timeout_add(loop, &due, on_due) == 0);
+	const bool has_due = is_mode("nested") || is_mode("break_in_turn");
+	to_come = has_due ? 2 : 1;
+	if (has_due)
+		storm_must("set", timerhub_timeout_set_at(loop, &due, 1) == 0);
+	if (!is_mode("interrupted") && !is_mode("nested"))
+		storm_send();
 	return loop;
 }
 
 bool reminders_left(void)
 {
-	return storm_left();
+	return to_come > 0;
 }
 
 int reminders_close(void)
 {
+	const bool is_early = reminders_left();
+
 	timerhub_loop_close(storm_loop);
-	return storm_verdict();
+	timerhub_close(hub);
+	if (is_mode("break") || is_mode("break_in_turn"))
+		return !is_early;
+	if (is_early)
+		puts("the event loop ended early");
+	return is_early || (!is_mode("ready") && storm_verdict() != 0);
+}
+
+/* A wait of the recipe begins. True: return -1 and this errno. */
+static inline bool is_interrupted(void)
+{
+	static bool was_interrupted;
+
+	if (!is_mode("interrupted") || was_interrupted)
+		return false;
+	was_interrupted = true;
+	storm_send();
+	storm_all_due(NULL);
+	errno = EINTR;
+	return true;
 }
 
 #if defined(STORM_epoll)
@@ -51,12 +144,12 @@ static int storm_epoll_create(int flags)
 /* The recipe has a comment where a server handles the batch: right after the wait. */
 static int storm_epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
-	const int count = epoll_wait(epoll_fd, events, max, timeout);
+	const int count = is_interrupted() ? -1 : epoll_wait(epoll_fd, events, max, timeout);
 
 	for (int event = 0; event < count; event++)
 		for (int i = 0; i < CONNECTIONS; i++)
 			if (events[event].data.fd == connections[i].fds[0])
-				storm_serve(&connections[i]);
+				handle(&connections[i]);
 	return count;
 }
 
@@ -75,10 +168,12 @@ static int storm_poll(struct pollfd *fds, nfds_t count, int timeout)
 	storm_must("one descriptor", count == 1);
 	for (int i = 0; i < CONNECTIONS; i++)
 		all[i + 1] = (struct pollfd){ .fd = connections[i].fds[0], .events = POLLIN };
+	if (is_interrupted())
+		return -1;
 	const int ready = poll(all, CONNECTIONS + 1, timeout);
 	for (int i = 0; i < CONNECTIONS; i++)
 		if (all[i + 1].revents != 0)
-			storm_serve(&connections[i]);
+			handle(&connections[i]);
 	return ready;
 }
 
@@ -92,7 +187,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	(void)events;
 	storm_must("status", status == 0);
-	storm_serve(poll->data);
+	handle(poll->data);
 }
 
 static int storm_prepare_init(uv_loop_t *loop, uv_prepare_t *prepare)
@@ -115,21 +210,32 @@ static int storm_prepare_init(uv_loop_t *loop, uv_prepare_t *prepare)
 
 #include <event2/event.h>
 
+static struct event_base *base_of_recipe;
+
+static void break_base(void)
+{
+	event_base_loopbreak(base_of_recipe);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *argument)
 {
 	(void)fd;
 	(void)what;
-	storm_serve(argument);
+	handle(argument);
 }
 
 static struct event_base *storm_event_base(void)
 {
+	static struct event *events[CONNECTIONS];
 	struct event_base *base = event_base_new();
 
-	for (int i = 0; i < CONNECTIONS; i++)
-		storm_must("event_base_once",
-		           event_base_once(base, connections[i].fds[0], EV_READ, on_readable,
-		                           &connections[i], NULL) == 0);
+	base_of_recipe = base;
+	break_loop = break_base;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		events[i] = event_new(base, connections[i].fds[0], EV_READ | EV_PERSIST,
+		                      on_readable, &connections[i]);
+		storm_must("event_add", events[i] != NULL && event_add(events[i], NULL) == 0);
+	}
 	return base;
 }
 
@@ -139,11 +245,18 @@ static struct event_base *storm_event_base(void)
 
 #include <ev.h>
 
+static struct ev_loop *ev_loop_of_recipe;
+
+static void run_ev_once(void)
+{
+	ev_run(ev_loop_of_recipe, EVRUN_ONCE);
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *watcher, int revents)
 {
 	(void)loop;
 	(void)revents;
-	storm_serve(watcher->data);
+	handle(watcher->data);
 }
 
 static struct ev_loop *storm_ev_loop(unsigned flags)
@@ -156,6 +269,8 @@ static struct ev_loop *storm_ev_loop(unsigned flags)
 		watchers[i].data = &connections[i];
 		ev_io_start(loop, &watchers[i]);
 	}
+	ev_loop_of_recipe = loop;
+	run_nested = run_ev_once;
 	return loop;
 }
 
@@ -165,18 +280,30 @@ static struct ev_loop *storm_ev_loop(unsigned flags)
 
 #include <glib-unix.h>
 
+static void iterate_context(void)
+{
+	g_main_context_iteration(NULL, TRUE);
+}
+
+static gint storm_g_poll(GPollFD *fds, guint count, gint timeout)
+{
+	return is_interrupted() ? -1 : g_poll(fds, count, timeout);
+}
+
 static gboolean on_readable(gint fd, GIOCondition condition, gpointer argument)
 {
 	(void)fd;
 	(void)condition;
-	storm_serve(argument);
-	return G_SOURCE_REMOVE;
+	handle(argument);
+	return G_SOURCE_CONTINUE;
 }
 
 static GMainLoop *storm_main_loop(GMainContext *context, gboolean is_running)
 {
 	for (int i = 0; i < CONNECTIONS; i++)
 		g_unix_fd_add(connections[i].fds[0], G_IO_IN, on_readable, &connections[i]);
+	run_nested = iterate_context;
+	g_main_context_set_poll_func(context, storm_g_poll);
 	return g_main_loop_new(context, is_running);
 }
 
@@ -192,7 +319,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 	(void)source;
 	(void)fd;
 	(void)revents;
-	storm_serve(argument);
+	handle(argument);
 	return 0;
 }
 
@@ -215,8 +342,16 @@ static int storm_sd_event(sd_event **ret_event)
 
 static int storm_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 {
-	int r = io_uring_queue_init(entries + CONNECTIONS, ring, flags);
+	const bool is_deferred = is_mode("deferred");
+	int r;
 
+	if (is_deferred)
+		flags |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+	r = io_uring_queue_init(entries + CONNECTIONS, ring, flags);
+	if (r == -EINVAL && is_deferred) {
+		puts("skipped: the kernel does not know IORING_SETUP_DEFER_TASKRUN");
+		exit(77);
+	}
 	if (r == -EPERM || r == -ENOSYS || r == -ENOMEM) {
 		puts("skipped: the kernel refuses io_uring");
 		exit(77);
@@ -233,12 +368,33 @@ static int storm_queue_init(unsigned entries, struct io_uring *ring, unsigned fl
 static void storm_seen(struct io_uring *ring, struct io_uring_cqe *cqe)
 {
 	if (io_uring_cqe_get_data(cqe) != NULL)
-		storm_serve(io_uring_cqe_get_data(cqe));
+		handle(io_uring_cqe_get_data(cqe));
 	io_uring_cqe_seen(ring, cqe);
 }
 
+static int storm_submit_and_wait(struct io_uring *ring, struct io_uring_cqe **cqe, unsigned count,
+                                 struct __kernel_timespec *timeout, sigset_t *mask)
+{
+	storm_must("submit", io_uring_submit(ring) >= 0);
+	return is_interrupted() ? -EINTR
+	                        : io_uring_submit_and_wait_timeout(ring, cqe, count, timeout, mask);
+}
+
+#define io_uring_submit_and_wait_timeout storm_submit_and_wait
 #define io_uring_queue_init storm_queue_init
 #define io_uring_cqe_seen storm_seen
+
+#endif
+
+#if defined(STORM_libev) || defined(STORM_sdevent)
+
+#include <sys/epoll.h>
+
+/* The library's wait. */
+int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
+{
+	return is_interrupted() ? -1 : epoll_pwait(epoll_fd, events, max, timeout, NULL);
+}
 
 #endif
 

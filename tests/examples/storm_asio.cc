@@ -21,7 +21,7 @@ struct storm_job {
 
 	bool left() const
 	{
-		return storm_left();
+		return served + hung_up < CONNECTIONS;
 	}
 };
 
@@ -36,6 +36,7 @@ int main()
 	static_cast<void>(recipe_main);
 	must("open", job.timeouts.open());
 	storm_open(job.timeouts.native());
+	storm_send();
 	for (connection &one : connections) {
 		sockets.emplace_back(context, one.fds[0]);
 		sockets.back().async_wait(stream_descriptor::wait_read, [&one](const auto &error) {

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True  # the sources may be read-only
 sys.path.insert(0, sys.argv[1])
 import asyncio_loop  # pylint: disable=import-error,wrong-import-position
 
-CONNECTIONS = 20
+CONNECTIONS = 300
 HOUR_NS = 3_600_000_000_000
 
 
