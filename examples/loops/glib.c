@@ -3,45 +3,68 @@
  * Shows timerhub in a GLib main loop, which GTK and GStreamer use too. Prints reminders, see
  * reminders.h. Usage: glib [FILE...]
  *
- * The prepare function of a GSource calls timerhub_loop_turn(), immediately before GLib blocks. The
- * timerhub loop's fd wakes GLib.
+ * The timerhub loop's source comes after all sockets by its priority, and turns when it is
+ * dispatched, so that a callback can run a nested main loop. Its prepare function settles, right
+ * before GLib blocks. If sockets never stop being ready, it turns after 256 iterations.
  */
 #include <glib.h>
 
 #include "reminders.h"
 
+#define TURN_AT_LEAST 256
+
 struct source {
 	GSource source;
 	struct timerhub_loop *timeouts;
 	GMainLoop *loop;
+	int waiting; /* iterations in which sockets were ready */
 };
+
+static void turn(struct source *source)
+{
+	source->waiting = 0;
+	if (timerhub_loop_turn(source->timeouts) < 0 || !reminders_left())
+		g_main_loop_quit(source->loop); /* also wakes the GLib loop */
+}
 
 static gboolean before_blocking(GSource *argument, gint *timeout)
 {
 	struct source *source = (struct source *)argument;
 
-	if (timerhub_loop_turn(source->timeouts) < 0 || !reminders_left())
-		g_main_loop_quit(source->loop); /* also wakes the GLib loop */
+	if (++source->waiting >= TURN_AT_LEAST)
+		turn(source);
+	else if (timerhub_loop_settle(source->timeouts, NULL) < 0)
+		g_main_loop_quit(source->loop);
 	*timeout = -1;
+	return FALSE;
+}
+
+/* GLib asks only if no source of a higher priority is ready, and looks at the fd itself. */
+static gboolean no_socket_ready(GSource *source)
+{
+	((struct source *)source)->waiting = 0;
 	return FALSE;
 }
 
 static gboolean readable(GSource *source, GSourceFunc callback, gpointer argument)
 {
-	(void)source; /* the event only wakes GLib; timerhub_loop_turn() does the work */
 	(void)callback;
 	(void)argument;
+	turn((struct source *)source);
 	return G_SOURCE_CONTINUE;
 }
 
 int main(int argc, char **argv)
 {
-	static GSourceFuncs functions = { .prepare = before_blocking, .dispatch = readable };
+	static GSourceFuncs functions = { .prepare = before_blocking,
+		                          .check = no_socket_ready,
+		                          .dispatch = readable };
 	struct source *source = (struct source *)g_source_new(&functions, sizeof(*source));
 
 	source->timeouts = reminders_open(argc - 1, argv + 1);
 	source->loop = g_main_loop_new(NULL, FALSE);
 	g_source_add_unix_fd(&source->source, timerhub_loop_fd(source->timeouts), G_IO_IN);
+	g_source_set_priority(&source->source, G_PRIORITY_DEFAULT + 1);
 	g_source_attach(&source->source, NULL);
 	g_main_loop_run(source->loop);
 	g_main_loop_unref(source->loop);
