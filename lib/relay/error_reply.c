@@ -31,6 +31,8 @@ static const struct {
 	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
+	/* a function's command, a key or a channel */
+	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
@@ -64,7 +66,7 @@ const char *error_reply_words(int error)
 struct error_reply error_reply_of(const char *text)
 {
 	noted.error = 0;
-	if (strncmp(text, "NOPERM", 6) == 0)
+	if (strncmp(text, "NOPERM", 6) == 0 || strncmp(text, "ERR The user", 12) == 0)
 		error_reply_note(-EACCES, text);
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (strncmp(text, answers[i].begin, strlen(answers[i].begin)) == 0)

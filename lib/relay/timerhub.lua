@@ -148,31 +148,37 @@ end
 
 -- ---- ring: wake relays for a task that is due before the promised call of timerhub_look ----
 
+-- Returns the prefix that the names of all keys and channels of the queue have.
+local function prefix(state)
+    return sub(state, 1, -6)
+end
+
 -- Prepares ring() for a task due at `due`. Returns the relays to wake, in order, and the time `at`
 -- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
 -- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
 -- time `at` is never earlier than now, because a promise of a past time counts as broken. If
--- look_by is long past, the relays that promised it are dead, and `at` is now. find_seats() reads
--- all keys of ring(). Therefore ring() cannot fail.
-local function find_seats(look_by, seats, due, now)
+-- look_by is long past, the relays that promised it are dead, and `at` is now. ring() must not fail,
+-- so its keys are read here, and its right to the channels, which Redis 7 gives no new user, is asked
+-- for.
+local function find_seats(look_by, state, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
         at = now
     elseif at >= promised then
         return nil
     end
-    return {at = at, relays = redis_call('ZRANGE', seats, 0, SEATS_RUNG - 1)}
+    local relays = redis_call('ZRANGE', seats, 0, SEATS_RUNG - 1)
+    local bell = prefix(state) .. 'bell'
+    if not redis.acl_check_cmd('PUBLISH', bell, '') then
+        error({err = 'NOPERM this user may not publish to the channel ' .. bell})
+    end
+    return {at = at, relays = relays}
 end
 
 -- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
 local function look_by_of(state, holder)
     local told = redis_call('HMGET', state, 'look_by', holder or '')
     return told[1], told[2]
-end
-
--- Returns the prefix that the names of all keys and channels of the queue have.
-local function prefix(state)
-    return sub(state, 1, -6)
 end
 
 -- Publish a bell to the first two relays that are subscribed. A bell is a message that asks for a
@@ -369,7 +375,7 @@ end
 -- was put by this very call, whose answer was lost, the reply is 0.
 local function insert(keys, id, due, flags, data, now, look_by, call)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
-    local found = find_seats(look_by, seats, due, now)
+    local found = find_seats(look_by, state, seats, due, now)
     local value = new_record(text(now), call, data)
     if redis_call('HSETNX', task, id, value) == 0 then
         local stage, _, _, _, by = parse(redis_call('HGET', task, id) or nil)
@@ -516,7 +522,7 @@ local function puts(keys, args)
         reply[2 * index + 2] = result == 0 and reply_of(due) or 0
     end
     if size > 0 then
-        local found = find_seats(look_by, keys[4], earliest, now)
+        local found = find_seats(look_by, keys[3], keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
         -- fail, because the earlier HMGET has read the key of HSET.
         redis_call('ZADD', keys[1], unpack(scores))
@@ -590,7 +596,7 @@ local function move(keys, args)
     if late then
         return late
     end
-    local found = find_seats(look_by, seats, due, now)
+    local found = find_seats(look_by, state, seats, due, now)
     if stage == 'r' then
         local attempts, data
         result, attempts, data = find_undelivered(ready, entry)
@@ -664,7 +670,7 @@ local function retry(keys, args)
     if not attempts then
         return {ENOENT}
     end
-    local conf, found = settings(state), find_seats(look_by, seats, due, now)
+    local conf, found = settings(state), find_seats(look_by, state, seats, due, now)
     redis_call('ZCARD', past)
     if args[7] == '1' then
         attempts = attempts - 1
@@ -1364,7 +1370,7 @@ local function repair(keys, args)
         return {EINVAL}
     end
     local now, conf, sum = now_us(), settings(q.state), {restored = 0, removed = 0}
-    local found = find_seats((look_by_of(q.state)), q.seats, now, now)
+    local found = find_seats((look_by_of(q.state)), q.state, q.seats, now, now)
     redis_call('ZCARD', q.seats)
     redis_call('ZCARD', q.past)
     redis_call('ZCARD', q.due)

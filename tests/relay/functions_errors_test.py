@@ -171,6 +171,25 @@ def check_full(redis):
     redis("CONFIG", "SET", "maxmemory", 0)
 
 
+def check_no_channel(redis, user):
+    """Redis 7 gives a new user no channel. A change that has to ring for this user must be refused
+    before its first effect."""
+    redis("ACL", "SETUSER", "mute", "reset", "on", "nopass", "~*", "+@all", "resetchannels")
+    user("AUTH", "mute", "")
+    for state, name in (("none", "put"), ("none", "puts"), ("waiting", "move"),
+                        ("undelivered", "move"), ("taken", "retry"), ("none", "revive"),
+                        ("waiting", "repair")):
+        bring_about(redis, state)
+        redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
+        before = picture(redis)
+        try:
+            expect(False, name, call(user, name, *arguments_of(redis, name)))
+        except RedisError as error:
+            expect(str(error).startswith("NOPERM "), name, error)
+        expect(picture(redis) == before, name, "on", state, "was refused and had effect")
+    expect(call(user, "put", "later", 3 * 10**15, "a", "")[0] == 0, "a put that need not ring")
+
+
 def check_exhausted_stream(redis):
     """If another program has used up the ids of the stream, a look must return an error, and the
     tasks must wait."""
@@ -549,6 +568,7 @@ def main(arguments):
         check_wrong_types(redis)
         check_dead_of_wrong_type(redis)
         check_full(redis)
+        check_no_channel(redis, server.client())
         check_exhausted_stream(redis)
         check_bad_arguments(redis)
         check_bad_keys(redis)

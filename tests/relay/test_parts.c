@@ -243,6 +243,8 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 		{ "NOAUTH Authentication required.", { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "WRONGPASS invalid username-password pair", { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "NOPERM this user has no permissions", { -EACCES, ERROR_REPLY_REFUSAL } },
+		{ "ERR The user executing the script can't run this command",
+		  { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR AUTH <password> called without any password configured",
 		  { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR max number of clients reached", { -EMFILE, ERROR_REPLY_LATER } },
