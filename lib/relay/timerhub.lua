@@ -84,6 +84,11 @@ local function is_id(id)
     return id and #id >= 1 and #id <= ID_MAX
 end
 
+-- An id of a new task has no zero byte, since it would end the id in C.
+local function is_new_id(id)
+    return is_id(id) and not find(id, '%z')
+end
+
 -- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, and call.
 -- The stage is `w` for a waiting task, whose `rest` is its data, and `r` for a task in the stream,
 -- whose `rest` is its entry. A record that begins with `c` waits too, was never in the stream, and
@@ -400,7 +405,7 @@ end
 
 -- Check the arguments of a put. Returns 0 and the due time of the task, or an error.
 local function read_put(id, when, flags, data, call, now)
-    if not is_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) or
+    if not is_new_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) or
         (call and #call ~= CALL) then
         return EINVAL
     end
@@ -1275,7 +1280,7 @@ local function revive(keys, args)
         return {ENOENT}
     end
     local fields = found[2]
-    if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_id(fields[2]) then
+    if #fields ~= 10 or fields[1] ~= 'id' or fields[9] ~= 'data' or not is_new_id(fields[2]) then
         return {EINVAL}
     end
     redis_call('ZCARD', past)
