@@ -422,6 +422,17 @@ local function limits_of(state, holder)
     return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
 end
 
+-- Returns how many tasks still fit in the queue, and how many ids are in `past`. Most of them may have
+-- expired since the last look; this matters only if there is no room for `count` tasks.
+local function room_of(task, past, tasks_max, count, now)
+    local past_count = redis_call('ZCARD', past)
+    local room = tasks_max - past_count - redis_call('HLEN', task)
+    if room < count and past_count > 0 then
+        room = room + redis_call('ZCOUNT', past, '-inf', text(now))
+    end
+    return room, past_count
+end
+
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
 -- still fit in the queue. If the argument `refused_until` is a time as text, a put of the id is
 -- refused until this time.
@@ -453,8 +464,7 @@ local function put(keys, args)
     if late then
         return late
     end
-    local past_count = redis_call('ZCARD', keys[5])
-    local room = tasks_max - past_count - redis_call('HLEN', keys[2])
+    local room, past_count = room_of(keys[2], keys[5], tasks_max, 1, now)
     local known = room <= 0 and redis_call('HGET', keys[2], id)
     if known and call and select(5, parse(known)) == call then
         room, known = 1, nil
@@ -481,11 +491,11 @@ local function puts(keys, args)
     if late then
         return late
     end
-    local past_count = redis_call('ZCARD', keys[5])
-    local room, ids = tasks_max - past_count - redis_call('HLEN', keys[2]), {}
+    local ids = {}
     for index = 3, #args, 6 do
         ids[#ids + 1] = args[index]
     end
+    local room, past_count = room_of(keys[2], keys[5], tasks_max, #ids, now)
     local records = redis_call('HMGET', keys[2], unpack(ids))
     local refused = past_count > 0 and redis_call('ZMSCORE', keys[5], unpack(ids)) or {}
     local reply, scores, values, size = {0, now}, {}, {}, 0

@@ -270,7 +270,7 @@ def check_puts(redis):
     """The puts of one call must consider the earlier puts of the call: their ids, their room, and
     the earliest time."""
     bring_about(redis, "waiting")
-    call(redis, "create", "tasks_max", 5)  # the queue has a task and two ids in past
+    call(redis, "create", "tasks_max", 4)  # a task, an id in past, and one there that has expired
     redis("HSET", QUEUE + "state", "look_by", 2 * 10**15)
     answer = call(redis, "puts", "", "", "a", 500, "", "1", "", "", "a", 400, "", "2", "", "",
                   "a", 300, "r", "33", "", "", "b", 900, "", "", "", "the-call",

@@ -179,7 +179,8 @@ class Model:
         task = self.tasks.get(name)
         if task and ("r" not in flags or task.entry):
             return [EEXIST]
-        if not task and len(self.tasks) + len(self.past) >= self.conf["tasks_max"]:
+        refused = sum(until > self.now for until in self.past.values())
+        if not task and len(self.tasks) + refused >= self.conf["tasks_max"]:
             return [EAGAIN]
         self.tasks[name] = Task(due, self.now, data, call)
         self.poison.pop(name, None)
