@@ -162,9 +162,9 @@ end
 -- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
 -- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
 -- time `at` is never earlier than now, because a promise of a past time counts as broken. If
--- look_by is long past, the relays that promised it are dead, and `at` is now. ring() must not fail,
--- so its keys are read here, and its right to the channels, which Redis 7 gives no new user, is asked
--- for.
+-- look_by is long past, the relays that promised it are dead, and `at` is now. ring() must not
+-- fail, so its keys are read here, and its right to the channels is asked for, which Redis 7 gives
+-- no new user.
 local function find_seats(look_by, state, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
     if now > promised + OVERDUE_US then
@@ -422,8 +422,8 @@ local function limits_of(state, holder)
     return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
 end
 
--- Returns how many tasks still fit in the queue, and how many ids are in `past`. Most of them may have
--- expired since the last look; this matters only if there is no room for `count` tasks.
+-- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that have
+-- expired since the last look matter only if there is no room for `count` tasks.
 local function room_of(task, past, tasks_max, count, now)
     local past_count = redis_call('ZCARD', past)
     local room = tasks_max - past_count - redis_call('HLEN', task)

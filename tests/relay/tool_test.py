@@ -124,9 +124,10 @@ def check_fresh(tool, redis):
     for word, words in (("nosuch=5", "there is no setting nosuch"),
                         ("tasks_max=0", "tasks_max is 1 to 1073741824"),
                         ("data_max=many", "data_max is 0 to 1048576")):
-        said = tool.says(1, "set", QUEUE, "lease_us=1000", word)
-        expect(said == where + words + "\n", "set", said)
-    expect(redis("EXISTS", f"timerhub:{{{QUEUE}}}:state") == 0, "a refused set has set")
+        said = tool.says(1, "create", QUEUE, "lease_us=1000", word)
+        expect(said == where + words + "\n", "create", said)
+    expect("no such queue" in tool.says(1, "set", QUEUE, "lease_us=1000"), "set without a queue")
+    expect(redis("KEYS", "*") == [], "a refused command has made keys")
 
 
 def check_wrong_use(tool):
@@ -456,7 +457,16 @@ def check_servers(tool, redis):
         many("revive", "many", "9-9")
         many("revive", "many", "9-9", status=1)
         backwards = ",".join(reversed(urls.split(",")))
-        many("set", "many", "attempts_max=1", status=1, REDIS_URL=backwards)
+        before = [one("HGETALL", key + "task") for one in (redis, client)]
+        for words in (("set", "many", "attempts_max=1"), ("put", "many", "id-1", "1h"),
+                      ("--replace", "put", "many", "id-2", "1h"), ("cancel", "many", "id-1"),
+                      ("move", "many", "id-2", "1h"), ("done", "many", "id-1"),
+                      ("peek", "many", "id-2"), ("stat", "many")):
+            for other_list in (backwards, urls.split(",", maxsplit=1)[0], f"{urls},{urls}"):
+                said = json.loads(many("--json", *words, status=1, REDIS_URL=other_list)
+                                  .partition("\n")[0].lstrip("["))
+                expect(said["result"] == -17 and "other servers" in said["error"], words, said)
+        expect(before == [one("HGETALL", key + "task") for one in (redis, client)], "changed")
         top = many.json("--count", "1", "top", "many")
         expect(top["due"] == 20, "top of several servers", top)
     path = pathlib.Path(tool.server.folder) / "url"
@@ -464,6 +474,9 @@ def check_servers(tool, redis):
     tool("--redis", f"@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
     tool("--redis", "@/nowhere", "stat", QUEUE, status=3)
     tool(f"--redis=@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
+    path.write_text(",".join(64 * ["unix:/nowhere/redis.sock"]), encoding="utf-8")
+    expect(tool.says(3, "--redis", f"@{path}", "load").count("load: unix:/nowhere/redis.sock: ") ==
+           64, "a long list of servers is cut")
     redis("CONFIG", "SET", "maxmemory", 1)
     expect("memory is full" in tool.says(3, "put", QUEUE, "x", "1h"), "no words for a full server")
     redis("CONFIG", "SET", "maxmemory", 0)

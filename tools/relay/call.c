@@ -199,13 +199,38 @@ static int find_queue(struct call *call)
 	return result;
 }
 
+/* -EEXIST: the queue has another number of servers, or this server another index. */
+static int check_servers(struct call *call)
+{
+	char state[KEYS_NAME_BYTES];
+	struct reply *reply;
+	int result;
+
+	keys_name(&call->keys, state, "state");
+	bytes_command(wire_output(call->wire), 4);
+	add(call, "HMGET");
+	add(call, state);
+	add(call, "shards");
+	add(call, "shard");
+	result = handshake_call(call->wire, &reply, STEP_NS);
+	if (result < 0)
+		return result;
+	/* nil: no queue, or a relay has made it again */
+	if (reply_type(reply_at(reply, 0)) == REPLY_TEXT &&
+	    (reply_integer(reply_at(reply, 0)) != call->shards ||
+	     reply_integer(reply_at(reply, 1)) != call->shard))
+		result = -EEXIST;
+	reply_free(reply);
+	return result;
+}
+
 enum status reach(struct call *call, uint32_t shard, enum needs needs, const char *what)
 {
 	char words[256];
 	uint64_t version = 1;
 	int result = connect_call(call, shard);
 
-	if (result == 0 && needs == NEEDS_QUEUE)
+	if (result == 0 && (needs == NEEDS_QUEUE || needs == NEEDS_KEYS))
 		result = find_queue(call);
 	if (result == -ENOENT) {
 		(void)snprintf(words, sizeof(words),
@@ -216,6 +241,12 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 		return REFUSED;
 	}
 	if (result == 0 && needs != NEEDS_NOTHING)
+		result = check_servers(call);
+	if (result == -EEXIST) {
+		tell_error(call, what, result, failure_words(result));
+		return REFUSED;
+	}
+	if (result == 0 && needs >= NEEDS_FUNCTIONS)
 		result = handshake_version(call->wire, &version, STEP_NS);
 	if (result == 0 && version == 0) {
 		tell_error(
@@ -224,7 +255,7 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 			"loads them");
 		return FAILED;
 	}
-	if (result == 0 && needs != NEEDS_NOTHING && version != handshake_own_version())
+	if (result == 0 && needs >= NEEDS_FUNCTIONS && version != handshake_own_version())
 		result = -EOPNOTSUPP;
 	return result < 0 ? complain(call, what, result) : GOOD;
 }

@@ -59,7 +59,7 @@ static const struct command {
 	enum status (*run)(struct call *call, char **words, int count);
 } commands[] = {
 	{ "create", 1, 1000, EACH, NEEDS_NOTHING, do_create },
-	{ "set", 2, 1000, EACH, NEEDS_NOTHING, do_create },
+	{ "set", 2, 1000, EACH, NEEDS_KEYS, do_create },
 	{ "put", 3, 4, BY_ID, NEEDS_FUNCTIONS, do_put },
 	{ "cancel", 2, 2, BY_ID, NEEDS_QUEUE, do_cancel },
 	{ "move", 3, 3, BY_ID, NEEDS_QUEUE, do_move },
@@ -210,9 +210,10 @@ static bool has_password(const char *redis)
 /* The URL in the first line of a file; if there is none, prints why and returns NULL. */
 static const char *read_file(const char *path)
 {
-	static char line[1024];
+	static char *line;
+	size_t size = 0;
 	FILE *file = fopen(path, "re");
-	const char *found = file ? fgets(line, sizeof(line), file) : NULL;
+	const bool found = file && getline(&line, &size, file) > 0;
 
 	if (!found)
 		(void)fprintf(stderr, "timerhub-relay: %s: %s\n", path,
@@ -220,8 +221,10 @@ static const char *read_file(const char *path)
 		                   : strerror(errno));
 	if (file)
 		(void)fclose(file);
+	if (!found)
+		return NULL;
 	line[strcspn(line, "\n")] = '\0';
-	return found;
+	return line;
 }
 
 static bool *find_flag(struct options *options, const char *name)

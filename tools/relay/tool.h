@@ -47,8 +47,8 @@ struct call {
 	uint64_t until_ns;     /* that time or later, on CLOCK_MONOTONIC; 0: no change */
 };
 
-/* NEEDS_QUEUE: and the functions */
-enum needs { NEEDS_NOTHING, NEEDS_FUNCTIONS, NEEDS_QUEUE };
+/* NEEDS_QUEUE: the keys and the functions */
+enum needs { NEEDS_NOTHING, NEEDS_KEYS, NEEDS_FUNCTIONS, NEEDS_QUEUE };
 
 /*
  * A function that returns another status than GOOD has printed why: `what`, the server, the error.
