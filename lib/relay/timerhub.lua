@@ -422,8 +422,8 @@ local function limits_of(state, holder)
     return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
 end
 
--- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that have
--- expired since the last look matter only if there is no room for `count` tasks.
+-- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that
+-- have expired since the last look matter only if there is no room for `count` tasks.
 local function room_of(task, past, tasks_max, count, now)
     local past_count = redis_call('ZCARD', past)
     local room = tasks_max - past_count - redis_call('HLEN', task)

@@ -87,6 +87,14 @@ def check_commands(tool, redis):
     expect(peek["where"] == "waiting" and peek["data"] == '"quoted"\n', "peek", peek)
     expect(peek["due"] - peek["put"] == 30 * 60 * 1000000, "the delay", peek)
     expect(r"data \x22quoted\x22\x0a" in tool("peek", QUEUE, "a"), "peek as text")
+    for data in ("007", "42", ""):
+        tool("--replace", "put", QUEUE, "a", "30m", data)
+        expect(tool.json("peek", QUEUE, "a")[0]["data"] == data, "digits are no number", data)
+    folder = os.open("/", os.O_RDONLY)
+    done = subprocess.run([tool.program, "--replace", "put", QUEUE, "a", "1h", "-"], stdin=folder,
+                          env=tool.environment, capture_output=True, check=False)
+    os.close(folder)
+    expect(done.returncode == 3 and b"standard input cannot be read" in done.stderr, done)
     tool("move", QUEUE, "c", "2100-02-28T23:59:59.25-02:00")
     expect(" due 2100-03-01T01:59:59.25Z" in tool("peek", QUEUE, "c"), "a date, moved")
     tool("cancel", QUEUE, "a")

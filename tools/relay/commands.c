@@ -59,9 +59,11 @@ enum status do_create(struct call *call, char **words, int count)
 	return ask(call, words[0], NULL);
 }
 
-static size_t read_input(char *data)
+/* Returns 0 or the negative errno of a read. */
+static int read_input(char *data, size_t *ret_len)
 {
-	return fread(data, 1, DATA_MAX + 1, stdin);
+	*ret_len = fread(data, 1, DATA_MAX + 1, stdin);
+	return ferror(stdin) ? -errno : 0;
 }
 
 enum status do_put(struct call *call, char **words, int count)
@@ -71,12 +73,17 @@ enum status do_put(struct call *call, char **words, int count)
 	size_t len = strlen(data);
 	char when[32], both[3];
 	enum status status;
+	int result = 0;
 
 	if (!read_when(words[2], when, &flags))
 		return misused(WHEN_WRONG, words[2]);
 	if (strcmp(data, "-") == 0) {
 		data = input;
-		len = read_input(input);
+		result = read_input(input, &len);
+	}
+	if (result < 0) {
+		tell_error(call, words[1], result, "standard input cannot be read");
+		return FAILED;
 	}
 	(void)snprintf(both, sizeof(both), "%s%s", flags, call->options->replace ? "r" : "");
 	status = begin_change(call, words[1], "put", "due task state seats past", 4);

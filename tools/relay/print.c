@@ -23,17 +23,12 @@ void print_text(const char *text, size_t len, bool json)
 		(void)putchar('"');
 }
 
-/* The Redis functions return some numbers as texts of digits: in JSON numbers, without quotes. */
 static void print_value(const struct reply *reply, bool json)
 {
-	const char *text = reply_text(reply);
-
 	if (reply_type(reply) == REPLY_INTEGER)
 		(void)printf("%" PRId64, reply_integer(reply));
-	else if (json && *text && strspn(text, "0123456789") == reply_len(reply))
-		(void)printf("%s", text);
 	else
-		print_text(text, reply_len(reply), json);
+		print_text(reply_text(reply), reply_len(reply), json);
 }
 
 /* Print the time of a field `due` or `put` as text. False if it is another field, or no time. */
@@ -62,13 +57,18 @@ void print_pairs(const struct reply *reply, size_t from, bool json)
 	if (json)
 		(void)printf("{");
 	for (size_t i = from; i + 1 < reply_count(reply); i += 2) {
-		const struct reply *name = reply_at(reply, i);
+		const struct reply *name = reply_at(reply, i), *value = reply_at(reply, i + 1);
+		const char *text = reply_text(value);
 
 		if (json && i > from)
 			(void)printf(", ");
 		print_text(reply_text(name), reply_len(name), json);
 		(void)printf(json ? ": " : " ");
-		print_value(reply_at(reply, i + 1), json);
+		/* timerhub_stat returns its numbers as texts of digits */
+		if (json && *text && strspn(text, "0123456789") == reply_len(value))
+			(void)printf("%s", text);
+		else
+			print_value(value, json);
 		if (!json)
 			(void)printf("\n");
 	}
@@ -93,11 +93,7 @@ void print_rows(const struct reply *reply, size_t from, const char *const *names
 				(void)printf(j > 0 ? ", \"%s\": " : "\"%s\": ", names[j]);
 			else if (j > 0)
 				(void)printf(" %s ", names[j]);
-			/* an id is a text, even of digits */
-			if (j == 0)
-				print_text(reply_text(value), reply_len(value), json);
-			else
-				print_value(value, json);
+			print_value(value, json);
 		}
 		(void)printf(json ? "}" : "\n");
 	}
