@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pty
+import resource
 import signal
 import socket
 import subprocess
@@ -338,6 +339,24 @@ def check_words_of_daemon(tool, redis):
     redis("DEL", key + "ready")
 
 
+def check_descriptors(tool):
+    """A queue that lacks descriptors must not be left without a word."""
+    def few():
+        die_with_test()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4, 1024))
+
+    with subprocess.Popen([tool.program, "run", QUEUE], env=tool.environment, text=True,
+                          stderr=subprocess.PIPE, preexec_fn=few) as daemon:
+        where = f"timerhub-relay: {QUEUE}: "
+        said = daemon.stderr.readline()
+        expect(said == f"{where}Too many open files; tries again\n", "few descriptors", said)
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (1024, 1024))
+        said = daemon.stderr.readline()
+        expect(said == f"{where}serves again\n", "enough descriptors", said)
+        daemon.terminate()
+        expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
+
+
 def check_repair(tool, redis):
     """check must report keys that disagree. check --repair must correct them, and then check must
     find no fault."""
@@ -633,6 +652,7 @@ def main(arguments):
         check_daemon(tool, redis, server.folder)
         check_words_of_daemon(tool, server.client())
         redis = server.client()
+        check_descriptors(tool)
         check_dead(tool, redis)
         tool("cancel", QUEUE, "poor")
         redis("DEL", f"timerhub:{{{QUEUE}}}:past")

@@ -97,32 +97,47 @@ static void tell(void *arg, uint32_t shard, int error)
 	              error < 0 && !error_reply_is_final(error) ? "; tries again" : "");
 }
 
+/* Whether tell() has printed `error`, or with 0 any error. */
 static bool was_told(const struct served *served, int error)
 {
 	for (uint32_t i = 0; i < served->call.shards; i++)
-		if (served->troubles[i] == error)
+		if (served->troubles[i] < 0 && (error == 0 || served->troubles[i] == error))
 			return true;
 	return false;
 }
 
 /* ---- queues ---- */
 
-/* Tries until the servers answer. 1: a signal came first. Prints a final error, and returns it. */
+static void tell_open(const struct served *served, const char *words, const char *more)
+{
+	(void)fprintf(stderr, "timerhub-relay: %s: %s%s\n", served->name, words, more);
+}
+
+/*
+ * Tries until the servers answer. 1: a signal came first. Prints the first error that is no
+ * server's, such as a lack of descriptors, and a final error, which it returns.
+ */
 static int open_queue(struct served *served, const struct timerhub_relay_config *config,
                       const sigset_t *signals)
 {
 	const struct watcher watcher = { .tell = tell, .arg = served };
+	bool told = false;
 
 	for (;;) {
 		int result = relay_open(&served->relay, served->name, config, &watcher);
 
+		if (result == 0 && told)
+			tell_open(served, "serves again", "");
 		if (result == 0)
 			return 0;
 		if (error_reply_is_final(result)) {
 			if (!was_told(served, result))
-				(void)fprintf(stderr, "timerhub-relay: %s: %s\n", served->name,
-				              failure_words(result));
+				tell_open(served, failure_words(result), "");
 			return result;
+		}
+		if (!told && !was_told(served, 0)) {
+			tell_open(served, failure_words(result), "; tries again");
+			told = true;
 		}
 		if (wait_for_signal(signals, US_PER_S / 10) > 0)
 			return 1;
