@@ -1452,9 +1452,17 @@ end
 -- Creates the queue if it does not exist, and changes the named settings. The settings `shards` and
 -- `shard` never change. If an argument would change `shards` or `shard`, the reply is -EEXIST.
 -- Keys: `ready`, `state`.
--- Arguments: pairs of a setting's name and value.
+-- Arguments: optionally the word `until` and the time `until`, then pairs of a setting's name and
+-- value.
 local function create(keys, args)
     local ready, state = keys[1], keys[2]
+    if args[1] == 'until' then
+        local late = refusal_of_late(now_us(), args[2] or '')
+        if late then
+            return late
+        end
+        args = {unpack(args, 3)}
+    end
     local wanted, refusal = wanted_settings(args)
     local conf = settings(state)
     if not wanted then

@@ -261,6 +261,7 @@ def check_bad_arguments(redis):
         reply = call(redis, "create", *arguments)
         expect(reply == [-22, *named] and picture(redis) == before, "create", arguments, reply)
     expect(call(redis, "create", "shards", 2) == [-17], "another number of shards")
+    expect(call(redis, "create", "until", 1, "data_max", 1)[0] == -62, "a late create")
     expect(call(redis, "put", "id", "9" * 40, "", "")[0] == -34, "beyond 2^53")
     expect(call(redis, "put", "id", "1", "", "", "x")[0] == -62, "an until that is no time")
     expect(picture(redis) == before, "bad arguments have changed something")

@@ -621,8 +621,9 @@ def cut_off(program):
         late = []
         for number, words in enumerate((("put", "new", "1s"), ("cancel", "waits"),
                                         ("move", "waits", "1s"), ("done", "taken"),
-                                        ("revive", dead))):
-            proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address, words[0])
+                                        ("revive", dead), ("set", "lease_us=5000000"))):
+            proxy = LateProxy(f"{server.folder}/late-{number}.sock", server.address,
+                              "create" if words[0] == "set" else words[0])
             late.append((words, proxy, subprocess.Popen(
                 [program, words[0], QUEUE, *words[1:]], stderr=subprocess.PIPE, text=True,
                 env=os.environ | {"REDIS_URL": f"unix:{proxy.path}"})))

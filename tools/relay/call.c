@@ -278,7 +278,7 @@ void begin(struct call *call, const char *function, const char *keys, unsigned a
 
 /* ---- a change, which has no effect after the tool has given up ---- */
 
-static int ask_time(struct call *call)
+int ask_time(struct call *call)
 {
 	struct reply *reply;
 	int result;

@@ -38,12 +38,16 @@ enum status do_create(struct call *call, char **words, int count)
 {
 	int result = handshake_load(call->wire, STEP_NS);
 
+	if (result == 0)
+		result = ask_time(call);
 	if (result < 0)
 		return complain(call, words[0], result);
 	for (int i = 1; i < count; i++)
 		if (!strchr(words[i], '='))
 			return misused("a setting must be NAME=VALUE, not", words[i]);
-	begin(call, "create", "ready state", 4 + 2 * (unsigned)(count - 1));
+	begin(call, "create", "ready state", 6 + 2 * (unsigned)(count - 1));
+	add(call, "until");
+	bytes_number(wire_output(call->wire), call->until_us);
 	add(call, "shards");
 	bytes_number(wire_output(call->wire), call->shards);
 	add(call, "shard");

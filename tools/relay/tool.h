@@ -64,6 +64,9 @@ void close_call(struct call *call);
 void begin(struct call *call, const char *function, const char *keys, unsigned arguments);
 void add(struct call *call, const char *word);
 
+/* Sets until_us and until_ns. */
+int ask_time(struct call *call);
+
 /*
  * begin(), for a change, with the arguments that add_caller() adds at their end. Asks for Redis's
  * time, and prints an error.
