@@ -38,6 +38,7 @@ using namespace std::chrono_literals;
 
 constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
+constexpr int waits_max = 64; /* then a turn, even if sockets are ready */
 
 /*
  * Ends the program if `error` is set. The program uses must() for errors that the program cannot
@@ -116,8 +117,8 @@ class session
 	bool start();
 
 	/*
-	 * Receives and sends as long as the socket permits. Returns false if the peer has closed
-	 * the connection, or after an error.
+	 * Receives and sends once, and not until EAGAIN: a client that is always ready would keep
+	 * all others waiting. Returns false if the connection is closed, or after an error.
 	 */
 	bool go_on();
 
@@ -193,9 +194,7 @@ bool session::go_on()
 {
 	const bool was_sending = length_ > 0;
 
-	while (length_ > 0 ? send() : receive()) {
-	}
-	if (errno != EAGAIN)
+	if (!((was_sending || receive()) && send()) && errno != EAGAIN)
 		return false;
 	if (was_sending != (length_ > 0))
 		owner_.watch(EPOLL_CTL_MOD, socket_.fd(), length_ > 0 ? EPOLLOUT : EPOLLIN);
@@ -341,22 +340,19 @@ void server::run()
 	std::array<epoll_event, batch> events{};
 
 	while (!stopping_) {
-		/*
-		 * Call turn() after the loop has handled all sockets of the last batch. Each
-		 * session that received bytes has moved its timeout. The batch has no events left,
-		 * so a callback may destroy its session.
-		 */
-		must("turn", loop_.turn());
-		const int count = epoll_wait(epoll_.fd(), events.data(), batch, -1);
+		must("turn", loop_.turn()); /* may destroy sessions: the batch has no events left */
+		int waits = 0, count;
+		do { /* serve all ready sockets before the turn; EINTR: perhaps after a SIGSTOP */
+			count = epoll_wait(epoll_.fd(), events.data(), batch, waits == 0 ? -1 : 0);
+			if (count < 0 && errno != EINTR)
+				must("epoll_wait", count);
+			for (int i = 0; i < count; i++) {
+				const int fd = events[static_cast<std::size_t>(i)].data.fd;
 
-		if (count < 0 && errno != EINTR)
-			must("epoll_wait", count);
-		for (int i = 0; i < count; i++) {
-			const int fd = events[static_cast<std::size_t>(i)].data.fd;
-
-			if (fd != loop_.fd())
-				ready(fd);
-		}
+				if (fd != loop_.fd())
+					ready(fd);
+			}
+		} while (++waits < waits_max && (count == batch || count < 0));
 	}
 }
 

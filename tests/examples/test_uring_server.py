@@ -6,17 +6,20 @@ Usage: test_uring_server.py [--seed N] COMMAND...
 
 Every byte comes back, to many clients at once. No connection is closed before it was silent for the
 idle time, by the clock of this process. Every silent connection is closed, even if the client does
-not read, or the server has no descriptors left. The server's counts are exact. It ends on a signal,
-with open connections. Exit status 77 if the kernel refuses io_uring.
+not read, or the server has no descriptors left. A socket with much data keeps no other waiting.
+Nobody is hung up whose data came while the server was stopped. The server's counts are exact. It
+ends on a signal, with open connections. Exit status 77 if the kernel refuses io_uring.
 """
 
 import os
+import pathlib
 import random
 import resource
 import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -35,6 +38,10 @@ SILENT = 60
 FEW_DESCRIPTORS = 24
 MANY_CONNECTIONS = 42
 IDLE_S = 0.5
+SO_TIMESTAMPNS = 35   # not in Python's module socket
+GREEDY_BYTES = 30_000 # many times the 4096 of a server, and few enough for one window of TCP
+STOPPED = 200         # more connections than the server's array of events holds
+STOPPED_MS = 1000
 PAUSE_S = 0.01        # much shorter than the time between two readings of the descriptors
 
 
@@ -232,12 +239,82 @@ def test_want(command):
         server.stop(signal.SIGTERM)
 
 
+def wait_until(process, state):
+    """Sleeping or stopped, as /proc/PID/stat names it."""
+    stat = pathlib.Path(f"/proc/{process.pid}/stat")
+    while stat.read_text("ascii").rsplit(") ", 1)[1][0] != state:
+        time.sleep(0.001)
+
+
+def stop(process):
+    wait_until(process, "S")
+    process.send_signal(signal.SIGSTOP)
+    wait_until(process, "T")
+
+
+def arrival(connection, count):
+    """When the last of the bytes arrived: [seconds, nanoseconds]."""
+    while count > 0:
+        data, ancillary, _, _ = connection.recvmsg(count, 64)
+        if not data:
+            raise Wrong(f"closed with {count} bytes missing")
+        count -= len(data)
+    return struct.unpack("ll", ancillary[0][2])
+
+
+def test_greedy(command):
+    """The kernel tells when the answers came, so a busy machine changes nothing."""
+    with Server(command, 1000 * HANG_S) as server, server.connect() as greedy, \
+            server.connect() as other:
+        for connection in (greedy, other):
+            connection.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            connection.sendall(b"x")
+            receive_all(connection, 1)
+        stop(server.process)
+        greedy.sendall(bytes(GREEDY_BYTES))
+        other.sendall(b"x")
+        # Else the server's kernel keeps the rest of the echo until an acknowledgment.
+        greedy.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        server.process.send_signal(signal.SIGCONT)
+        if arrival(other, 1) > arrival(greedy, GREEDY_BYTES):
+            raise Wrong(f"a client waited until another had {GREEDY_BYTES} bytes echoed")
+
+
+def answer(connection):
+    try:
+        return connection.recv(3)
+    except ConnectionResetError:  # the server left data unread
+        return b"reset"
+
+
+def test_stopped(command):
+    """Data comes, and all timeouts pass, while the server is stopped: it serves the data."""
+    with Server(command, STOPPED_MS) as server:
+        connections = [server.connect() for _ in range(STOPPED)]
+        for connection in connections:
+            connection.sendall(b"one")
+            answer(connection)
+        stop(server.process)
+        closed = select.select(connections, [], [], 0)[0]  # before, if this process was slow
+        connections = [one for one in connections if one not in closed]
+        for connection in connections:
+            connection.sendall(b"two")
+        time.sleep(1.1 * STOPPED_MS / 1000)
+        server.process.send_signal(signal.SIGCONT)
+        wrong = [said for said in map(answer, connections) if said != b"two"]
+        if wrong or not connections:
+            raise Wrong(f"after a stop, {len(wrong)} of {len(connections)} clients were told "
+                        f"{wrong[:1]}")
+
+
 def test_server(command, seed, _):
     test_echo(command, seed)
     test_silent(command, seed)
     test_glutton(command)
     test_descriptors(command, seed)
     test_want(command)
+    test_greedy(command)
+    test_stopped(command)
 
 
 def main(arguments):
