@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An echo server on epoll, which closes a connection after two seconds of silence, or if its client
- * does not read (a short send). README.md shows parts of this file. Usage: idle_server
+ * does not read (a short send). Without descriptors left it spins, because the listener stays
+ * readable; heartbeat_server.c has a retry. README.md shows parts of this file. Usage: idle_server
  */
 #include <errno.h>
 #include <netinet/in.h>
