@@ -150,10 +150,11 @@ def run(main_of):
     timeouts = Timeouts()
     loop = asyncio.SelectorEventLoop(Selector(timeouts))
     try:
-        return loop.run_until_complete(main_of(timeouts))
+        result = loop.run_until_complete(main_of(timeouts))
     finally:
         loop.close()
-        timeouts.close()
+    timeouts.close()  # not after an error: threads may still read, and use the hub
+    return result
 
 
 if __name__ == "__main__":

@@ -195,6 +195,9 @@ def test_loop(command, seed, directory):
     test_job(command, directory, seed)
     test_refusal(command, [], "soon a line without a number\n")
     test_refusal(command, ["/nonexistent/file"], "")
+    many = directory / "many"  # a thread still reads it when the program ends
+    many.write_text("3600000 late\n" * 200_000, encoding="utf-8")
+    test_refusal(command, ["/nonexistent/file", str(many)], "")
 
 
 def main(arguments):
