@@ -53,7 +53,10 @@ void completions_put(struct completions *completions, struct transaction *transa
 
 bool completions_must_ring(struct completions *completions)
 {
-	if (!completions->first || completions->fd < 0 || completions->rung)
+	bool wanted = completions->first || completions->wanted;
+
+	completions->wanted = false;
+	if (!wanted || completions->fd < 0 || completions->rung)
 		return false;
 	completions->rung = true;
 	return true;

@@ -109,6 +109,8 @@ static int journal_recover(struct timerhub_journal *journal, uint64_t segment_by
 	replay.log.stretch_bytes = STRETCH_BYTES;
 	replay.tasks.seed[0] = journal_random(journal->disk);
 	replay.tasks.seed[1] = journal_random(journal->disk);
+	/* a late answer to a delivery of an earlier open must name none of this one's */
+	journal->backlog.deliveries.round = journal->disk->ops->random(journal->disk);
 	result = journal_reserve(journal, &replay);
 	if (result == 0)
 		result = replay_run(&replay, REPLAY_OPEN);

@@ -105,7 +105,16 @@ static bool transaction_has_twice(const struct transaction *transaction, unsigne
 	return false;
 }
 
-/* Limits of ids, tasks and data: 0, -EOVERFLOW or -EAGAIN. */
+static bool change_ends_task(const struct change *change)
+{
+	return change->type == RECORD_CANCEL ||
+	       (change->type == RECORD_DONE && change->task->interval_ns == 0);
+}
+
+/*
+ * Limits of ids, tasks and data: 0, -EOVERFLOW or -EAGAIN. A task that ends makes room for one that
+ * is put, or a full journal could not hand tasks on; its data only if no other delivery holds it.
+ */
 static int transaction_check_puts(const struct backlog *backlog,
                                   const struct transaction *transaction)
 {
@@ -116,10 +125,16 @@ static int transaction_check_puts(const struct backlog *backlog,
 	for (unsigned i = 0; i < transaction->count; i++) {
 		const struct change *change = &transaction->changes[i];
 
-		if (change->type != RECORD_PUT)
-			continue;
-		puts++;
-		bytes += (uint64_t)change->task->data_len + change->task->key_len;
+		const struct task *task = change->task;
+		uint64_t task_bytes = (uint64_t)task->data_len + task->key_len;
+
+		if (change->type == RECORD_PUT) {
+			puts++;
+			bytes += task_bytes;
+		} else if (change_ends_task(change)) {
+			count--;
+			bytes -= task->holders <= (change->delivery != 0) ? task_bytes : 0;
+		}
 	}
 	if (puts > RECORD_NUMBER_END - backlog->next_id)
 		return -EOVERFLOW;

@@ -359,6 +359,11 @@ int writer_make(struct timerhub_journal *journal, struct transaction *transactio
 			break;
 		writer_make_way(journal, number);
 	}
+	if (result > 0) { /* in the way is perhaps what nobody waits for */
+		journal->commit.flush = true;
+		journal->completions.wanted = true;
+		wake = writer_kick(journal);
+	}
 	if (result == 0) {
 		*ret_number = state_open_batch(&journal->commit)->number;
 		transaction_begin(journal, transaction);

@@ -910,6 +910,86 @@ START_TEST(a_full_journal_says_so_until_there_is_room)
 }
 END_TEST
 
+/* Else workers that hand tasks on would wait for each other for ever. */
+START_TEST(a_full_journal_lets_the_end_of_a_task_put_the_next)
+{
+	struct timerhub_journal_config config = small;
+	struct timerhub_journal_task task;
+	struct timerhub_journal_change changes[] = {
+		{ .op = TIMERHUB_JOURNAL_DONE, .task = &task },
+		{ .op = TIMERHUB_JOURNAL_PUT, .data = "next", .data_len = 4 },
+		{ .op = TIMERHUB_JOURNAL_PUT, .data = "more", .data_len = 4 },
+	};
+
+	config.tasks_max = 1;
+	config.data_bytes_max = 4;
+	begin(&config);
+	(void)put(0, "step");
+	for (unsigned i = 0; i < 100; i++) {
+		expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+		expect(timerhub_journal_commit(journal, changes, 3) == -EAGAIN);
+		expect_eq(timerhub_journal_commit(journal, changes, 2), 0);
+		expect_eq(stats().tasks, 1);
+	}
+	end();
+}
+END_TEST
+
+/* The same task, delivered in the same order: their numbers must differ. */
+START_TEST(answer_to_a_delivery_before_the_reopen_changes_nothing)
+{
+	struct timerhub_journal_task old, task;
+
+	begin(NULL);
+	(void)put(0, "one");
+	expect_eq(timerhub_journal_take(journal, &old, UINT64_MAX), 1);
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_open(&journal, dir, NULL), 0);
+	expect_eq(timerhub_journal_take(journal, &task, UINT64_MAX), 1);
+	expect_eq(task.id, old.id);
+	expect(timerhub_journal_done(journal, &old) < 0);
+	expect(memcmp(task.data, "one", task.data_len) == 0);
+	expect_eq(timerhub_journal_done(journal, &task), 0);
+	end();
+}
+END_TEST
+
+/* By the records of takes, which nobody waits for. */
+START_TEST(submit_is_told_when_there_is_room_again)
+{
+	struct timerhub_journal_config config = {
+		.size = sizeof(config), .segment_bytes = 4096, .data_max = 100, .tasks_max = 200
+	};
+	static struct timerhub_journal_task tasks[200];
+	struct timerhub_journal_completion completion;
+	unsigned done = 0;
+	int fd, result;
+
+	begin(&config);
+	fd = timerhub_journal_completion_fd(journal);
+	for (unsigned i = 0; i < COUNT_OF(tasks); i++)
+		(void)put(0, "x");
+	expect_eq(timerhub_journal_take_many(journal, tasks, COUNT_OF(tasks), 0), COUNT_OF(tasks));
+	for (unsigned i = 0; i < COUNT_OF(tasks); i++) {
+		struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_DONE,
+			                                  .task = &tasks[i] };
+
+		while ((result = timerhub_journal_submit(journal, &change, 1, i)) == -EAGAIN) {
+			expect(fd_readable_within(fd, ARRIVES));
+			while (timerhub_journal_completions(journal, &completion, 1) > 0)
+				done++;
+		}
+		expect_eq(result, 0);
+	}
+	while (done < COUNT_OF(tasks)) {
+		expect(fd_readable_within(fd, ARRIVES));
+		while (timerhub_journal_completions(journal, &completion, 1) > 0)
+			done++;
+	}
+	end();
+}
+END_TEST
+
 /* The directory is in use: -EBUSY, or -EINVAL for a bad config. */
 static int open_with(uint64_t segment_bytes, uint32_t data_max)
 {
@@ -1559,6 +1639,9 @@ END_TEST
 int main(int argc, char **argv)
 {
 	tests_begin("calls", argc, argv);
+	tests_add(a_full_journal_lets_the_end_of_a_task_put_the_next, 60);
+	tests_add(answer_to_a_delivery_before_the_reopen_changes_nothing, 60);
+	tests_add(submit_is_told_when_there_is_room_again, 60);
 	tests_add(data_stays_its_takers_though_another_ends_the_task, 60);
 	tests_add(touch_without_leases_changes_nothing, 60);
 	tests_add(key_names_one_live_task_also_after_a_restart, 60);
