@@ -6,20 +6,29 @@
 #include "relay/pipeline.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
-/* Beside a step, for the reply to a request that the shard's thread makes for itself. */
+/* Beside a step, for the next bytes of a reply to a request of the shard's thread itself. */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
+/* Tasks of one reply to a recovery; fewer after one behind which callers gave up. */
+#define RECOVER_MAX 16u
+#define RECOVER_LESS 4u
 /*
  * Largest number of puts in one command; 64 puts delay other clients of the server by about 0.25
  * ms.
  */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
+
+static void recover_behind(struct pipeline *pipeline, const char *entry)
+{
+	(void)snprintf(pipeline->recovered, sizeof(pipeline->recovered), "%s", entry);
+}
 
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed)
@@ -29,8 +38,10 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 		.mailbox = mailbox,
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
-		.recover = { .kind = REQUEST_RECOVER, .is_own = true },
+		.recover = { .kind = REQUEST_RECOVER, .count = RECOVER_MAX, .is_own = true },
 	};
+	pipeline->recover.delivery = pipeline->recovered;
+	recover_behind(pipeline, "0");
 	link_init(&pipeline->link, seed);
 }
 
@@ -101,6 +112,14 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	return true;
 }
 
+/* The lost reply to a recovery was perhaps too large for this network. */
+static void recover_less(struct pipeline *pipeline)
+{
+	pipeline->must_recover = true;
+	if (pipeline->recover.count > 1)
+		pipeline->recover.count /= RECOVER_LESS;
+}
+
 static void give_back(struct pipeline *pipeline)
 {
 	struct requests back = pipeline->unconfirmed;
@@ -110,13 +129,15 @@ static void give_back(struct pipeline *pipeline)
 	pipeline->unconfirmed = (struct requests){ .first = NULL };
 	pipeline->waits = pipeline->must_wait = false;
 	pipeline->puts_sent = 0;
+	recover_behind(pipeline, "0"); /* the next server may be another */
 	for (request = back.first; request; request = request->next)
 		request->in_doubt = true;
 	while ((request = requests_take(&pipeline->resend)))
 		requests_append(&back, request);
 	while ((request = requests_take(&pipeline->sent))) {
-		pipeline->must_recover |=
-			request->kind == REQUEST_RECOVER || request->kind == REQUEST_READ;
+		if (request == &pipeline->recover)
+			recover_less(pipeline);
+		pipeline->must_recover |= request->kind == REQUEST_READ;
 		is_late |= request_is_change(request);
 		if (request->is_own)
 			continue;
@@ -202,10 +223,15 @@ static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64
 	pipeline->put_sent_ns = now_ns;
 }
 
+static uint64_t own_deadline_ns(const struct pipeline *pipeline, uint64_t now_ns)
+{
+	return now_ns + OWN_NS +
+	       link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
+}
+
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
 {
-	request->deadline_ns = now_ns + OWN_NS +
-	                       link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
+	request->deadline_ns = own_deadline_ns(pipeline, now_ns);
 	encode_request(pipeline, request, now_ns);
 }
 
@@ -299,6 +325,19 @@ static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 		request_finish(request);
 }
 
+static void answer_recover(struct pipeline *pipeline, const struct reply *reply)
+{
+	const struct reply *entries = reply_at(reply_at(reply, 0), 1);
+	size_t count = reply_count(entries);
+
+	pipeline->must_recover = count == pipeline->recover.count;
+	recover_behind(pipeline, pipeline->must_recover
+	                                 ? reply_text(reply_at(reply_at(entries, count - 1), 0))
+	                                 : "0");
+	if (!pipeline->must_recover)
+		pipeline->recover.count = RECOVER_MAX;
+}
+
 static void answer_error(struct pipeline *pipeline, struct request *request, const char *text)
 {
 	struct error_reply answer = error_reply_of(text);
@@ -306,12 +345,14 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 	request->result = request_result(request, answer.error);
 	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
 		pipeline->later = answer.error;
-	if (request == &pipeline->recover)
+	if (request == &pipeline->recover) {
 		pipeline->must_recover = answer.kind == ERROR_REPLY_LATER;
-	else if (answer.kind == ERROR_REPLY_LATER && !request->is_own)
+		recover_behind(pipeline, "0");
+	} else if (answer.kind == ERROR_REPLY_LATER && !request->is_own) {
 		requests_append(&pipeline->resend, request);
-	else if (!request->is_own)
+	} else if (!request->is_own) {
 		request_finish(request);
+	}
 }
 
 /* Pass a reply to a request. If several requests share the reply, pass the part at `index`. */
@@ -326,6 +367,8 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
+	if (request == &pipeline->recover)
+		answer_recover(pipeline, reply);
 	if (!answered) {
 		requests_append(&again, request);
 		encode_all(pipeline, &again, now_ns);
@@ -374,11 +417,21 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		answer_one(pipeline, requests_take(&pipeline->sent), reply, ++index, now_ns);
 }
 
+/* Bytes have come. The deadlines of callers stay, which they have chosen. */
+static void put_off_own(struct pipeline *pipeline, uint64_t now_ns)
+{
+	for (struct request *one = pipeline->sent.first; one; one = one->next)
+		if (one->is_own)
+			one->deadline_ns = own_deadline_ns(pipeline, now_ns);
+}
+
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct reply *reply;
 	int result = wire_fill(pipeline->link.wire), found;
 
+	if (result == 0)
+		put_off_own(pipeline, now_ns);
 	while ((found = wire_next(pipeline->link.wire, &reply)) == 1) {
 		take_answer(pipeline, reply, now_ns);
 		reply_free(reply);

@@ -35,10 +35,11 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	/*
-	 * Deliveries may have been lost with a connection. The thread must ask for lost deliveries
-	 * before it reads other deliveries.
+	 * Deliveries may have been lost with a connection, or more than a recovery has listed so far.
+	 * The thread must ask for them before it reads other deliveries.
 	 */
 	bool must_recover;
+	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
 	struct request wait;
 	struct request recover;

@@ -14,8 +14,6 @@
 
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
-/* Deliveries that a recovery asks for; older ones beyond it come after their leases. */
-#define RECOVER_COUNT 1000u
 #define PUT_WORDS 8u  /* arguments of timerhub_put */
 #define PUTS_WORDS 6u /* arguments of each put of timerhub_puts */
 #define ERRNO_MAX 4095
@@ -128,10 +126,10 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, "timerhub");
 	bytes_text(bytes, client->shared->consumer);
 	bytes_text(bytes, "COUNT");
-	bytes_number(bytes, recovers ? RECOVER_COUNT : 1);
+	bytes_number(bytes, recovers ? request->count : 1);
 	bytes_text(bytes, "STREAMS");
 	bytes_text(bytes, name);
-	bytes_text(bytes, recovers ? "0" : ">");
+	bytes_text(bytes, recovers ? request->delivery : ">");
 }
 
 /* With this relay's numbers of looks and bells, for timerhub_stat. */

@@ -23,7 +23,7 @@ enum request_kind {
 	REQUEST_RETRY,
 	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
 	REQUEST_READ,    /* prefetch a ready task, and do not wait for one */
-	REQUEST_RECOVER, /* read the deliveries that were lost with a connection */
+	REQUEST_RECOVER, /* read some of the deliveries that this consumer has not answered */
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
@@ -39,11 +39,13 @@ struct request {
 	const char *flags; /* flags of a put or move, for the Redis function */
 	const void *data;  /* data of the task that a put stores */
 	size_t data_len;
-	const char *delivery; /* in a done, retry or touch: id of the delivery's stream entry */
-	bool untaken;         /* in a retry: no caller has had the task */
-	uint64_t call;        /* in a put: no other put of this id has this number */
-	bool made_id;         /* the library made the id of this put */
-	bool joins;           /* this put shares the command and the reply of the previous put */
+	/* Entry of a done, retry or touch; a recovery lists the entries behind it. */
+	const char *delivery;
+	unsigned count; /* in a recovery: how many */
+	bool untaken;   /* in a retry: no caller has had the task */
+	uint64_t call;  /* in a put: no other put of this id has this number */
+	bool made_id;   /* the library made the id of this put */
+	bool joins;     /* this put shares the command and the reply of the previous put */
 	struct timerhub_relay_stats *stats;
 	uint64_t deadline_ns; /* end of the call's timeout, on the sleeper's clock */
 	/* Time of sending; the shard's thread writes sent_ns and the fields below. */

@@ -13,7 +13,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define BLOCK_MAX_MS UINT64_C(30000)
-#define BLOCK_SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* beside a step */
+#define SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* beside a step */
 
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed)
 {
@@ -79,6 +79,11 @@ static bool open_link(struct takers_connection *takers, const struct address *se
 	return true;
 }
 
+static uint64_t slack_ns(const struct takers_connection *takers)
+{
+	return SLACK_NS + link_step_ns(&takers->link, takers->client->shared->timeout_ns);
+}
+
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns)
 {
@@ -98,8 +103,7 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	encode_take(takers, count, block_ms);
 	takers->reading = true;
 	takers->sent_ns = sleeper_now_ns();
-	takers->link.answer_by_ns = takers->sent_ns + block_ms * NS_PER_MS + BLOCK_SLACK_NS +
-	                            link_step_ns(&takers->link, shared->timeout_ns);
+	takers->link.answer_by_ns = takers->sent_ns + block_ms * NS_PER_MS + slack_ns(takers);
 	return takers->link.answer_by_ns;
 }
 
@@ -128,6 +132,9 @@ int takers_read(struct takers_connection *takers, uint64_t now_ns)
 	struct reply *reply;
 	int result = wire_fill(takers->link.wire), found = 0;
 
+	/* Bytes have come, and the rest of a long reply takes as long as the network needs. */
+	if (takers->reading && takers->link.answer_by_ns < now_ns + slack_ns(takers))
+		takers->link.answer_by_ns = now_ns + slack_ns(takers);
 	while (result == 0 && (found = wire_next(takers->link.wire, &reply)) == 1) {
 		result = answer_take(takers, reply, now_ns);
 		reply_free(reply);

@@ -29,6 +29,8 @@ import time
 import zlib
 
 from redis_server import ARRIVES, Client, RedisError, Server, expect, program
+from proxy_listener import hang_up
+from slow_proxy import SlowProxy
 from wire_proxy import Proxy
 
 QUEUE = "spread"
@@ -509,6 +511,39 @@ def check_recoveries():
     check_recovery(1000 * ARRIVES, [(blocks, "after"), (recovers, loading)])
     check_recovery(0, [(reads, "after")])
     check_recovery(0, [(reads, "after"), (recovers, "before")])
+    check_many_recovered(24, 65536, 0.2)
+    check_many_recovered(1100, 1, 0)
+
+
+def check_many_recovered(count, data_bytes, delay_s):
+    """All tasks that this consumer has taken come after a lost connection, also if their bytes take
+    longer than the library waits for one reply."""
+    with Server() as server:
+        proxy = SlowProxy(f"{server.folder}/proxy.sock", server.address)
+        driver, client = Driver(f"unix:{proxy.path}"), server.client()
+        expect(driver.open(1, 8000) == 0, "open")
+        client("HSET", KEY + "state", "lease_us", 600_000_000)
+        expect(driver("put", "first", 0, "x") == 0, "put")
+        take_all(driver, 1)
+        consumer = client("XINFO", "CONSUMERS", KEY + "ready", "timerhub")[0][1]
+        for number in range(count):
+            client("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", number, 0, "", "x" * data_bytes)
+        wait_until(lambda: client("XLEN", KEY + "ready") == count, "tasks that are ready")
+        client("XREADGROUP", "GROUP", "timerhub", consumer, "STREAMS", KEY + "ready", ">")
+        proxy.delays = (delay_s, delay_s)
+        driver.send("take", 1000 * ARRIVES)
+        wait_until(lambda: clients_of(server, "xreadgroup"), "a blocked XREADGROUP")
+        for one in proxy.open_connections():
+            hang_up(*one.ends)
+        got = {driver.receive()[1]}
+        for one in proxy.open_connections():
+            one.delays = (0, 0)
+        while len(got) < count:
+            answer = driver("take", 1000 * ARRIVES)
+            expect(answer != 0, "only", len(got), "of", count, "came")
+            got.add(answer[1])
+        driver.close()
+        proxy.close()
 
 
 def check_in_doubt():
