@@ -110,8 +110,11 @@ void wire_close(struct wire *wire)
 		return;
 	if (wire->reader)
 		redisReaderFree(wire->reader);
-	if (wire->fd >= 0)
+	if (wire->fd >= 0) {
+		/* A forked child's copy would keep it open, and its blocked read gets tasks. */
+		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
+	}
 	bytes_fini(&wire->output);
 	free(wire);
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -878,46 +879,6 @@ static void *block(void *arg)
 	return NULL;
 }
 
-START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
-{
-	pthread_t threads[4];
-	static atomic_int tids[COUNT_OF(threads)];
-	struct timerhub_relay_task task;
-	struct pollfd poll_fd = { .events = POLLIN };
-
-	begin();
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
-	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
-		;
-	/*
-	 * A call that begins after the close would use freed memory, so wait until all threads are
-	 * in their calls.
-	 */
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
-			;
-	timerhub_relay_close(relay);
-	for (unsigned i = 0; i < COUNT_OF(threads); i++)
-		(void)pthread_join(threads[i], NULL);
-	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
-	/*
-	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
-	 */
-	set("attempts_max", 1);
-	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	poll_fd.fd = timerhub_relay_fd(relay);
-	put("ahead", 0);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
-	timerhub_relay_close(relay);
-	relay = open_relay(TIMERHUB_RELAY_SERVE);
-	task = take();
-	expect(strcmp(task.id, "ahead") == 0);
-	expect_eq(task.attempts, 1);
-	end();
-}
-END_TEST
-
 /* Returns the number of clients that are blocked in XREADGROUP at the server. */
 static unsigned clients_blocked(void)
 {
@@ -936,6 +897,57 @@ static unsigned clients_blocked(void)
 	reply_free(reply);
 	return count;
 }
+
+START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
+{
+	pthread_t threads[4];
+	static atomic_int tids[COUNT_OF(threads)];
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+	pid_t child;
+
+	begin();
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		expect_eq(pthread_create(&threads[i], NULL, block, &tids[i]), 0);
+	while (command("ZCARD", key("seats"), NULL, NULL) == 0)
+		;
+	/*
+	 * A call that begins after the close would use freed memory, so wait until all threads are
+	 * in their calls.
+	 */
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		while (atomic_load(&tids[i]) == 0 || !thread_is_blocked(atomic_load(&tids[i])))
+			;
+	while (clients_blocked() == 0)
+		;
+	/* The copy of the connection in a forked child must take no task. */
+	child = fork();
+	expect(child >= 0);
+	if (child == 0)
+		for (;;)
+			(void)pause();
+	timerhub_relay_close(relay);
+	for (unsigned i = 0; i < COUNT_OF(threads); i++)
+		(void)pthread_join(threads[i], NULL);
+	expect_eq(command("ZCARD", key("seats"), NULL, NULL), 0);
+	/*
+	 * A prefetched task that nobody took comes to the next taker at once, and costs no attempt.
+	 */
+	set("attempts_max", 1);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	put("ahead", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	timerhub_relay_close(relay);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	task = take();
+	expect(strcmp(task.id, "ahead") == 0);
+	expect_eq(task.attempts, 1);
+	expect_eq(kill(child, SIGKILL), 0);
+	expect_eq(waitpid(child, NULL, 0), child);
+	end();
+}
+END_TEST
 
 static uint32_t prefetched(void)
 {
