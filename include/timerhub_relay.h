@@ -17,7 +17,7 @@
  *   -ECONNREFUSED, -EHOSTUNREACH …   not connected
  *   -EROFS          a replica, loading, or too few replicas
  *   -EACCES         password or rights
- *   -EOPNOTSUPP     older than Redis 7.0, or a node of a cluster
+ *   -EOPNOTSUPP     older than Redis 7.0, a node of a cluster, or newer functions
  *   -ENOSPC, -EIO   Redis's memory limit, Redis's disk
  *   -EBADMSG        a key of another type
  *   -EPROTO         not Redis's protocol

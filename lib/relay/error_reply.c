@@ -33,11 +33,12 @@ static const struct {
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
 	/* a function's command, a key or a channel */
 	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
+	{ "DENIED", { -EACCES, ERROR_REPLY_REFUSAL } }, /* protected mode */
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
-	/* The functions on the server have another version. */
-	{ "VERSION", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	/* The functions have another version: the next handshake loads ours or refuses. */
+	{ "VERSION", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
 	/* The server is a cluster node, or older than 7.0. */
 	{ "MOVED", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ASK ", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

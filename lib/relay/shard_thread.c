@@ -135,8 +135,12 @@ static uint64_t pass(struct shard *shard)
 	uint64_t now_ns = sleeper_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
 
-	if (!pipeline_open(pipeline, now_ns))
+	if (!pipeline_open(pipeline, now_ns)) {
+		/* Newer functions: a task that is taken now could not be ended. */
+		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
+			lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);
+	}
 	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
 	follow_server(shard, now_ns);

@@ -15,6 +15,7 @@ import time
 
 from queue_client import Queue
 from redis_server import ARRIVES, RedisError, Server, expect, library
+from servers_test import Driver
 
 NAME = "late"
 LIFE = "3-me"
@@ -82,11 +83,30 @@ def check_stopped(server, driver, known_us, lease_us):
         one.stdin.close()
 
 
-def check_version(server, driver, tool, path):
-    """A library and a tool refuse later functions; the tool names both versions."""
+def make_ready(queue, name):
+    queue.put(name, 0)
+    while queue.call("peek", name)[1] == b"waiting":
+        queue.call("look", "relay", 128, 10**7, 10**5, "")
+
+
+def check_newer(server, path):
+    """A worker under which later functions are loaded takes no task that it cannot end."""
     redis = server.client()
+    queue, worker = Queue(redis, NAME), Driver(f"unix:{server.address}")
+    expect(worker("open", NAME, 0, 1000, 0) == 0, "open")
+    make_ready(queue, "first")
+    expect(worker("take", 1000 * ARRIVES)[1] == "first", "another task came")
     text = library(path)
     redis("FUNCTION", "LOAD", "REPLACE", text.replace("local VERSION = 3", "local VERSION = 4"))
+    expect(worker("done") == -95, "done with later functions")
+    make_ready(queue, "second")
+    answer = worker("take", 300)
+    expect(answer == 0, "take with later functions:", answer)
+    worker.close()
+
+
+def check_version(server, driver, tool):
+    """A library and a tool refuse later functions; the tool names both versions."""
     environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
     said = subprocess.run([driver], input=f"open {NAME} 0 5000 0\n", env=environment, text=True,
                           capture_output=True, timeout=ARRIVES, check=False).stdout
@@ -99,6 +119,7 @@ def check_version(server, driver, tool, path):
 
 
 def main(arguments):
+    Driver.program = arguments[1]
     with Server() as server:
         redis = server.client()
         redis("FUNCTION", "LOAD", "REPLACE", library(arguments[2]))
@@ -107,8 +128,9 @@ def main(arguments):
         check_fence(queue)
         check_stopped(server, arguments[1], 20_000, 20_000)
         check_stopped(server, arguments[1], 30_000_000, 200_000)
+        check_newer(server, arguments[2])
         if len(arguments) > 3:
-            check_version(server, arguments[1], arguments[3], arguments[2])
+            check_version(server, arguments[1], arguments[3])
     return 0
 
 

@@ -249,6 +249,8 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 		  { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR max number of clients reached", { -EMFILE, ERROR_REPLY_LATER } },
 		{ "ERR DB index is out of range", { -EINVAL, ERROR_REPLY_REFUSAL } },
+		{ "VERSION 4 of the functions", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
+		{ "DENIED Redis is running in protected mode", { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 		{ "TRYAGAIN Multiple keys request", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
