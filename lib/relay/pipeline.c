@@ -70,8 +70,11 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	if (result < 0)
 		return result;
 	client->round_ns = pipeline->link.round_ns = sleeper_now_ns() - sent_ns;
-	if (shared->timeout_ns / NS_PER_US > handshake.past_us)
-		return -EINVAL;
+	client->cut_ns = shared->timeout_ns > handshake.past_us * NS_PER_US
+	                         ? shared->timeout_ns - handshake.past_us * NS_PER_US
+	                         : 0;
+	if (client->cut_ns > 0 && client->anchor_us == 0)
+		return -EINVAL; /* of the open: later clients work on, and give up earlier */
 	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,

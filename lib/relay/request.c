@@ -108,7 +108,7 @@ bool request_is_change(const struct request *request)
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
 	/* Signed, since a slow handshake may set the anchor after the deadline. */
-	int64_t left_ns = (int64_t)(request->deadline_ns - client->anchor_ns);
+	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
 }
@@ -346,9 +346,10 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/* Redis's clock was set: convert the deadline again, and send again. */
+		/* Redis's clock was set, unless it is over: convert the deadline, and send again. */
 		set_anchor(client, request, reply, 1);
-		return false;
+		if (request_until_us(client, request) > client->anchor_us)
+			return false;
 	}
 	if (request->kind == REQUEST_TOUCH && result == -ENOENT)
 		result = -ESTALE;

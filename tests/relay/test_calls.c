@@ -1057,6 +1057,21 @@ START_TEST(a_refused_handshake_is_no_known_id)
 }
 END_TEST
 
+START_TEST(an_open_relay_outlives_a_shorter_past)
+{
+	int result;
+
+	begin();
+	set("past_us", 100000);
+	(void)command("CLIENT", "KILL", "TYPE", "normal");
+	do
+		result = timerhub_relay_put(relay, NULL, HOUR, 0, NULL, 0, NULL);
+	while (result == -ETIMEDOUT);
+	expect_eq(result, 0);
+	end();
+}
+END_TEST
+
 static struct timerhub_relay_task released;
 
 static void *take_once(void *unused)
@@ -1141,6 +1156,7 @@ int main(int argc, char **argv)
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);
+	tests_add(an_open_relay_outlives_a_shorter_past, 60);
 	tests_add(a_late_release_does_not_free_what_is_confirmed, 60);
 	return tests_run();
 }
