@@ -32,6 +32,7 @@ struct address {
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
 	uint64_t epoch; /* of the Sentinels' configuration that named host and port */
+	unsigned tries; /* failed ones: each begins at the next address of the host's name */
 };
 
 /*

@@ -102,21 +102,38 @@ static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 	return result;
 }
 
-static int connect_to(struct wire **ret_wire, const struct address *server, uint64_t timeout_ns)
+/*
+ * True: try again at once, since a refusal has cost nothing. After silence the next address is left
+ * to the next handshake.
+ */
+static bool try_next(struct address *address, const struct wire *wire, int result)
+{
+	if (result != -ECONNREFUSED && result != -EHOSTUNREACH)
+		return false;
+	address->tries++;
+	return result == -ECONNREFUSED && wire_has_more(wire);
+}
+
+static int connect_to(struct wire **ret_wire, struct address *server, uint64_t timeout_ns)
 {
 	struct wire *wire;
 	int result = wire_open(&wire, server);
+	bool again;
 
-	if (result < 0)
+	if (result < 0) {
+		server->tries++;
 		return result;
+	}
 	result = log_in(wire, server, timeout_ns);
 	if (result == 0)
 		result = ask_kind(wire, timeout_ns);
-	if (result < 0)
-		wire_close(wire);
-	else
+	if (result == 0) {
 		*ret_wire = wire;
-	return result;
+		return 0;
+	}
+	again = try_next(server, wire, result);
+	wire_close(wire);
+	return again ? connect_to(ret_wire, server, timeout_ns) : result;
 }
 
 /* ---- Sentinels ---- */
@@ -160,20 +177,22 @@ static uint64_t ask_epoch(struct wire *wire, uint64_t timeout_ns)
 	return epoch;
 }
 
-static int ask_sentinel(const struct address *sentinel, struct address *server, uint64_t timeout_ns)
+static int ask_sentinel(struct address *sentinel, struct address *server, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
 	struct wire *wire;
 	int result = wire_open(&wire, sentinel);
+	bool again;
 
 	if (result < 0)
 		return result;
 	handshake_ask_master(wire, server);
 	result = handshake_call(wire, &reply, timeout_ns);
 	server->epoch = result == 0 ? ask_epoch(wire, timeout_ns) : 0;
+	again = try_next(sentinel, wire, result);
 	wire_close(wire);
 	if (result < 0)
-		return result;
+		return again ? ask_sentinel(sentinel, server, timeout_ns) : result;
 	result = handshake_read_master(reply, server);
 	if (result == -EROFS)
 		error_reply_note(result, "no Sentinel that answers knows a master of this name");
@@ -204,6 +223,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		result = address_read_sentinel(&sentinel, &text);
 		if (result < 0)
 			return result;
+		sentinel.tries = address->tries;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
@@ -220,6 +240,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 			return result;
 		address_rotate_sentinels(address);
 	}
+	address->tries++;
 	/* Most Sentinels have begun anew. */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;

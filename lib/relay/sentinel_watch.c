@@ -36,6 +36,8 @@ void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 		watch->link.backoff_ns = 0;
 	else
 		turn(watch, now_ns);
+	if (!watch->answered)
+		watch->address->tries++;
 	watch->answered = watch->is_half = false;
 	link_lose(&watch->link, why, now_ns);
 }
@@ -50,6 +52,7 @@ static bool open_watch(struct sentinel_watch *watch, uint64_t now_ns)
 	if (!link_is_due(&watch->link, now_ns))
 		return watch->link.wire != NULL;
 	result = address_read_sentinel(&sentinel, &text);
+	sentinel.tries = watch->address->tries;
 	if (result == 0)
 		result = wire_open(&wire, &sentinel);
 	if (result < 0) {

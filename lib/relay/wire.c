@@ -26,6 +26,7 @@
 struct wire {
 	int fd;
 	bool open;
+	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
 };
@@ -68,15 +69,25 @@ static int connect_unix(const char *path, int *ret_fd)
 	return connect_socket(AF_UNIX, (const struct sockaddr *)&to, sizeof(to), ret_fd);
 }
 
-static int connect_host(const struct address *address, int *ret_fd)
+/* A nonblocking connect fails later, so another try begins at the next address. */
+static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
+	unsigned count = 0, skip;
 	int result = -EHOSTUNREACH;
 
 	if (getaddrinfo(address->host, address->port, &hints, &found) != 0)
 		return -EHOSTUNREACH;
-	for (struct addrinfo *one = found; one && result < 0; one = one->ai_next)
-		result = connect_socket(one->ai_family, one->ai_addr, one->ai_addrlen, ret_fd);
+	for (const struct addrinfo *one = found; one; one = one->ai_next)
+		count++;
+	skip = address->tries % count;
+	for (const struct addrinfo *one = found; one && result < 0; one = one->ai_next)
+		if (skip > 0)
+			skip--;
+		else
+			result = connect_socket(one->ai_family, one->ai_addr, one->ai_addrlen,
+			                        ret_fd);
+	*ret_more = address->tries % count + 1 < count;
 	freeaddrinfo(found);
 	return result;
 }
@@ -93,7 +104,7 @@ int wire_open(struct wire **ret_wire, const struct address *address)
 	if (!wire->reader)
 		result = -ENOMEM;
 	else if (address->host[0])
-		result = connect_host(address, &wire->fd);
+		result = connect_host(address, &wire->fd, &wire->more);
 	else
 		result = connect_unix(address->path, &wire->fd);
 	if (result < 0) {
@@ -123,6 +134,11 @@ void wire_leave(struct wire *wire)
 {
 	if (wire)
 		(void)close(wire->fd);
+}
+
+bool wire_has_more(const struct wire *wire)
+{
+	return wire->more;
 }
 
 int wire_fd(const struct wire *wire)

@@ -24,6 +24,8 @@ int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
 void wire_leave(struct wire *wire); /* closes only the descriptor; NULL too */
 
+/* Has the host's name addresses behind those tried? They are next with one more in `tries`. */
+bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
 

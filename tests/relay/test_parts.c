@@ -4,11 +4,14 @@
  * replies, the back-off, and the table of deliveries.
  */
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <harness.h>
@@ -17,6 +20,7 @@
 #include <relay/command_buffer.h>
 #include <relay/delivery_table.h>
 #include <relay/error_reply.h>
+#include <relay/handshake.h>
 #include <relay/keys.h>
 #include <relay/link.h>
 #include <relay/wire.h>
@@ -332,6 +336,79 @@ static struct reply *reply_of(const char *bytes)
 }
 
 /* A server that took the place of a failed one may send an entry a second time. */
+/* A name with two addresses on this machine. */
+static struct sockaddr_in both[2];
+
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **ret_found)
+{
+	static struct addrinfo found[2];
+
+	(void)port;
+	expect(strcmp(host, "two") == 0);
+	for (unsigned i = 0; i < 2; i++)
+		found[i] = (struct addrinfo){
+			.ai_family = AF_INET,
+			.ai_socktype = hints->ai_socktype,
+			.ai_addr = (struct sockaddr *)&both[i],
+			.ai_addrlen = sizeof(both[i]),
+			.ai_next = i == 0 ? &found[1] : NULL,
+		};
+	*ret_found = found;
+	return 0;
+}
+
+void freeaddrinfo(struct addrinfo *found)
+{
+	(void)found;
+}
+
+static void serve_hello(int listener)
+{
+	static const char hello[] = "*6\r\n+version\r\n+7.0.0\r\n+mode\r\n+standalone\r\n"
+				    "+role\r\n+master\r\n";
+	int fd = accept(listener, NULL, NULL);
+	char byte;
+
+	expect_cmp(fd, >=, 0);
+	expect_eq(read(fd, &byte, 1), 1);
+	expect_eq(write(fd, hello, sizeof(hello) - 1), (ssize_t)sizeof(hello) - 1);
+	while (read(fd, &byte, 1) > 0)
+		;
+	_exit(0);
+}
+
+START_TEST(each_address_of_a_name_is_tried)
+{
+	struct address address = { .host = "two", .port = "1" }, server;
+	struct wire *wire;
+	int fds[2];
+	pid_t child;
+
+	for (unsigned i = 0; i < 2; i++) {
+		socklen_t len = sizeof(both[i]);
+
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		expect_cmp(fds[i], >=, 0);
+		both[i] = (struct sockaddr_in){ .sin_family = AF_INET };
+		both[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		expect_eq(bind(fds[i], (struct sockaddr *)&both[i], len), 0);
+		expect_eq(getsockname(fds[i], (struct sockaddr *)&both[i], &len), 0);
+	}
+	expect_eq(listen(fds[1], 1), 0); /* the first refuses */
+	child = fork();
+	expect(child >= 0);
+	if (child == 0)
+		serve_hello(fds[1]);
+	expect_eq(handshake_open(&wire, &address, &server, 20 * SEC), 0);
+	wire_close(wire);
+	expect_eq(server.tries, 1); /* the next connection begins with the good one */
+	expect_eq(waitpid(child, NULL, 0), child);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+END_TEST
+
 START_TEST(a_delivery_that_comes_twice_is_kept_once)
 {
 	struct deliveries all = { .first = NULL };
@@ -362,6 +439,7 @@ int main(int argc, char **argv)
 	tests_add(calls_name_all_their_keys, 20);
 	tests_add(each_error_of_a_server_has_its_meaning, 20);
 	tests_add(a_refused_connection_is_tried_again_soon, 20);
+	tests_add(each_address_of_a_name_is_tried, 60);
 	tests_add(a_delivery_that_comes_twice_is_kept_once, 20);
 	return tests_run();
 }
