@@ -211,12 +211,22 @@ int address_read_sentinel(struct address *ret_address, const char **text)
 	return 0;
 }
 
+unsigned address_count_sentinels(const struct address *address)
+{
+	unsigned count = 1;
+
+	for (const char *text = address->sentinels; *text; text++)
+		count += *text == '+';
+	return count;
+}
+
 void address_rotate_sentinels(struct address *address)
 {
 	char *text = address->sentinels, first[ADDRESS_TEXT_BYTES];
 	char *rest = strchr(text, '+');
 	size_t len, left;
 
+	address->rotations++;
 	if (!rest)
 		return;
 	len = (size_t)(rest - text);

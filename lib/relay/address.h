@@ -27,6 +27,7 @@ struct address {
 	char path[ADDRESS_UNIX_BYTES]; /* path of a unix socket */
 	/* List of the Sentinels that know host and port; empty: no Sentinels. */
 	char sentinels[ADDRESS_TEXT_BYTES];
+	unsigned rotations; /* of the list, so this number modulo its length tells the first */
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
@@ -49,6 +50,8 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
  * server only.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
+
+unsigned address_count_sentinels(const struct address *address);
 
 /* Move the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);

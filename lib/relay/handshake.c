@@ -208,18 +208,15 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
 {
-	const char *text = address->sentinels;
-	unsigned count = 1, outdated = 0;
+	unsigned count = address_count_sentinels(address), outdated = 0;
 	bool is_known = false;
 	int result = -EHOSTUNREACH;
 
-	for (; *text; text++)
-		count += *text == '+';
 	for (unsigned i = 0; i < count; i++) {
+		const char *text = address->sentinels;
 		struct address sentinel, server = *address;
 		bool named;
 
-		text = address->sentinels;
 		result = address_read_sentinel(&sentinel, &text);
 		if (result < 0)
 			return result;

@@ -107,15 +107,28 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
+/* As handshake_open() says: most Sentinels have begun anew. Each is counted once. */
+static bool has_begun_anew(struct sentinel_watch *watch)
+{
+	unsigned count = address_count_sentinels(watch->address);
+
+	if (watch->address->rotations - watch->rotations >= count)
+		watch->outdated = 0;
+	if (watch->outdated++ == 0)
+		watch->rotations = watch->address->rotations;
+	return watch->outdated > count / 2;
+}
+
 /* Returns what an answer says, or 0 if a later configuration of the Sentinels is known. */
 static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 {
 	watch->is_half = false;
 	watch->link.answer_by_ns = LINK_NEVER;
-	if (epoch < watch->address->epoch) {
+	if (epoch < watch->address->epoch && !has_begun_anew(watch)) {
 		watch->turn_ns = 0;
 		return 0;
 	}
+	watch->outdated = 0;
 	watch->address->epoch = epoch;
 	return watch->named;
 }

@@ -14,11 +14,13 @@ struct sentinel_watch {
 	uint64_t timeout_ns;
 	struct link link;
 	uint64_t asked_ns;
-	uint64_t ask_ns;  /* when to ask next */
-	uint64_t turn_ns; /* when to ask the next Sentinel */
-	int named;        /* the first of an answer's two replies: 0 or -EROFS */
-	bool is_half;     /* the second is to come */
-	bool answered;    /* the Sentinel has answered on this connection */
+	uint64_t ask_ns;   /* when to ask next */
+	uint64_t turn_ns;  /* when to ask the next Sentinel */
+	int named;         /* the first of an answer's two replies: 0 or -EROFS */
+	bool is_half;      /* the second is to come */
+	unsigned outdated; /* Sentinels that one after the other told a lower epoch than is known */
+	unsigned rotations; /* the address's, at the first of these */
+	bool answered;      /* the Sentinel has answered on this connection */
 };
 
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,

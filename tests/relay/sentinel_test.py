@@ -11,6 +11,7 @@ one lacks of the acknowledged puts is lost: of 1.5 s at most, and none if both r
 put. Of a master that is cut off, only what it acknowledges after two Sentinels name another one
 counts, unless it has min-replicas-to-write: how soon they miss it is their setting.
 
+anew    Sentinels that have lost their configuration name another master.
 far     The Sentinel and two masters are so far away that a round trip takes 1.5 s. No connection is
         cut for that, bells are heard, and a relay that serves learns of the other master.
 """
@@ -240,9 +241,31 @@ def far():
             way.close()
 
 
+def anew():
+    """A caller believes the Sentinels if most have begun anew, and no single one."""
+    with PortServer() as old, PortServer() as new:
+        sentinels = [FakeSentinel(old) for _ in range(3)]
+        for one in sentinels:
+            one.epoch = 5
+        at = "+".join(f"127.0.0.1:{one.port}" for one in sentinels)
+        driver = Driver(f"sentinel://{at}/main")
+        expect(driver.open() == 0, "open by Sentinels")
+        first, asked = sentinels[0], sentinels[0].asked
+        first.epoch, first.master = 1, new
+        wait_until(lambda: first.asked >= asked + 3, "questions")
+        expect(not clients_of(new, "fcall"), "a single Sentinel is believed")
+        for one in sentinels:
+            one.epoch, one.master = 1, new
+        wait_until(lambda: clients_of(new, "fcall"), "a connection to the other master")
+        driver.close()
+        for one in sentinels:
+            one.close()
+
+
 def main(arguments):
     Driver.program = arguments[1]
     far()
+    anew()
     for how in (plan, stop, part, part_with_sentinel):
         for replicas in (0, 2):
             check(how, replicas)

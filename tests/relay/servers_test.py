@@ -340,10 +340,11 @@ class PortServer(Server):
 
 class FakeSentinel:
     """A fake Sentinel that names the server `master` as the master, even if this server is none.
-    `master` may change at any time. Its answers take `delay_s`."""
+    `master` may change at any time. Its answers take `delay_s`. It tells its `epoch` unless this is
+    None."""
 
     def __init__(self, master, delay_s=0):
-        self.master, self.delay_s = master, delay_s
+        self.master, self.delay_s, self.epoch, self.asked = master, delay_s, None, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -360,6 +361,9 @@ class FakeSentinel:
                 client.sendall(b"*2\r\n" + b"".join(
                     b"$%d\r\n%s\r\n" % (len(word), word)
                     for word in (self.master.host.encode(), b"%d" % self.master.port)))
+                if self.epoch is not None:
+                    client.sendall(b"*2\r\n+config-epoch\r\n+%d\r\n" % self.epoch)
+                self.asked += 1
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)
