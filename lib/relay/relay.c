@@ -191,6 +191,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay->shared.batch = known.batch;
 	relay->shared.replicas = known.replicas;
 	relay->shared.hold_ns = HOLD_NS;
+	relay->shared.reads_end_ns = UINT64_MAX;
 	result = make_shards(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);
@@ -220,6 +221,7 @@ static void send_takers_away(struct timerhub_relay *relay)
 {
 	lock_take(&relay->shared.lock);
 	relay->shared.closing = true;
+	relay_end_reads(relay);
 	ready_fd_raise(relay->shared.ready_fd);
 	while (relay->inside > 0) {
 		uint32_t number;

@@ -30,6 +30,9 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
 
+/* A second from now reads of takes end, answered or not. The caller holds the relay's lock. */
+void relay_end_reads(struct timerhub_relay *relay);
+
 /* Returns the shard that keeps the task with the id `id`. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 

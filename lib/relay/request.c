@@ -61,6 +61,13 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 	return next_ns;
 }
 
+void requests_end_reads(const struct requests *requests, uint64_t by_ns)
+{
+	for (struct request *one = requests->first; one; one = one->next)
+		if (one->kind == REQUEST_READ && one->deadline_ns > by_ns)
+			one->deadline_ns = by_ns;
+}
+
 void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 {
 	struct requests left = { .first = NULL };

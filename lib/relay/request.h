@@ -103,6 +103,9 @@ void request_finish(struct request *request);
 /* Returns the earliest deadline of the requests, or `next_ns` if `next_ns` is earlier. */
 uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns);
 
+/* Reads of takes end by `by_ns`. */
+void requests_end_reads(const struct requests *requests, uint64_t by_ns);
+
 /* With `why`; -ETIMEDOUT if that is 0 or the request is in doubt. */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 

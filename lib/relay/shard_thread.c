@@ -105,13 +105,34 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
+ * After a stop a server that does not answer holds up no take; nor, of several servers, one without
+ * a connection, since the others may have tasks.
+ */
+static void end_reads(struct shard *shard, uint64_t now_ns)
+{
+	struct shared *shared = shard->shared;
+	uint64_t by_ns;
+
+	lock_take(&shared->lock);
+	by_ns = shared->reads_end_ns;
+	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
+		by_ns = now_ns;
+	requests_end_reads(&shard->mailbox.queued, by_ns);
+	lock_give(&shared->lock);
+	requests_end_reads(&shard->pipeline.sent, by_ns);
+	requests_end_reads(&shard->pipeline.resend, by_ns);
+}
+
+/*
  * Handle overdue replies, and calls whose timeout has ended. Returns the next deadline of either.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t next_ns;
-	int result = pipeline_expire(&shard->pipeline, now_ns, &next_ns);
+	int result;
 
+	end_reads(shard, now_ns);
+	result = pipeline_expire(&shard->pipeline, now_ns, &next_ns);
 	if (result < 0)
 		lose_commands(shard, result, now_ns);
 	if (shard->takers.link.wire && shard->takers.link.answer_by_ns <= now_ns)

@@ -13,6 +13,7 @@
 #define NS_PER_US UINT64_C(1000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
+#define READS_END_NS UINT64_C(1000000000)
 
 /* Make each shard's thread do another pass. The caller holds the relay's lock. */
 static void wake_shards(struct timerhub_relay *relay)
@@ -21,12 +22,19 @@ static void wake_shards(struct timerhub_relay *relay)
 		mailbox_wake(&relay->shards[i].mailbox);
 }
 
+void relay_end_reads(struct timerhub_relay *relay)
+{
+	if (relay->shared.reads_end_ns == UINT64_MAX)
+		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
+	wake_shards(relay);
+}
+
 /*
  * A lease that may be over, because this process stood still or nobody took it, begins again,
- * unless the task was cancelled, moved or given away. False, and freed: ended, or no answer; then
- * it comes again. Under the lock, which is free meanwhile.
+ * unless the task was cancelled, moved or given away. An error, and freed: -ESTALE, or no answer;
+ * then it comes again. Under the lock, which is free meanwhile.
  */
-static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
+static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
 		struct request touch = { .kind = REQUEST_TOUCH,
@@ -42,11 +50,11 @@ static bool confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 		one->confirming = false;
 		if (result < 0) {
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
-			return false;
+			return result;
 		}
 		one->ask_ns = begin_ns + relay->shards[one->shard].client.lease_ns / 2;
 	}
-	return true;
+	return 0;
 }
 
 /* Take one prefetched delivery, or return NULL. The caller holds the relay's lock. */
@@ -64,19 +72,18 @@ static struct delivery *take_prefetched(struct timerhub_relay *relay)
 	return one;
 }
 
-/*
- * Hand out one prefetched task. Returns false if none is prefetched. The caller holds the relay's
- * lock.
- */
-static bool hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+/* 1, 0: none prefetched, or a confirmation's error, which has taken long enough. Under the lock. */
+static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	struct delivery *one;
+	int result;
 
-	do
+	do {
 		one = take_prefetched(relay);
-	while (one && !confirm_lease(relay, one));
-	if (!one)
-		return false;
+		result = one ? confirm_lease(relay, one) : 0;
+	} while (result == -ESTALE);
+	if (!one || result < 0)
+		return result;
 	*ret_task = (struct timerhub_relay_task){
 		.due_ns = one->due_us * NS_PER_US,
 		.attempts = one->attempts,
@@ -86,16 +93,19 @@ static bool hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *r
 	memcpy(ret_task->id, one->id, sizeof(ret_task->id));
 	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
 	relay->shared.stats.delivered++;
-	return true;
+	return 1;
 }
 
-/* 1, 0: none prefetched, or -ESHUTDOWN, for good. Under the lock. */
+/* As hand_out(), or -ESHUTDOWN, for good. */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
+	int result;
+
 	if (relay->shared.closing || relay->ended)
 		return -ESHUTDOWN;
-	if (hand_out(relay, ret_task))
-		return 1;
+	result = hand_out(relay, ret_task);
+	if (result != 0)
+		return result;
 	relay->ended = relay->shared.stopped;
 	return relay->ended ? -ESHUTDOWN : 0;
 }
@@ -125,13 +135,15 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 	uint64_t until_ns = timeout_ns < UINT64_MAX - begin_ns ? begin_ns + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		uint64_t now_ns = sleeper_now_ns();
 		int result = take_or_end(relay, ret_task);
+		uint64_t now_ns = sleeper_now_ns();
 
-		if (result != 0)
+		if (result == 1 || result == -ESHUTDOWN)
 			return result;
 		if (now_ns >= until_ns)
 			return 0;
+		if (result < 0)
+			continue; /* others may be prefetched */
 		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
 		                    until_ns);
 	}
@@ -189,6 +201,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 		return;
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
+	relay_end_reads(relay);
 	ready_fd_raise(relay->shared.ready_fd);
 	shared_wake_takers(&relay->shared);
 	lock_give(&relay->shared.lock);

@@ -5,17 +5,20 @@
  * outputs. The environment variable REDIS_URL names the server.
  *
  * open QUEUE SERVE TIMEOUT_MS REPLICAS | close | put ID MS DATA | replace ID MS DATA | cancel ID
- * move ID MS | take MS | fd | done | retry MS | touch | release | which | stats | check QUEUE
+ * move ID MS | take MS | take-and-stop | fd | done | retry MS | touch | release | which | stats
+ * check QUEUE
  *
  * `done`, `retry`, `touch` and `release` are calls for the task that was taken last, and `which`
  * prints its delivery and due time in ns.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <timerhub_relay.h>
+#include <unistd.h>
 
 #define MS UINT64_C(1000000)
 #define LINE_BYTES 8192
@@ -50,6 +53,26 @@ static int take(uint64_t timeout_ns)
 		(void)printf("1 %s %" PRIu64 " %.*s\n", task.id, task.attempts, (int)task.data_len,
 		             (const char *)task.data);
 	return result;
+}
+
+static void *take_now(void *ret_taken)
+{
+	*(int *)ret_taken = timerhub_relay_take(relay, &task, 0);
+	return NULL;
+}
+
+/* What a take that does not wait returns if the relay is stopped meanwhile. */
+static int take_and_stop(void)
+{
+	pthread_t taker;
+	int taken = 0, result = -pthread_create(&taker, NULL, take_now, &taken);
+
+	if (result < 0)
+		return result;
+	(void)usleep(100000);
+	timerhub_relay_stop(relay);
+	(void)pthread_join(taker, NULL);
+	return taken;
 }
 
 static int stats(void)
@@ -110,6 +133,8 @@ static int call(char **words, int *ret_told)
 		return stats();
 	if (strcmp(name, "check") == 0)
 		return check(words[1]);
+	if (strcmp(name, "take-and-stop") == 0)
+		return take_and_stop();
 	if (strcmp(name, "take") == 0) {
 		int result = take(ms(words[1]));
 

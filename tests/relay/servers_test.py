@@ -725,6 +725,33 @@ def check_loading(driver, server, client):
     driver.close()
 
 
+def check_dead_server():
+    """A take that does not wait leaves out a server to which there is no connection."""
+    with Server() as alive, Server() as dead:
+        driver = Driver(f"{unix(alive)},{unix(dead)}")
+        expect(driver.open(0, 2500 * ARRIVES) == 0, "open")
+        dead.kill()
+        begin = time.monotonic()
+        expect(driver("take", 0) < 0 and driver("take", 0) < 0, "take from a dead server")
+        expect(time.monotonic() - begin < ARRIVES, "a take has waited for a dead server")
+        driver.close()
+
+
+def check_stopped():
+    """A server that does not answer holds up no take after a stop."""
+    with Server() as server:
+        driver = Driver(unix(server))
+        expect(driver.open(0, 2500 * ARRIVES) == 0, "open")
+        server.process.send_signal(signal.SIGSTOP)
+        late = threading.Timer(ARRIVES, server.process.send_signal, (signal.SIGCONT,))
+        late.start()
+        answer = driver("take-and-stop")
+        expect(answer == -errno.ESHUTDOWN and late.is_alive(), "take and stop", answer)
+        late.cancel()
+        server.process.send_signal(signal.SIGCONT)
+        driver.close()
+
+
 def check_held():
     """A taker may read the data of its task after the end of the lease. touch prolongs the lease,
     and release frees the data."""
@@ -766,6 +793,8 @@ def main(arguments):
     check_password()
     check_faults_while_in_use()
     check_held()
+    check_stopped()
+    check_dead_server()
     return 0
 
 
