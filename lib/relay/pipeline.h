@@ -35,8 +35,8 @@ struct pipeline {
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
 	/*
-	 * Deliveries may have been lost with a connection, or more than a recovery has listed so far.
-	 * The thread must ask for them before it reads other deliveries.
+	 * Deliveries may have been lost with a connection, or a recovery has not listed all yet:
+	 * the thread asks for them before it reads others.
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */

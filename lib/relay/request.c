@@ -353,7 +353,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/* Redis's clock was set, unless it is over: convert the deadline, and send again. */
+		/* Redis's clock was set, unless it is over: convert it, and send again. */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;

@@ -80,7 +80,7 @@ struct client {
 	uint64_t epoch;
 	uint64_t fence_us;
 	uint64_t until_us; /* largest `until` of a change sent so far */
-	/* A put that is sent again after past_us would put its task twice: less than its timeout. */
+	/* `until` is so much before a deadline: a put sent after past_us may be a second one. */
 	uint64_t cut_ns;
 	/* Local time of the anchor, the last reply that had Redis's time. */
 	uint64_t anchor_ns;

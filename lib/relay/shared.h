@@ -50,7 +50,7 @@ struct shared {
 	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
 	bool watched;
 	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */
-	/* When a read of a take gives up, since the queue was stopped or is closing; or UINT64_MAX. */
+	/* When reads of takes give up, after a stop or in a close; or UINT64_MAX. */
 	uint64_t reads_end_ns;
 	bool closing; /* the queue is closing: timerhub_relay_take() returns -ESHUTDOWN */
 	bool ending;  /* no call is left, and the threads end */
