@@ -13,7 +13,7 @@ struct completions {
 	struct transaction *last;
 	int fd;    /* the eventfd, or -1 until a caller asks for it */
 	bool rung; /* a thread has made the fd readable, or is about to */
-	bool wanted; /* a submit was refused: ring after the next batch, to tell that it may repeat */
+	bool wanted; /* a submit was refused: after the next batch, ring: it may repeat */
 };
 
 void completions_init(struct completions *completions);
