@@ -23,6 +23,16 @@ static const struct task *query_live(const struct task *task)
 	return task && task->state != TASK_ARRIVING ? task : NULL;
 }
 
+/* The task that a transaction in flight ends, not the one that it puts with the same key. */
+static const struct task *query_find_key(const struct tasks *tasks, const void *key, size_t key_len)
+{
+	const struct task *task = tasks_find_key(tasks, key, key_len);
+
+	while (task && !query_live(task))
+		task = tasks_find_key_after(task);
+	return task;
+}
+
 int timerhub_journal_find(struct timerhub_journal *journal, const void *key, size_t key_len,
                           uint64_t *ret_id)
 {
@@ -34,7 +44,7 @@ int timerhub_journal_find(struct timerhub_journal *journal, const void *key, siz
 	if (!key || key_len == 0 || !ret_id)
 		return -EINVAL;
 	lock_take(&journal->lock);
-	task = query_live(tasks_find_key(&journal->backlog.tasks, key, key_len));
+	task = query_find_key(&journal->backlog.tasks, key, key_len);
 	if (task)
 		*ret_id = task->id;
 	lock_give(&journal->lock);
@@ -83,8 +93,8 @@ static int query_peek(struct timerhub_journal *journal, uint64_t id, const void 
 		return -EINVAL;
 	lock_take(&journal->lock);
 	delivery_end_leases(journal);
-	task = query_live(key_len > 0 ? tasks_find_key(&journal->backlog.tasks, key, key_len)
-	                              : tasks_find(&journal->backlog.tasks, id));
+	task = key_len > 0 ? query_find_key(&journal->backlog.tasks, key, key_len)
+	                   : query_live(tasks_find(&journal->backlog.tasks, id));
 	if (task) {
 		size_t count = task->data_len < data_size ? task->data_len : data_size;
 

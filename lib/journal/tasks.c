@@ -145,13 +145,23 @@ struct task *tasks_find(const struct tasks *tasks, uint64_t id)
 	return task;
 }
 
-struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len)
+static struct task *tasks_with_key(struct task *task, const void *key, size_t key_len)
 {
-	struct task *task = tasks->keys ? *tasks_key_bucket(tasks, key, key_len) : NULL;
-
 	while (task && (task->key_len != key_len || memcmp(task_key(task), key, key_len) != 0))
 		task = task->next_by_key;
 	return task;
+}
+
+struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len)
+{
+	struct task *first = tasks->keys ? *tasks_key_bucket(tasks, key, key_len) : NULL;
+
+	return tasks_with_key(first, key, key_len);
+}
+
+struct task *tasks_find_key_after(const struct task *task)
+{
+	return tasks_with_key(task->next_by_key, task_key(task), task->key_len);
 }
 
 void tasks_remove(struct tasks *tasks, struct task *task)

@@ -49,6 +49,9 @@ void tasks_insert(struct tasks *tasks, struct task *task);
 struct task *tasks_find(const struct tasks *tasks, uint64_t id);
 struct task *tasks_find_key(const struct tasks *tasks, const void *key, size_t key_len);
 
+/* With the same key, which a transaction in flight ends; or NULL. */
+struct task *tasks_find_key_after(const struct task *task);
+
 /* In no agenda. Freed at once, or by tasks_free() when its last delivery ends. */
 void tasks_remove(struct tasks *tasks, struct task *task);
 

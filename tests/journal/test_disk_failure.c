@@ -565,6 +565,33 @@ START_TEST(key_of_a_put_in_flight_is_not_taken_before_that_is_stable)
 }
 END_TEST
 
+START_TEST(key_names_its_old_task_until_the_new_one_is_stable)
+{
+	struct scene *scene = scene_new(1);
+	struct timerhub_journal_change changes[] = {
+		{ .op = TIMERHUB_JOURNAL_CANCEL, .key = "key", .key_len = 3 },
+		{ .op = TIMERHUB_JOURNAL_PUT, .key = "key", .key_len = 3 },
+	};
+	struct timerhub_journal_info info;
+	struct timerhub_journal *journal;
+	uint64_t first = 0, found = 0;
+
+	expect_eq(model_open(&scene->model), 0);
+	journal = scene->model.journal;
+	expect_eq(timerhub_journal_put_key(journal, "key", 3, HOUR, 0, NULL, 0, &first), 0);
+	expect_eq(timerhub_journal_submit(journal, changes, 2, 7), 0);
+	expect_eq(journal->backlog.arriving, 1);
+	expect_eq(timerhub_journal_find(journal, "key", 3, &found), 0);
+	expect_eq(found, first);
+	expect_eq(timerhub_journal_peek_key(journal, "key", 3, &info, NULL, 0), 0);
+	expect_eq(info.id, first);
+	(void)writer_pass(journal);
+	expect_eq(timerhub_journal_find(journal, "key", 3, &found), 0);
+	expect_eq(found, first + 1);
+	scene_free(scene);
+}
+END_TEST
+
 /* ---- leases ---- */
 
 /* The writer blocks in a sync, so a thread in take() must end the lease. */
@@ -855,6 +882,7 @@ int main(int argc, char **argv)
 	tests_add(batch_of_which_a_full_disk_leaves_nothing_is_not_counted, 60);
 	tests_add(no_answer_of_the_disk_is_taken_for_one_of_the_journal, 60);
 	tests_add(key_of_a_put_in_flight_is_not_taken_before_that_is_stable, 60);
+	tests_add(key_names_its_old_task_until_the_new_one_is_stable, 60);
 	tests_add(lease_ends_for_a_taker_though_the_writer_does_nothing, 60);
 	tests_add(touch_while_a_change_of_the_task_is_in_flight_goes_by_its_outcome, 60);
 	tests_add(a_lease_made_shorter_sets_the_timer_of_a_sleeping_taker, 60);
