@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any thread; opens the directory once more, and reads without the journal's lock. The watermark of
- * the last record to copy is written first: an open refuses a copy that ends before its watermark.
+ * Any thread; opens the directory once more, and reads without the journal's lock. The watermark
+ * comes first, and that of the last record to copy before the segments: an open refuses a copy
+ * without segments, and one that ends before its watermark.
  * Tested by test_calls.c, with changes meanwhile, and tool_test.py.
  */
 #include "journal/backup.h"
@@ -94,21 +95,28 @@ static int backup_copy_segment(struct backup *backup, const struct segment *segm
 	return result;
 }
 
+static int backup_mark(struct backup *backup, bool is_there, uint64_t sequence)
+{
+	struct disk *to = backup->to;
+	int file = backup_of_copy(backup, watermark_open(to, is_there, sequence));
+
+	if (file < 0)
+		return file;
+	to->ops->close(to, file);
+	return 0;
+}
+
 static int backup_write(struct backup *backup, const struct log *log)
 {
 	struct disk *to = backup->to;
-	int result = backup_of_copy(backup, watermark_open(to, false, log->sequence));
+	int result = backup_mark(backup, true, log->sequence);
 
-	if (result < 0)
-		return result;
-	to->ops->close(to, result);
-	result = 0;
 	for (uint32_t i = 0; result == 0 && i < log->count; i++)
 		result = backup_copy_segment(backup, &log->segments[i]);
 	return result == 0 ? backup_of_copy(backup, to->ops->sync_dir(to)) : result;
 }
 
-/* Remove the copied segments and watermark before another attempt. */
+/* Before another attempt. The watermark stays, so that an open refuses what is left. */
 static void backup_clear(const struct replay *replay, struct disk *to)
 {
 	char name[DISK_NAME_MAX];
@@ -117,7 +125,6 @@ static void backup_clear(const struct replay *replay, struct disk *to)
 		segment_name(name, replay->log.segments[i].number);
 		(void)to->ops->unlink(to, name);
 	}
-	(void)to->ops->unlink(to, WATERMARK_NAME);
 }
 
 /* Compaction dropped a segment during the copy. */
@@ -158,6 +165,8 @@ static int backup_run(struct backup *backup)
 	struct disk *to = backup->to;
 	int result = backup_of_copy(backup, to->ops->list(to, backup_found_name, NULL));
 
+	if (result == 0)
+		result = backup_mark(backup, false, 0);
 	if (result < 0)
 		return result;
 	result = backup_once(backup);

@@ -829,6 +829,27 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 }
 END_TEST
 
+START_TEST(what_a_failed_backup_leaves_is_refused)
+{
+	struct timerhub_journal *copy;
+	char to[160], path[160];
+	FILE *file;
+
+	begin(&small);
+	(void)put(HOUR, "damaged");
+	(void)put(HOUR, "kept");
+	in_dir(path, "0000000000000001.seg");
+	file = fopen(path, "r+");
+	expect(file && fseek(file, 64 + 20, SEEK_SET) == 0 && fputc('U', file) == 'U' &&
+	       fclose(file) == 0);
+	in_dir(to, "copy");
+	expect_eq(mkdir(to, 0700), 0);
+	expect(timerhub_journal_backup(journal, to) == -EBADMSG);
+	expect(timerhub_journal_open(&copy, to, NULL) == -EBADMSG);
+	end();
+}
+END_TEST
+
 /* More tasks than compaction copies in one step: none may be lost between two. */
 START_TEST(segment_that_cannot_be_read_loses_none_of_many_tasks)
 {
@@ -1664,6 +1685,7 @@ int main(int argc, char **argv)
 	tests_add(directory_that_is_removed_ends_the_journal, 60);
 	tests_add(check_of_a_journal_in_use_finds_it_whole, 60);
 	tests_add(backup_of_a_journal_in_use_has_all_that_was_acknowledged, 60);
+	tests_add(what_a_failed_backup_leaves_is_refused, 60);
 	tests_add(segment_that_cannot_be_read_loses_none_of_many_tasks, 120);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
 	tests_add(a_full_journal_says_so_until_there_is_room, 60);
