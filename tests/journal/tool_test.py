@@ -92,7 +92,12 @@ def check_damage(tool, victim, folder, offset):
         result = run(tool, command, folder)
         expect(result.returncode == 1 and first.name in result.stdout, result)
         expect(ESCAPE not in result.stdout, "a colour in a file")
-    expect(run(tool, "list", folder).returncode == 1, "list of what is damaged")
+    with tempfile.TemporaryDirectory() as empty:
+        for command in (("list", folder), ("cancel", folder, "1"), ("move", folder, "1", "5s"),
+                        ("revive", folder, "1", "5s"), ("backup", folder, empty)):
+            result = run(tool, *command)
+            expect(result.returncode == 1 and
+                   result.stderr == f"timerhub-journal: {folder} is damaged; see check\n", result)
     result = run(tool, "repair", folder)
     expect(result.returncode == 0 and result.stdout.startswith("repaired: "), result)
     expect(list(pathlib.Path(folder).glob("*.bad")), "nothing was set aside")

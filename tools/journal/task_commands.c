@@ -20,6 +20,15 @@ enum status tool_complain(const char *what, int error)
 	return FAILED;
 }
 
+/* Of a whole journal. */
+static enum status complain_of_journal(const char *dir, int error)
+{
+	if (error != -EBADMSG)
+		return tool_complain(dir, error);
+	(void)fprintf(stderr, "timerhub-journal: %s is damaged; see check\n", dir);
+	return DAMAGED;
+}
+
 /* ---- keys ---- */
 
 void tool_print_key(const char *before, const void *key, size_t key_len)
@@ -136,11 +145,7 @@ static enum status look(struct disk *disk, const char *dir, struct replay *repla
 	replay_init(replay, disk, 0);
 	result = replay_run(replay, REPLAY_VERIFY);
 	console_work_end();
-	if (result == -EBADMSG)
-		(void)fprintf(stderr, "timerhub-journal: %s is damaged; see check\n", dir);
-	else if (result < 0)
-		(void)tool_complain(dir, result);
-	return result == 0 ? GOOD : result == -EBADMSG ? DAMAGED : FAILED;
+	return result < 0 ? complain_of_journal(dir, result) : GOOD;
 }
 
 enum status tool_list(struct disk *disk, char **arguments)
@@ -195,7 +200,7 @@ static enum status open_journal(struct timerhub_journal **ret_journal, const cha
 
 	if (result == -EBUSY)
 		return tool_in_use(dir);
-	return result < 0 ? tool_complain(dir, result) : GOOD;
+	return result < 0 ? complain_of_journal(dir, result) : GOOD;
 }
 
 static enum status complain_of_change(const char *task, int error, uint32_t op)
@@ -270,5 +275,5 @@ enum status tool_backup(struct disk *disk, char **arguments)
 	int result = backup_copy(disk, arguments[1], &by_copy);
 
 	console_work_end();
-	return result < 0 ? tool_complain(arguments[by_copy], result) : GOOD;
+	return result < 0 ? complain_of_journal(arguments[by_copy], result) : GOOD;
 }
