@@ -32,6 +32,15 @@ static void redo_remove_task(struct tasks *tasks, struct agenda *agenda, struct 
 	tasks_remove(tasks, task);
 }
 
+/* Of a live one: a key has one task at most, so the record of the old one's end was damaged. */
+static void redo_free_key(struct tasks *tasks, struct agenda *agenda, const struct record *record)
+{
+	struct task *old = tasks_find_key(tasks, record->key, record->key_len);
+
+	if (old)
+		redo_remove_task(tasks, agenda, old);
+}
+
 static int redo_put(struct tasks *tasks, struct agenda *agenda, const struct record *record,
                     const struct log_position *position)
 {
@@ -48,6 +57,8 @@ static int redo_put(struct tasks *tasks, struct agenda *agenda, const struct rec
 	/* copied by compaction, and a crash came before the drop */
 	if (old)
 		redo_remove_task(tasks, agenda, old);
+	if (task->key_len > 0)
+		redo_free_key(tasks, agenda, record);
 	task->segment = (uint32_t)position->segment;
 	task->offset8 = (uint32_t)(position->offset / RECORD_ALIGN_BYTES);
 	tasks_insert(tasks, task);

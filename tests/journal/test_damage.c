@@ -598,6 +598,29 @@ START_TEST(sector_that_cannot_be_read_costs_its_own_records_at_repair)
 }
 END_TEST
 
+START_TEST(put_of_a_key_ends_its_old_task_whose_end_is_damaged)
+{
+	struct bench *bench = bench_new(0);
+	struct timerhub_journal *journal = bench->model.journal;
+	struct replay replay;
+	uint64_t first = 0, second = 0, cancel_at;
+
+	expect_eq(timerhub_journal_put_key(journal, "key", 3, SEC, 0, NULL, 0, &first), 0);
+	cancel_at = log_last(&journal->log)->bytes;
+	expect_eq(timerhub_journal_cancel(journal, first), 0);
+	expect_eq(timerhub_journal_put_key(journal, "key", 3, SEC, 0, NULL, 0, &second), 0);
+	sim_copy(&bench->image, &bench->disk);
+	sim_find(&bench->image, SEGMENT)->now[cancel_at + 20] ^= 1;
+	expect_eq(replay_image(bench, &replay, REPLAY_SALVAGE), 0);
+	expect_lt(0, replay.lost_bytes);
+	expect_eq(replay.tasks.count, 1);
+	expect_eq(replay.agenda.count, 1);
+	expect_eq(tasks_find_key(&replay.tasks, "key", 3)->id, second);
+	replay_fini(&replay);
+	bench_free(bench);
+}
+END_TEST
+
 /* how often open_then_cut() reports too large a size */
 static unsigned cut_opens;
 static int (*plain_open)(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes);
@@ -984,6 +1007,7 @@ int main(int argc, char **argv)
 	tests_add(sector_that_cannot_be_read_costs_the_tasks_in_it, 60);
 	tests_add(journal_in_use_is_looked_at_again, 60);
 	tests_add(sector_that_cannot_be_read_costs_its_own_records_at_repair, 60);
+	tests_add(put_of_a_key_ends_its_old_task_whose_end_is_damaged, 60);
 	tests_add(segment_that_is_cut_while_it_is_read_is_read_again_or_refused, 60);
 	tests_add(numbers_beyond_2_to_the_63_are_not_believed, 60);
 	tests_add(commit_of_more_puts_than_there_are_ids_is_refused, 60);
