@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "journal/keeper.h"
 #include "journal/reader.h"
 #include "journal/replay.h"
 #include "journal/state.h"
@@ -197,26 +198,32 @@ int backup_copy(struct disk *from, const char *to_dir, bool *ret_by_copy)
 	return result;
 }
 
-int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
+static int backup_journal(struct timerhub_journal *journal, const char *to)
 {
 	struct disk *from;
 	bool by_copy;
-	int result;
+	int result = disk_real_open_again(&from, journal->disk);
+
+	if (result < 0)
+		return result;
+	keeper_pause_compaction(journal);
+	result = backup_copy(from, to, &by_copy);
+	keeper_resume_compaction(journal);
+	disk_real_close(from);
+	return result;
+}
+
+int timerhub_journal_backup(struct timerhub_journal *journal, const char *to)
+{
+	int before, result;
 
 	if (!journal || !to || !journal->owns)
 		return -EINVAL;
 	if (!fork_check_goes_on(&journal->fork_check))
 		return -EOWNERDEAD;
-	result = disk_real_open_again(&from, journal->disk);
-	if (result < 0)
-		return result;
-	lock_take(&journal->lock);
-	journal->compactor.pauses++;
-	lock_give(&journal->lock);
-	result = backup_copy(from, to, &by_copy);
-	lock_take(&journal->lock);
-	journal->compactor.pauses--;
-	lock_give(&journal->lock);
-	disk_real_close(from);
+	/* cancelled, a thread would leave compaction paused */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	result = backup_journal(journal, to);
+	(void)pthread_setcancelstate(before, NULL);
 	return result;
 }

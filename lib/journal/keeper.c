@@ -83,3 +83,23 @@ void keeper_stop(struct timerhub_journal *journal)
 	eventcount_wake(&journal->keeper.work, 1);
 	(void)pthread_join(journal->keeper.thread, NULL);
 }
+
+void keeper_pause_compaction(struct timerhub_journal *journal)
+{
+	lock_take(&journal->lock);
+	journal->compactor.pauses++;
+	lock_give(&journal->lock);
+}
+
+void keeper_resume_compaction(struct timerhub_journal *journal)
+{
+	bool wake;
+
+	lock_take(&journal->lock);
+	journal->compactor.pauses--;
+	journal->keeper.compacts = true;
+	wake = writer_kick(journal);
+	lock_give(&journal->lock);
+	if (wake)
+		eventcount_wake(&journal->keeper.work, 1);
+}

@@ -11,4 +11,10 @@ int keeper_start(struct timerhub_journal *journal);
 /* End the keeper, after it has written all batches. */
 void keeper_stop(struct timerhub_journal *journal);
 
+/* During a backup. Without the lock. */
+void keeper_pause_compaction(struct timerhub_journal *journal);
+
+/* And make up for it now, since the next change may be far. Without the lock. */
+void keeper_resume_compaction(struct timerhub_journal *journal);
+
 #endif

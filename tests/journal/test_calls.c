@@ -829,6 +829,32 @@ START_TEST(backup_of_a_journal_in_use_has_all_that_was_acknowledged)
 }
 END_TEST
 
+static void *cancelled_copier(void *to)
+{
+	(void)pthread_cancel(pthread_self());
+	expect_eq(timerhub_journal_backup(journal, to), 0);
+	return NULL;
+}
+
+/* Cancelled earlier, it would leave compaction paused. */
+START_TEST(cancelled_thread_ends_its_backup_first)
+{
+	pthread_t thread;
+	struct timerhub_journal_report report;
+	char to[160];
+
+	begin(&small);
+	(void)put(HOUR, "kept");
+	in_dir(to, "copy");
+	expect_eq(mkdir(to, 0700), 0);
+	thread_start(&thread, cancelled_copier, to);
+	thread_join(thread);
+	expect_eq(timerhub_journal_check(to, &report), 0);
+	expect_eq(report.tasks, 1);
+	end();
+}
+END_TEST
+
 START_TEST(what_a_failed_backup_leaves_is_refused)
 {
 	struct timerhub_journal *copy;
@@ -1685,6 +1711,7 @@ int main(int argc, char **argv)
 	tests_add(directory_that_is_removed_ends_the_journal, 60);
 	tests_add(check_of_a_journal_in_use_finds_it_whole, 60);
 	tests_add(backup_of_a_journal_in_use_has_all_that_was_acknowledged, 60);
+	tests_add(cancelled_thread_ends_its_backup_first, 60);
 	tests_add(what_a_failed_backup_leaves_is_refused, 60);
 	tests_add(segment_that_cannot_be_read_loses_none_of_many_tasks, 120);
 	tests_add(fd_is_readable_just_while_a_task_is_due, 60);

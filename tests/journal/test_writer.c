@@ -5,6 +5,7 @@
  * change or some milliseconds later. The disk can hold a sync, and only the test moves the clock.
  */
 #include <errno.h>
+#include <journal/keeper.h>
 #include <journal/open.h>
 #include <sched.h>
 #include <signal.h>
@@ -519,6 +520,23 @@ START_TEST(a_lone_caller_leaves_compaction_to_the_keeper)
 }
 END_TEST
 
+START_TEST(compaction_goes_on_after_a_backup_without_a_change)
+{
+	begin(0);
+	await_rest();
+	keeper_pause_compaction(journal);
+	while (stats().held_up != TIMERHUB_JOURNAL_BY_BACKUP)
+		expect_eq(timerhub_journal_cancel(journal, put(500)), 0);
+	await_rest();
+	keeper_resume_compaction(journal);
+	while (stats().held_up != TIMERHUB_JOURNAL_NOT_HELD_UP)
+		sleep_ns(LOOK_NS);
+	await_rest();
+	expect_lt(0, stats().segments_dropped);
+	end();
+}
+END_TEST
+
 START_TEST(a_forked_child_frees_nothing_that_a_thread_was_changing)
 {
 	void *wild = (void *)16;
@@ -560,6 +578,7 @@ int main(int argc, char **argv)
 	tests_add(a_delivery_while_the_keeper_writes_is_written_too, 60);
 	tests_add(leases_end_although_no_call_is_made, 60);
 	tests_add(a_lone_caller_leaves_compaction_to_the_keeper, 60);
+	tests_add(compaction_goes_on_after_a_backup_without_a_change, 60);
 	tests_add(a_forked_child_frees_nothing_that_a_thread_was_changing, 60);
 	return tests_run();
 }
