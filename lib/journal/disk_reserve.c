@@ -17,7 +17,18 @@ int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk)
 	reserve->file = file < 0 ? -1 : file;
 	if (file < 0)
 		reserve->bytes = 0;
-	return file == -ENOENT || file >= 0 ? 0 : file;
+	/* what is no file, disk_reserve_grow() replaces, but for a directory: -EISDIR */
+	return file == -ENOENT || file == -EBADMSG || file >= 0 ? 0 : file;
+}
+
+int disk_reserve_check(struct disk *disk)
+{
+	uint64_t bytes;
+	int file = disk->ops->open(disk, SPARE_NAME, true, &bytes);
+
+	if (file >= 0)
+		disk->ops->close(disk, file);
+	return file == -EISDIR ? file : 0;
 }
 
 void disk_reserve_close(struct disk_reserve *reserve)

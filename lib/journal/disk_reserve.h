@@ -18,6 +18,9 @@ struct disk_reserve {
 /* That an earlier process has left, if any. 0 or an error. */
 int disk_reserve_open(struct disk_reserve *reserve, struct disk *disk);
 
+/* -EISDIR if disk_reserve_open() would say so, else 0. */
+int disk_reserve_check(struct disk *disk);
+
 void disk_reserve_close(struct disk_reserve *reserve);
 
 /*

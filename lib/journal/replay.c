@@ -378,6 +378,8 @@ static int replay_once(struct replay *replay, enum replay_mode mode)
 
 	if (result == 0)
 		result = replay_segments(replay, mode);
+	if (result == 0 && mode == REPLAY_VERIFY)
+		result = disk_reserve_check(log->disk);
 	if (result == 0 && mode == REPLAY_SALVAGE) {
 		log->next_id = log->next_id < RECORD_NUMBER_END - IDS_LOST_MAX
 		                       ? log->next_id + IDS_LOST_MAX

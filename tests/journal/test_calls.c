@@ -705,6 +705,9 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	expect_eq(symlink(other, path), 0);
 	in_dir(path, "settings.new");
 	expect_eq(symlink(other, path), 0);
+	in_dir(path, "spare");
+	expect_eq(unlink(path), 0);
+	expect_eq(symlink(other, path), 0);
 	in_dir(path, "backup.new");
 	expect_eq(mkdir(path, 0700), 0);
 	expect_eq(timerhub_journal_open(&journal, dir, &small), 0);
@@ -719,6 +722,12 @@ START_TEST(names_in_the_directory_are_not_trusted)
 	(void)fclose(file);
 	in_dir(path, "settings.new");
 	expect_eq(access(path, F_OK), 0);
+	in_dir(path, "spare");
+	expect_eq(unlink(path), 0);
+	expect_eq(mkdir(path, 0700), 0);
+	expect(timerhub_journal_check(dir, &report) == -EISDIR);
+	expect(timerhub_journal_open(&journal, dir, NULL) == -EISDIR);
+	expect_eq(rmdir(path), 0);
 	/* must not block a caller */
 	in_dir(path, "0000000000000009.seg");
 	expect_eq(mkfifo(path, 0600), 0);
