@@ -11,8 +11,8 @@
 struct completions {
 	struct transaction *first;
 	struct transaction *last;
-	int fd;    /* the eventfd, or -1 until a caller asks for it */
-	bool rung; /* a thread has made the fd readable, or is about to */
+	int fd;      /* the eventfd, or -1 until a caller asks for it */
+	bool rung;   /* a thread has made the fd readable, or is about to */
 	bool wanted; /* a submit was refused: after the next batch, ring: it may repeat */
 };
 
