@@ -124,7 +124,6 @@ static int transaction_check_puts(const struct backlog *backlog,
 
 	for (unsigned i = 0; i < transaction->count; i++) {
 		const struct change *change = &transaction->changes[i];
-
 		const struct task *task = change->task;
 		uint64_t task_bytes = (uint64_t)task->data_len + task->key_len;
 

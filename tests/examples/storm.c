@@ -112,7 +112,7 @@ int reminders_close(void)
 }
 
 /* A wait of the recipe begins. True: return -1 and this errno. */
-static inline bool is_interrupted(void)
+static inline __attribute__((unused)) bool is_interrupted(void)
 {
 	static bool was_interrupted;
 

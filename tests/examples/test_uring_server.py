@@ -262,14 +262,20 @@ def arrival(connection, count):
     return struct.unpack("ll", ancillary[0][2])
 
 
+def is_stamped(connection):
+    """The kernel begins to note times a moment after the option was set."""
+    connection.sendall(b"x")
+    return bool(connection.recvmsg(1, 64)[1])
+
+
 def test_greedy(command):
     """The kernel tells when the answers came, so a busy machine changes nothing."""
     with Server(command, 1000 * HANG_S) as server, server.connect() as greedy, \
             server.connect() as other:
         for connection in (greedy, other):
             connection.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-            connection.sendall(b"x")
-            receive_all(connection, 1)
+            while not is_stamped(connection):
+                pass
         stop(server.process)
         greedy.sendall(bytes(GREEDY_BYTES))
         other.sendall(b"x")

@@ -25,11 +25,11 @@ static void deny(int call, int error)
 /* Of 8 bytes, as an eventfd takes them. */
 static void deny_eights(int call, int error)
 {
+	const struct scmp_arg_cmp length = { .arg = 2, .op = SCMP_CMP_EQ, .datum_a = 8 };
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
 	expect(filter);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 1,
-	                           SCMP_A2(SCMP_CMP_EQ, 8)),
+	expect_eq(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 1, &length),
 	          0);
 	expect_eq(seccomp_load(filter), 0);
 	seccomp_release(filter);
