@@ -536,7 +536,8 @@ def check_many_recovered(count, data_bytes, delay_s):
         client("XREADGROUP", "GROUP", "timerhub", consumer, "STREAMS", KEY + "ready", ">")
         proxy.delays = (delay_s, delay_s)
         driver.send("take", 1000 * ARRIVES)
-        wait_until(lambda: clients_of(server, "xreadgroup"), "a blocked XREADGROUP")
+        # blocked, and not just the last command: that of the first take, or of this client
+        wait_until(lambda: b" flags=b" in client("CLIENT", "LIST"), "a blocked XREADGROUP")
         for one in proxy.open_connections():
             hang_up(*one.ends)
         got = {driver.receive()[1]}
