@@ -1010,6 +1010,18 @@ START_TEST(answer_to_a_delivery_before_the_reopen_changes_nothing)
 }
 END_TEST
 
+/* Waits until the fd is readable. Returns how many completions there were, perhaps none. */
+static unsigned await_completions(int fd)
+{
+	struct timerhub_journal_completion completion;
+	unsigned count = 0;
+
+	expect(fd_readable_within(fd, ARRIVES));
+	while (timerhub_journal_completions(journal, &completion, 1) > 0)
+		count++;
+	return count;
+}
+
 /* By the records of takes, which nobody waits for. */
 START_TEST(submit_is_told_when_there_is_room_again)
 {
@@ -1017,7 +1029,6 @@ START_TEST(submit_is_told_when_there_is_room_again)
 		.size = sizeof(config), .segment_bytes = 4096, .data_max = 100, .tasks_max = 200
 	};
 	static struct timerhub_journal_task tasks[200];
-	struct timerhub_journal_completion completion;
 	unsigned done = 0;
 	int fd, result;
 
@@ -1030,18 +1041,12 @@ START_TEST(submit_is_told_when_there_is_room_again)
 		struct timerhub_journal_change change = { .op = TIMERHUB_JOURNAL_DONE,
 			                                  .task = &tasks[i] };
 
-		while ((result = timerhub_journal_submit(journal, &change, 1, i)) == -EAGAIN) {
-			expect(fd_readable_within(fd, ARRIVES));
-			while (timerhub_journal_completions(journal, &completion, 1) > 0)
-				done++;
-		}
+		while ((result = timerhub_journal_submit(journal, &change, 1, i)) == -EAGAIN)
+			done += await_completions(fd);
 		expect_eq(result, 0);
 	}
-	while (done < COUNT_OF(tasks)) {
-		expect(fd_readable_within(fd, ARRIVES));
-		while (timerhub_journal_completions(journal, &completion, 1) > 0)
-			done++;
-	}
+	while (done < COUNT_OF(tasks))
+		done += await_completions(fd);
 	end();
 }
 END_TEST
