@@ -43,7 +43,7 @@ class Timeouts:
     """A timerhub loop with a hub. class Selector runs its callbacks in the asyncio loop."""
 
     def __init__(self):
-        library = self._library = ctypes.CDLL("libtimerhub.so.0.4")
+        library = self._library = ctypes.CDLL("libtimerhub.so.0.5")
         for name in ("open", "loop_open", "loop_fd", "loop_turn", "call", "timeout_add",
                      "timeout_set_at", "timeout_remove"):
             getattr(library, "timerhub_" + name).errcheck = checked

@@ -45,14 +45,14 @@ def check_packages(debs):
     names = {path.name.split("_")[0] for path in debs}
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
-    # The relay's packages must depend on libtimerhub0.4, the package with the library's soname. A
+    # The relay's packages must depend on libtimerhub0.5, the package with the library's soname. A
     # package with the next soname must not satisfy this dependency. The journal's package must not
     # depend on the library's package.
     for name, needs in (("libtimerhub-journal0", False), ("libtimerhub-relay0", True),
                         ("timerhub-relay", True)):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))
         depends = run("dpkg-deb", "--field", package, "Depends")
-        if ("libtimerhub0.4 (" in depends) != needs:
+        if ("libtimerhub0.5 (" in depends) != needs:
             raise Wrong(f"{package.name} depends on {depends}")
 
 
