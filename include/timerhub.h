@@ -85,7 +85,7 @@ enum timerhub_sleeper {
 	TIMERHUB_SLEEPER_POLL = 2,  /* ppoll(2) */
 };
 
-/* A flag of timerhub_spec and of both re-arms: expires_ns is a time on the hub's clock, no delay. */
+/* A flag of timerhub_spec and of both re-arms: expires_ns is a time on the clock, not a delay. */
 #define TIMERHUB_ABSOLUTE (1u << 0)
 
 /*
