@@ -237,8 +237,8 @@ TIMERHUB_API int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue
  *
  * Threads that are blocked in timerhub_wait() get -ESHUTDOWN; every other call on the queue must
  * have returned before. With several consumers, call timerhub_queue_stop(), join the threads, then
- * close. It must not be called from a callback of the queue. It visits each place in which the
- * hub has ever had a timer, so it takes a while in a large hub.
+ * close. It must not be called from a callback of the queue. It visits each place in which the hub
+ * has ever had a timer, so it takes a while in a large hub.
  */
 TIMERHUB_API void timerhub_queue_close(struct timerhub_queue *queue);
 
