@@ -959,6 +959,45 @@ static uint32_t prefetched(void)
 	return count;
 }
 
+/* What a relay has read in advance when it closes is for others as if it had not been read. */
+START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
+{
+	struct timerhub_relay *clock;
+	struct timerhub_relay_task task;
+	uint64_t due_ns;
+	char id[] = "0-0";
+
+	for (unsigned behind = 0; behind < 3; behind++) {
+		begin();
+		id[0] = (char)('0' + behind);
+		clock = relay;
+		relay = open_relay(0);
+		(void)timerhub_relay_fd(relay);
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+		due_ns = wall_ns() / 1000 * 1000;
+		for (unsigned i = 0; i <= behind; i++) {
+			id[2] = (char)('0' + i);
+			expect_eq(timerhub_relay_put(clock, id, due_ns + i * 1000,
+			                             TIMERHUB_ABSOLUTE, id, 3, NULL),
+			          0);
+			while (stats().ready <= i || prefetched() == 0)
+				;
+		}
+		timerhub_relay_close(relay);
+		relay = clock;
+		for (unsigned i = 0; i <= behind; i++) {
+			task = take();
+			id[2] = (char)('0' + i);
+			expect(strcmp(task.id, id) == 0);
+			expect_eq(task.attempts, 1);
+			expect_eq(task.due_ns, due_ns + i * 1000);
+			expect_eq(timerhub_relay_done(relay, &task), 0);
+		}
+		end();
+	}
+}
+END_TEST
+
 START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 {
 	struct timerhub_relay_task task;
@@ -1153,6 +1192,7 @@ int main(int argc, char **argv)
 	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
 	tests_add(a_refusal_is_the_same_for_each_call, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
+	tests_add(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);
