@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,6 +20,7 @@
 #include "base/bell.h"
 #include "base/cpu.h"
 #include "base/futex.h"
+#include "base/thread.h"
 
 /* so many sleeps in a row that fail in io_uring: only ppoll from then on */
 #define OWNER_SLEEP_FAILURES_MAX 3
@@ -241,8 +241,10 @@ static int owner_begin_thread(struct owner *owner)
 static void *owner_main(void *argument)
 {
 	struct owner *owner = argument;
-	int result = owner_begin_thread(owner);
+	int result;
 
+	thread_begin();
+	result = owner_begin_thread(owner);
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	u32_store_release(&owner->started, 1); /* [started] */
@@ -253,21 +255,6 @@ static void *owner_main(void *argument)
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
-}
-
-/* With all signals blocked: it never runs a handler. */
-static int owner_create_thread(struct owner *owner)
-{
-	sigset_t all, before;
-	int result;
-
-	(void)sigfillset(&all);
-	result = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (result != 0)
-		return -result;
-	result = pthread_create(&owner->thread, NULL, owner_main, owner);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
 }
 
 static int owner_open_sleeper(struct owner *owner)
@@ -307,7 +294,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	if (result == 0)
 		result = owner_open_sleeper(owner);
 	if (result == 0)
-		result = owner_create_thread(owner);
+		result = thread_create(&owner->thread, owner_main, owner);
 	if (result < 0) {
 		owner_close_sleep(owner);
 		return result;
