@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -169,13 +170,39 @@ static int owner_pin(unsigned cpu)
 	return syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus) < 0 ? -errno : 0;
 }
 
+struct owner_cpus {
+	unsigned long bits[OWNER_CPUS_MAX / LONG_BITS];
+	long bytes; /* how many the kernel has filled; negative: it refused */
+};
+
+static void owner_cpus_get(struct owner_cpus *cpus, pid_t tid)
+{
+	cpus->bytes = syscall(SYS_sched_getaffinity, tid, sizeof(cpus->bits), cpus->bits);
+}
+
+static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus *b)
+{
+	return a->bytes == b->bytes && memcmp(a->bits, b->bits, (size_t)a->bytes) == 0;
+}
+
+/*
+ * A mask that a thread has set keeps it from CPUs that its cpuset gets later. So the owner sets
+ * none that it has already, and first tries all CPUs: if these turn out to be the main thread's,
+ * only the cpuset limits both.
+ */
 static void owner_share_cpus(pid_t tid)
 {
-	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS];
-	long bytes = syscall(SYS_sched_getaffinity, tid, sizeof(cpus), cpus);
+	struct owner_cpus wanted, own;
 
-	if (bytes > 0)
-		(void)syscall(SYS_sched_setaffinity, 0, bytes, cpus);
+	owner_cpus_get(&wanted, tid);
+	owner_cpus_get(&own, 0);
+	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
+		return;
+	memset(own.bits, 0xff, sizeof(own.bits));
+	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
+	owner_cpus_get(&own, 0);
+	if (!owner_cpus_equal(&own, &wanted))
+		(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, wanted.bits);
 }
 
 /*
