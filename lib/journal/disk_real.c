@@ -161,7 +161,7 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 	return result < 0 ? -errno : result;
 }
 
-/* Of a write beyond RLIMIT_FSIZE; pending, since the writer blocks all signals. */
+/* Of a write beyond RLIMIT_FSIZE; pending, since the writer blocks the signal. */
 static void disk_real_swallow_signal(void)
 {
 	const struct timespec now = { .tv_sec = 0 };

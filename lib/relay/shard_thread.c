@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
@@ -321,6 +321,7 @@ static void *run(void *arg)
 	struct shard *shard = arg;
 	bool good;
 
+	thread_begin();
 	shard->begun = sleeper_begin(shard->sleeper);
 	good = shard->begun == 0;
 	eventcount_set(&shard->beginning, 1);
@@ -343,13 +344,8 @@ static void *run(void *arg)
 
 int shard_start(struct shard *shard)
 {
-	sigset_t all, before;
-	int result;
+	int result = thread_create(&shard->thread, run, shard);
 
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&shard->thread, NULL, run, shard);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	shard->has_thread = result == 0;
 	if (result < 0)
 		return result;

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +19,7 @@
 
 #include <harness.h>
 #include <process_usage.h>
+#include <refuse_calls.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;
@@ -1437,22 +1438,48 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
-/* Let io_uring_setup() fail with EPERM, as in many containers. */
-static void refuse_uring(void)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter != NULL);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), 425, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
 START_TEST(journal_serves_where_io_uring_is_refused)
 {
-	refuse_uring();
+	refuse_calls(SCMP_SYS(io_uring_setup), EPERM);
 	begin(&small);
 	run_threads(scaled(1000));
+	end();
+}
+END_TEST
+
+/* Refused to the keeper when it begins, or not. */
+START_TEST(a_trapped_name_of_the_keeper_is_done_without)
+{
+	const struct scmp_arg_cmp only = { .op = SCMP_CMP_EQ, .datum_a = PR_SET_NAME };
+	uint64_t id;
+
+	trap_calls_if(SCMP_SYS(prctl), ENOSYS, &only);
+	begin(&small);
+	id = put(0, "data");
+	expect_eq(take().id, id);
+	expect_cmp(trap_count, >, 0);
+	end();
+}
+END_TEST
+
+/* A SIGSYS handler's answer is the disk's error, to a caller that writes and to the keeper. */
+START_TEST(a_trapped_sync_is_a_sync_that_fails)
+{
+	struct timerhub_journal_completion completion;
+	struct pollfd fd = { .events = POLLIN };
+
+	begin(&small);
+	fd.fd = timerhub_journal_completion_fd(journal);
+	trap_calls_if(SCMP_SYS(fdatasync), ENOSYS, NULL);
+	if (_i == 0) {
+		expect_eq(timerhub_journal_put(journal, 0, 0, "data", 4, NULL), -EIO);
+	} else {
+		expect_eq(submit_put(1, NULL), 0);
+		expect_eq(poll(&fd, 1, (int)(ARRIVES / MS)), 1);
+		expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+		expect_eq(completion.result, -EIO);
+	}
+	expect_cmp(trap_count, >, 0);
 	end();
 }
 END_TEST
@@ -1739,6 +1766,8 @@ int main(int argc, char **argv)
 	tests_add(change_that_says_what_this_version_does_not_know_is_refused, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
+	tests_add(a_trapped_name_of_the_keeper_is_done_without, 60);
+	tests_add_loop(a_trapped_sync_is_a_sync_that_fails, 60, 2);
 	tests_add(a_limit_of_file_sizes_refuses_and_does_not_kill, 60);
 	tests_add(journal_serves_where_io_uring_is_refused, 120);
 	tests_add(close_sends_blocked_takers_away, 60);

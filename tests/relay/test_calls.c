@@ -22,6 +22,7 @@
 
 #include <harness.h>
 #include <process_usage.h>
+#include <refuse_calls.h>
 
 #include <relay/error_reply.h>
 #include <relay/keys.h>
@@ -574,6 +575,43 @@ START_TEST(open_without_descriptors_says_so)
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	relay = other;
 	put("task", 0);
+	end();
+}
+END_TEST
+
+/* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
+START_TEST(a_trapped_open_is_refused)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *other = NULL;
+
+	begin();
+	config = config_of(0);
+	trap_calls_if(SCMP_SYS(timerfd_create), ENOSYS, NULL);
+	expect_eq(timerhub_relay_open(&other, queue, &config), -ENOSYS);
+	expect(!other);
+	expect_cmp(trap_count, >, 0);
+	end();
+}
+END_TEST
+
+/* So is a send later: by either refusal the server cannot be asked. */
+START_TEST(a_trapped_send_is_a_lost_connection)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *other;
+
+	begin();
+	config = config_of(0);
+	config.timeout_ns = 50 * MS;
+	expect_eq(timerhub_relay_open(&other, queue, &config), 0);
+	if (_i == 0)
+		refuse_calls(SCMP_SYS(sendto), ENOSYS);
+	else
+		trap_calls_if(SCMP_SYS(sendto), ENOSYS, NULL);
+	expect_eq(timerhub_relay_put(other, "task", 0, 0, "data", 4, NULL), -ETIMEDOUT);
+	expect_eq(trap_count > 0, _i == 1);
+	timerhub_relay_close(other);
 	end();
 }
 END_TEST
@@ -1189,6 +1227,8 @@ int main(int argc, char **argv)
 	tests_add(check_tells_that_no_relay_serves, 60);
 	tests_add(misuse_is_answered, 60);
 	tests_add(open_without_descriptors_says_so, 60);
+	tests_add(a_trapped_open_is_refused, 60);
+	tests_add_loop(a_trapped_send_is_a_lost_connection, 60, 2);
 	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
