@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/counter_board.h"
 #include "base/fork_check.h"
+#include "base/thread_self.h"
 #include "loop/timeout_table.h"
 #include "loop/wake.h"
 #include "schedule/schedule.h"
@@ -63,13 +64,7 @@ struct timerhub_loop {
 /* Returns the calling thread's number. Living threads have different numbers, and none has 0. */
 static inline uint64_t loop_thread(void)
 {
-#ifdef TIMERHUB_LOOP_INLINE
-	return timerhub_loop_thread();
-#else
-	static _Thread_local char self;
-
-	return (uint64_t)(uintptr_t)&self;
-#endif
+	return thread_self();
 }
 
 /* Returns 0 if the calling thread may use the loop, else -EINVAL or -EPERM. */

@@ -14,7 +14,7 @@
 struct callback {
 	/* handle << 2 | flags, or 0, written by the cell's thread; a canceller adds NOW_WAITED */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 now;
-	atomic_ptr thread; /* names the thread; NULL: the cell is free */
+	atomic_u64 thread; /* thread_self() of the thread that has the cell; 0: it is free */
 	atomic_u32 ended;  /* futex: how many callbacks have ended for which a canceller waited */
 };
 

@@ -41,7 +41,8 @@ HOMES = {
     "timerhub.h": {"base/counter_board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
                    "metrics/stats_text.h"},
     "timerhub_journal.h": {"journal/state.h"},
-    "timerhub_loop.h": {"loop/loop.h", "loop/timeout_table.h", "relay/sleeper.c"},
+    "timerhub_loop.h": {"base/thread_self.h", "loop/loop.h", "loop/timeout_table.h",
+                        "relay/sleeper.c"},
     "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
 }
 
