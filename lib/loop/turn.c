@@ -24,10 +24,9 @@
 struct turn {
 	struct timerhub_loop *loop;
 	uint64_t began_ns;
-	unsigned called;     /* number of callbacks that the turn has called */
-	bool was_due;        /* true: a schedule entry was due when the turn began */
-	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
-	int *ret_result;     /* the turn's result becomes a negative errno if its end fails */
+	unsigned called; /* number of callbacks that the turn has called */
+	bool was_due;    /* true: a schedule entry was due when the turn began */
+	int *ret_result; /* the turn's result becomes a negative errno if its end fails */
 };
 
 static bool loop_alive(const struct timerhub_loop *loop)
@@ -161,8 +160,9 @@ static void turn_end(struct turn *turn)
 	if (wake_holds_events(&loop->wake)) /* also if an exception left a callback */
 		loop->unquiet |= LOOP_MUST_TURN;
 	/* The callbacks have taken time and may have set timeouts, so read the clock again. */
-	if (turn->called > 0 || turn->is_dispatching)
+	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
+	loop->is_dispatching = false;
 	counts->callbacks += turn->called;
 	counts->empty_wakes += turn->was_due && turn->called == 0;
 	if (loop->turn_ns > turn->began_ns)
@@ -188,9 +188,9 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 
 	loop->front.turning = 1;
 	loop->quiet_ns = 0;
-	turn.is_dispatching = true;
+	loop->is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX);
-	turn.is_dispatching = false;
+	loop->is_dispatching = false;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
 }
