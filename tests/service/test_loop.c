@@ -120,6 +120,27 @@ START_TEST(misuse_of_open_is_answered)
 }
 END_TEST
 
+/* A field of a packed struct. */
+START_TEST(misuse_of_a_packed_struct_is_answered)
+{
+	_Alignas(8) char memory[64] = { 0 };
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+
+	loop_begin(_i);
+	for (unsigned offset = 1; offset < 8; offset++) {
+		struct timerhub_timeout *timeout = (void *)(memory + offset);
+
+		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EINVAL);
+	}
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		expect_eq(memory[i], 0);
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(stats.added, 0);
+	expect_eq(timerhub_timeout_add(loop, (void *)(memory + 8), on_item), 0);
+	loop_end();
+}
+END_TEST
+
 static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *context)
 {
 	(void)context;
@@ -999,6 +1020,7 @@ int main(int argc, char **argv)
 	rigs_begin("loop", argc, argv);
 	tests_add(misuse_of_open_is_answered, 20);
 	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
+	tests_add_loop(misuse_of_a_packed_struct_is_answered, 20, ALARMS);
 	tests_add_loop(misuse_of_a_loop_is_answered, 20, ALARMS);
 	tests_add_loop(another_thread_is_refused, 20, ALARMS);
 	tests_add_loop(loop_belongs_to_its_first_user, 20, BINDINGS);
