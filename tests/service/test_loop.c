@@ -672,6 +672,7 @@ static void turn_quietly(struct item *items, unsigned count)
 		if (manual_ns > 0)
 			expect_eq(timerhub_advance(rig.hub, ++manual_ns, NULL), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
+		expect_eq(timerhub_loop_settle(loop, NULL), 0);
 	}
 }
 
