@@ -146,7 +146,11 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #pragma GCC diagnostic pop
 #endif
 
-/* Not set yet. -EAGAIN: timeouts_max; -EEXIST: added, or not zeroed. */
+/*
+ * Adds a timeout, which is not set yet; `fn` is its callback. Returns -EAGAIN if timeouts_max
+ * timeouts are added, -EEXIST if this one is, or was not zeroed, and -EINVAL if its address is no
+ * multiple of 8, as in a packed struct.
+ */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 

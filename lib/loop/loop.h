@@ -50,6 +50,7 @@ struct timerhub_loop {
 	bool is_manual; /* timerhub_loop_advance() gives the time */
 	bool is_exact;  /* is_manual, or the hub is manual: a delay counts from the call's time */
 	bool is_closed; /* a callback has closed the loop, so the end of the turn frees it */
+	bool is_dispatching; /* the turn is calling callbacks of the queue */
 	struct wake wake;
 	struct timerhub_timeout gone; /* stands in `fresh` for timeouts that have left it */
 	struct places places;

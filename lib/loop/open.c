@@ -151,9 +151,15 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/* A callback has closed the loop: the end of the turn frees it. */
+	/*
+	 * A callback has closed the loop, and the end of the turn frees it. The queue is closed at
+	 * once, because the callback may close the hub next; but not under a dispatch of it.
+	 */
 	loop->is_closed = true;
-	wake_drop_timers(&loop->wake);
+	if (loop->is_dispatching)
+		wake_drop_timers(&loop->wake);
+	else
+		wake_close(&loop->wake);
 }
 
 /* ---- ask ---- */

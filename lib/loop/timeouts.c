@@ -25,12 +25,18 @@ static int timeout_check(const struct timerhub_loop *loop, const struct timerhub
 	return loop_check(loop);
 }
 
+/* A field of a packed struct may not be. The low bit of its address would mark its place as free. */
+static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
+{
+	return (uintptr_t)timeout % _Alignof(struct timerhub_timeout) == 0;
+}
+
 int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          timerhub_timeout_fn *fn)
 {
 	int result = loop_check(loop);
 
-	if (!timeout || !fn)
+	if (!timeout || !fn || !timeout_is_aligned(timeout))
 		return -EINVAL;
 	if (result < 0)
 		return result;

@@ -50,6 +50,8 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake)
 {
 	timerhub_queue_close(wake->queue);
+	wake->queue = NULL;
+	wake->hub = NULL;
 	deadline_fd_close(&wake->deadline_fd);
 }
 

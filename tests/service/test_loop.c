@@ -120,6 +120,27 @@ START_TEST(misuse_of_open_is_answered)
 }
 END_TEST
 
+/* A field of a packed struct. */
+START_TEST(misuse_of_a_packed_struct_is_answered)
+{
+	_Alignas(8) char memory[64] = { 0 };
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+
+	loop_begin(_i);
+	for (unsigned offset = 1; offset < 8; offset++) {
+		struct timerhub_timeout *timeout = (void *)(memory + offset);
+
+		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EINVAL);
+	}
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		expect_eq(memory[i], 0);
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(stats.added, 0);
+	expect_eq(timerhub_timeout_add(loop, (void *)(memory + 8), on_item), 0);
+	loop_end();
+}
+END_TEST
+
 static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *context)
 {
 	(void)context;
@@ -651,6 +672,7 @@ static void turn_quietly(struct item *items, unsigned count)
 		if (manual_ns > 0)
 			expect_eq(timerhub_advance(rig.hub, ++manual_ns, NULL), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
+		expect_eq(timerhub_loop_settle(loop, NULL), 0);
 	}
 }
 
@@ -812,6 +834,44 @@ START_TEST(close_in_a_callback_ends_both)
 }
 END_TEST
 
+static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	close_from_timeout(of, timeout);
+	timerhub_close(rig.hub); /* NULL in a loop alone */
+	rig = (struct rig){ NULL, NULL };
+}
+
+/* A server that ends from a timeout closes its loop, then its hub, and the turn goes on after that. */
+START_TEST(close_in_a_callback_of_loop_and_hub)
+{
+	unsigned fds = process_fd_count();
+	struct item items[3];
+	int result;
+
+	for (unsigned round = 0; round < scaled(20); round++) {
+		loop_begin(_i);
+		counted = 0;
+		for (unsigned i = 0; i < COUNT_OF(items); i++) {
+			memset(&items[i], 0, sizeof(items[i]));
+			expect_eq(timerhub_timeout_add(loop, &items[i].timeout,
+			                               i == 1 ? close_hub_too : on_item),
+			          0);
+			expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
+		}
+		if (round % 2 == 0) /* a timerfd of its own */
+			expect_le(0, timerhub_loop_fd(loop));
+		pass_ns(_i, 1000);
+		result = timerhub_loop_turn(loop);
+		expect_eq(result, 2);
+		expect_eq(counted, 1);
+		for (unsigned i = 0; i < COUNT_OF(items); i++)
+			expect_eq(items[i].timeout.owner, 0);
+		expect_eq(items[2].calls, 0);
+	}
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
 /* ---- open and close ---- */
 
 START_TEST(a_thousand_loops_leave_nothing)
@@ -961,6 +1021,7 @@ int main(int argc, char **argv)
 	rigs_begin("loop", argc, argv);
 	tests_add(misuse_of_open_is_answered, 20);
 	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
+	tests_add_loop(misuse_of_a_packed_struct_is_answered, 20, ALARMS);
 	tests_add_loop(misuse_of_a_loop_is_answered, 20, ALARMS);
 	tests_add_loop(another_thread_is_refused, 20, ALARMS);
 	tests_add_loop(loop_belongs_to_its_first_user, 20, BINDINGS);
@@ -976,6 +1037,7 @@ int main(int argc, char **argv)
 	tests_add(storms_of_both_share_the_turns, 60);
 	tests_add(storm_of_the_queue_takes_several_turns, 60);
 	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
+	tests_add_loop(close_in_a_callback_of_loop_and_hub, 20, ALARMS);
 	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
 	tests_add(resources_that_are_refused_are_told, 20);
 	tests_add_loop(refused_timerfd_settime_is_told_by_each_turn, 20, 3);
