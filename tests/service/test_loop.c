@@ -841,7 +841,7 @@ static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *tim
 	rig = (struct rig){ NULL, NULL };
 }
 
-/* A server that ends from a timeout closes its loop, then its hub, and the turn goes on after that. */
+/* A server that ends from a timeout closes its loop, then its hub; the turn goes on after that. */
 START_TEST(close_in_a_callback_of_loop_and_hub)
 {
 	unsigned fds = process_fd_count();
