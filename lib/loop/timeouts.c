@@ -25,7 +25,7 @@ static int timeout_check(const struct timerhub_loop *loop, const struct timerhub
 	return loop_check(loop);
 }
 
-/* A field of a packed struct may not be: the low bit of its address would mark its place as free. */
+/* A packed struct may break this. The low bit of the address would then mark its place as free. */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 {
 	return (uintptr_t)timeout % _Alignof(struct timerhub_timeout) == 0;
