@@ -8,11 +8,13 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bell.h"
 #include "owner/sleeper.h"
@@ -50,6 +52,25 @@ static bool uring_good_enough(const struct io_uring *ring)
 	       (ring->features & IORING_FEAT_CQE_SKIP) != 0;
 }
 
+/*
+ * Creates a ring whose descriptor is not 0, 1 or 2 (base/descriptor.h). It is moved, because nobody
+ * can write to a ring's descriptor.
+ */
+static int uring_init(struct io_uring *ring, unsigned flags)
+{
+	int result = io_uring_queue_init(URING_ENTRIES, ring, flags), low = ring->ring_fd;
+
+	if (result < 0 || low > STDERR_FILENO)
+		return result;
+	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ring->enter_ring_fd = ring->ring_fd;
+	result = ring->ring_fd < 0 ? -EMFILE : 0;
+	(void)close(low);
+	if (result < 0)
+		io_uring_queue_exit(ring);
+	return result;
+}
+
 /* The best that this kernel has. */
 static int uring_create(struct io_uring *ring)
 {
@@ -61,7 +82,7 @@ static int uring_create(struct io_uring *ring)
 	int result = -EINVAL;
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && result == -EINVAL; i++)
-		result = io_uring_queue_init(URING_ENTRIES, ring, kinds[i]);
+		result = uring_init(ring, kinds[i]);
 	if (result == 0 && !uring_good_enough(ring)) {
 		io_uring_queue_exit(ring);
 		result = -ENOSYS;

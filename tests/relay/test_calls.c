@@ -4,6 +4,7 @@
  * wire_test.py and kill_test.py test failures of the connection and of the server.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -542,6 +543,69 @@ static void *serve_nobody(void *listener)
 	}
 	return NULL;
 }
+
+#define STREAMS 3
+
+static unsigned streams_closed; /* bit i: the test has closed descriptor i */
+static atomic_bool printing_ends;
+
+static void expect_streams_closed(void)
+{
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+}
+
+/* A command to Redis, if a connection had the number of a stream. */
+static void *print_on_and_on(void *unused)
+{
+	static const char text[] = "\r\nSET printed yes\r\n";
+
+	while (!atomic_load(&printing_ends))
+		for (int fd = 0; fd < STREAMS; fd++)
+			if ((streams_closed >> fd & 1) != 0)
+				(void)!write(fd, text, sizeof(text) - 1);
+	return unused;
+}
+
+/* Its connections are lost, and made again, while another thread prints. */
+START_TEST(what_is_printed_to_a_closed_stream_is_no_command)
+{
+	static const unsigned closed[] = { 1, 2, 4, 7 };
+	struct timerhub_relay_task task;
+	pthread_t printer;
+	char id[16];
+
+	begin();
+	timerhub_relay_close(relay);
+	streams_closed = closed[_i];
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect_eq(close(fd), 0);
+	expect_eq(pthread_create(&printer, NULL, print_on_and_on, NULL), 0);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	expect_lt(STDERR_FILENO, timerhub_relay_fd(relay));
+	for (unsigned i = 0; i < 20; i++) {
+		int result;
+
+		(void)snprintf(id, sizeof(id), "%u", i);
+		(void)command("CLIENT", "KILL", "TYPE", "normal");
+		do
+			result = timerhub_relay_put(relay, id, 0, 0, NULL, 0, NULL);
+		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
+		/* the reply was lost with the connection, and the put repeated */
+		expect(result == 0 || result == -EEXIST);
+		task = take();
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+	}
+	atomic_store(&printing_ends, true);
+	(void)pthread_join(printer, NULL);
+	expect_streams_closed();
+	expect_eq(command("EXISTS", "printed", NULL, NULL), 0);
+	end();
+	expect_streams_closed();
+}
+END_TEST
 
 START_TEST(open_without_descriptors_says_so)
 {
@@ -1226,6 +1290,7 @@ int main(int argc, char **argv)
 	tests_add(check_tells_what_the_server_keeps, 60);
 	tests_add(check_tells_that_no_relay_serves, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add_loop(what_is_printed_to_a_closed_stream_is_no_command, 60, 4);
 	tests_add(open_without_descriptors_says_so, 60);
 	tests_add(a_trapped_open_is_refused, 60);
 	tests_add_loop(a_trapped_send_is_a_lost_connection, 60, 2);
