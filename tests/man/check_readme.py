@@ -76,6 +76,11 @@ def check_text(root):
                    for name in sorted(set(re.findall(NAME, text)))
                    if not re.search(rf"\b{name}\b", headers) and
                    not list((root / "include").glob(f"{name}.h*"))]
+    drawn = subprocess.run([sys.executable, root / "tools/bench/bars.py"], check=True,
+                           capture_output=True, text=True).stdout
+    picture = root / "tools/bench/server_message.svg"
+    if drawn != picture.read_text(encoding="utf-8"):
+        complaints.append(f"{picture}: the table has changed: tools/bench/bars.py > {picture.name}")
     return complaints
 
 
