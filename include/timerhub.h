@@ -201,7 +201,7 @@ struct timerhub_stats {
 	uint64_t delivered; /* number of events that a call returned or passed to a callback */
 	uint64_t overruns;  /* number of periods counted in an earlier period's event */
 	uint64_t live;      /* number of live timers, including idle kept timers */
-	/* most timers live at once; more where threads change CPUs: memory ever used, in timers */
+	/* memory ever used, in timers: the most live at once, plus up to 256 for each CPU */
 	uint64_t live_max;
 	/* most submissions that one round of the owner found */
 	uint64_t inbox_max;
