@@ -14,8 +14,12 @@ TABLE = pathlib.Path(__file__).resolve().parent / "README.md"
 HEAD = "| CPU, ns | touch |"
 # Column of the table, and what the picture calls it.
 BARS = (("timerhub-loop-alone", "timerhub, one loop"),
-        ("timerhub-many", "timerhub, hub, in batches"), ("heap-loop", "a heap of your own"), ("timerhub", "timerhub, hub"),
-        ("libevent", "libevent"), ("libev", "libev"), ("libuv", "libuv"))
+        ("timerhub-many", "timerhub, hub, in batches"),
+        ("heap-loop", "a heap of your own"),
+        ("timerhub", "timerhub, hub"),
+        ("libevent", "libevent"),
+        ("libev", "libev"),
+        ("libuv", "libuv"))
 LEFT, WIDTH, ROW, TOP = 190, 430, 26, 34
 
 
