@@ -10,6 +10,7 @@
  */
 #include <limits.h>
 
+#include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
 
@@ -28,11 +29,6 @@ struct turn {
 	bool was_due;    /* true: a schedule entry was due when the turn began */
 	int *ret_result; /* the turn's result becomes a negative errno if its end fails */
 };
-
-static bool loop_alive(const struct timerhub_loop *loop)
-{
-	return fork_check_goes_on(&loop->fork_check);
-}
 
 static bool turn_is_over(const struct turn *turn)
 {
@@ -85,7 +81,7 @@ static void turn_expire(struct turn *turn)
 
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	if ((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0)
+	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
 		return;
@@ -193,6 +189,7 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 	};
 
 	loop->front.turning = 1;
+	loop->turn_thread = loop->front.thread;
 	loop->quiet_ns = 0;
 	loop->is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX);
@@ -201,28 +198,20 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 		turn_expire(&turn);
 }
 
-/* The rest of loop_enter(): a mistake, or a loop that belongs to no thread yet. */
+/* The rest of loop_enter(): a mistake, or the loop is unbound, or another thread used it last. */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
-	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
+	int result = loop_check_idle(loop);
 
 	if (result == 0)
-		result = loop_check(loop);
-	if (result < 0)
-		return result;
-	if (loop->front.turning)
-		return -EBUSY;
-	loop->front.thread = loop_thread();
-	return 0;
+		loop_bind(loop);
+	return result;
 }
 
-/* Begin a call that uses the loop's descriptors: check it, and bind an unbound loop. */
+/* Begin a turn or settle: check the call, and make the calling thread the loop's. */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
-	if (!loop || loop->front.thread != loop_thread() || loop->front.turning ||
-	    !loop_alive(loop))
-		return loop_enter_slowly(loop);
-	return 0;
+	return loop_is_idle(loop) ? 0 : loop_enter_slowly(loop);
 }
 
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
@@ -299,7 +288,7 @@ static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_lo
 
 uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
 {
-	if (!loop || loop->front.thread != loop_thread() ||
+	if (!loop || loop->front.thread != thread_self() ||
 	    loop->front.fresh_count != loop->idle_count || loop->turn_ns >= loop->quiet_ns)
 		return loop_timeout_slowly(loop);
 	return loop_until_next_ns(loop);

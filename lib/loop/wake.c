@@ -126,6 +126,12 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 	return wake->deadline_fd.fd;
 }
 
+void wake_leave_fd(struct wake *wake)
+{
+	deadline_fd_close(&wake->deadline_fd);
+	wake->set_ns = UINT64_MAX;
+}
+
 bool wake_holds_events(const struct wake *wake)
 {
 	return wake->queue && queue_holds_events(wake->queue);

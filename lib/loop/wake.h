@@ -27,6 +27,9 @@ void wake_close(struct wake *wake);
 /* Returns the descriptor, or a negative errno. The first call creates and sets a timerfd. */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
 
+/* In a forked child that adopts the loop: close the copy of the parent's timerfd, and set none. */
+void wake_leave_fd(struct wake *wake);
+
 /* Dispatch up to `max` events of the queue. Returns how many, the kept timer's apart. */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
