@@ -562,6 +562,7 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 void kernel_forked(void)
 {
 	kernel.forked = true;
+	timerfd_forked();
 	for (struct region *region = regions; region < regions + regions_made; region++)
 		if (region->wiped_on_fork)
 			memset(region->base, 0, region->asked);

@@ -81,6 +81,7 @@ void kernel_set_clock(uint64_t now_ns);
 #define TIMERFD_FD 1900
 #define TIMERFDS_MAX 4
 void timerfd_begin(void);
+void timerfd_forked(void); /* in the child: those that are open are the parent's */
 static inline bool timerfd_is(int fd)
 {
 	return fd >= TIMERFD_FD && fd < TIMERFD_FD + TIMERFDS_MAX;
