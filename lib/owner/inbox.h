@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/counter_board.h"
 #include "base/memory.h"
+#include "base/test_point.h"
 
 /* For the threads on some of the CPUs. */
 struct inbox_lane {
@@ -51,7 +52,10 @@ bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
 static inline bool map_has(const atomic_u64 *words, uint32_t index)
 {
-	return (u64_load_seq_cst(&words[index / INBOX_WORD]) >> index % INBOX_WORD & 1) != 0;
+	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
+
+	test_point(TEST_POINT_WAITS_READ_WORD);
+	return (word >> index % INBOX_WORD & 1) != 0;
 }
 
 /* In the map, so it need not be pushed. Bottom up: see inbox.c. */
