@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "base/counter_board.h"
 #include "base/memory.h"
+#include "base/test_point.h"
 
 /* A ring buffer for the threads on some of the CPUs. Only the owner takes from it. */
 struct inbox_lane {
@@ -72,7 +73,10 @@ bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 /* Tells whether a bit of one level of the map is set. */
 static inline bool map_has(const atomic_u64 *words, uint32_t index)
 {
-	return (u64_load_seq_cst(&words[index / INBOX_WORD]) >> index % INBOX_WORD & 1) != 0;
+	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
+
+	test_point(TEST_POINT_WAITS_READ_WORD);
+	return (word >> index % INBOX_WORD & 1) != 0;
 }
 
 /*
