@@ -28,7 +28,8 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-#define URING_NEVER_NS ((uint64_t)1 << 62) /* the kernel adds its clock to it, and may wrap */
+/* 146 years, longer than the owner ever asks for; the kernel adds its clock to it */
+#define URING_NEVER_NS (((uint64_t)1 << 62) + 1)
 /* some sandboxes return EINTR for every submission */
 #define URING_SUBMIT_TRIES 16
 

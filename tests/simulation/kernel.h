@@ -43,6 +43,8 @@ struct kernel {
 	uint64_t owner_spin_ns;
 	/* its pauses (`relaxes`) at its last reading */
 	uint64_t owner_relaxes;
+	/* called at each of its readings; `spins`: it has paused since the last */
+	void (*owner_reads)(bool spins);
 	uint64_t spin_max_ns; /* the longest time that the owner may spin */
 	/* for the lateness of its sleeps */
 	struct dice late_dice;

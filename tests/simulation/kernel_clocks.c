@@ -41,6 +41,7 @@ uint64_t kernel_clock_ns(void)
 /* Fails if it has spun for longer than kernel.spin_max_ns. */
 static void owner_reads(uint64_t now_ns)
 {
+	kernel.owner_reads(kernel.owner->relaxes != kernel.owner_relaxes);
 	if (kernel.owner->relaxes == kernel.owner_relaxes)
 		kernel.owner_spin_ns = now_ns;
 	else if (kernel.owner_read_ns > kernel.owner_spin_ns &&

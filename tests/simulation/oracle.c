@@ -37,6 +37,7 @@ void oracle_begin(unsigned capacity)
 	oracle.alarms = 0;
 	oracle.alarms_armed = 0;
 	oracle.calls = 0;
+	oracle.owner_read = 0;
 	oracle.stamp = oracle.clock_set = 0;
 	memset(oracle.queues, 0, sizeof(oracle.queues));
 	oracle.armed = oracle.delivered = oracle.retired = 0;
@@ -1125,6 +1126,34 @@ unsigned oracle_quiet(void)
 		queues |= 1u << life->queue;
 	}
 	return queues;
+}
+
+/*
+ * Has become due while the owner spins, by an arm or re-arm that had returned before the owner's
+ * last reading: the look after that ends the spin.
+ */
+static bool life_should_end_spin(const struct life *life)
+{
+	uint64_t due_ns = life_due_ns(life);
+
+	if (life->state != LIFE_LIVE || life->calls > 0 || life->interval_ns > 0 || life->loose ||
+	    life->was_due != 0 || oracle.queues[life->queue].closing || due_ns == NEVER)
+		return false;
+	for (unsigned i = 0; i < life->writes_count; i++)
+		if (life->writes[i].end >= oracle.owner_read ||
+		    life->writes[i].first_ns <= kernel.owner_spin_ns)
+			return false;
+	return due_ns + oracle.gather_ns <= kernel.owner_read_ns;
+}
+
+void oracle_owner_reads(bool spins)
+{
+	/* elsewhere a look may see an older value, and the next ends the spin */
+	for (unsigned i = 0; spins && memory.mode == MEMORY_SC && i < oracle.active_count; i++)
+		if (life_should_end_spin(oracle.active[i]))
+			fail("timer %u is due, but the owner has spun since %" PRIu64,
+			     life_number(oracle.active[i]), kernel.owner_spin_ns);
+	oracle.owner_read = oracle_stamp();
 }
 
 uint64_t oracle_next_ns(void)

@@ -159,7 +159,8 @@ struct oracle {
 	uint64_t gather_ns;
 	unsigned calls; /* number of arms, re-arms, cancels and queries in progress */
 	uint64_t stamp;
-	uint64_t clock_set; /* stamp at which the clock was last set */
+	uint64_t owner_read; /* stamp of the owner's last reading of the clock */
+	uint64_t clock_set;  /* stamp at which the clock was last set */
 	struct oracle_queue queues[QUEUES_MAX];
 	uint64_t armed, delivered, retired, cancelled, dropped, overruns;
 	const struct timerhub *manual_hub; /* the hub of the run if it is manual; or NULL */
@@ -233,6 +234,12 @@ void oracle_drop_end(unsigned queue, uint64_t begin);
  * the queues that must have events, as bits.
  */
 unsigned oracle_quiet(void);
+
+/*
+ * When the owner reads its clock. If it spins, it has not missed a timer that was armed for an
+ * earlier time.
+ */
+void oracle_owner_reads(bool spins);
 
 /* In virtual time; NEVER: none. */
 uint64_t oracle_next_ns(void);

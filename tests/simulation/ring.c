@@ -17,7 +17,8 @@
 #define SQES 8
 #define CQES 16
 #define POLLS 2
-#define TIMEOUT POLLS /* user data */
+#define TIMEOUT POLLS                      /* user data */
+#define NEVER_NS ((UINT64_C(1) << 62) + 1) /* by which the library says that it wants no timeout */
 #define FEAT_NO_IOWAIT (1u << 17)
 #define ENTER_NO_IOWAIT (1u << 7)
 
@@ -28,8 +29,9 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS];  /* polled descriptor of each user data, or -1 */
-	uint64_t timeout_at_ns; /* when the timeout completes; UINT64_MAX: there is none */
+	int polled_fds[POLLS]; /* polled descriptor of each user data, or -1 */
+	bool has_timeout;
+	uint64_t timeout_at_ns; /* when it completes; UINT64_MAX: never */
 	bool ppoll_denied;
 	/* carried by the ring's lock */
 	struct memory_view view;
@@ -154,7 +156,8 @@ void ring_notice(int fd)
 static bool ring_readable(void)
 {
 	timerfd_look(TIMERFD_FD);
-	if (ring.timeout_at_ns <= scheduler.now_ns) {
+	if (ring.has_timeout && ring.timeout_at_ns <= scheduler.now_ns) {
+		ring.has_timeout = false;
 		ring.timeout_at_ns = UINT64_MAX;
 		ring_complete((struct io_uring_cqe){ .user_data = TIMEOUT, .res = -ETIME });
 	}
@@ -182,22 +185,22 @@ static void ring_submit_timeout(const struct io_uring_sqe *sqe)
 	const struct __kernel_timespec *timeout =
 		(const void *)(uintptr_t)(updates ? sqe->off : sqe->addr);
 	uint64_t ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
-	bool there;
 
 	if (updates ? sqe->timeout_flags != IORING_TIMEOUT_UPDATE || sqe->addr != TIMEOUT ||
 	                      (sqe->flags & IOSQE_CQE_SKIP_SUCCESS) == 0
 	            : sqe->timeout_flags != 0 || sqe->off != 0 || sqe->user_data != TIMEOUT)
 		report_failure("this timeout is not simulated");
-	if (timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999 || ns > UINT64_C(1) << 62)
+	if (timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999 || ns > NEVER_NS)
 		report_failure("a timeout that the kernel would refuse, or wrap");
 	(void)ring_readable();
-	there = ring.timeout_at_ns != UINT64_MAX;
-	if (there && !updates)
+	if (ring.has_timeout && !updates)
 		report_failure("there is a timeout already");
-	if (there == updates)
-		ring.timeout_at_ns = scheduler.now_ns + ns;
-	else
+	if (updates && !ring.has_timeout) {
 		ring_complete((struct io_uring_cqe){ .user_data = sqe->user_data, .res = -ENOENT });
+		return;
+	}
+	ring.has_timeout = true;
+	ring.timeout_at_ns = ns == NEVER_NS ? UINT64_MAX : scheduler.now_ns + ns;
 }
 
 /* In order; after an error the rest stays for the next call. */
