@@ -46,6 +46,15 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 	deadline_fd->fd = -1;
 }
 
+void deadline_fd_disarm(const struct deadline_fd *deadline_fd)
+{
+	const struct itimerspec never = { .it_value = { .tv_sec = 0 } };
+
+	/* Ignored: if a filter refuses it, nothing is worse than without this call. */
+	if (deadline_fd->fd >= 0)
+		(void)timerfd_settime(deadline_fd->fd, 0, &never, NULL);
+}
+
 /* Returns what timerfd_settime() is given for a time, on a clock that is not the wall clock. */
 static uint64_t alarm_relative(const struct clock *clock, uint64_t at_ns)
 {

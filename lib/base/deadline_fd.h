@@ -25,6 +25,13 @@ int deadline_fd_create(struct deadline_fd *deadline_fd);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
+ * Makes the fd unreadable for ever, if there is one. It is called right before the close, because
+ * the fd would go on waking an epoll in which it is, if a child of this process has it too. A child
+ * must not call it, since that would take the parent's wake-up.
+ */
+void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
+
+/*
  * When the fd becomes readable (UINT64_MAX: never), until the next call, or when the wall clock is
  * set. 0; -ECANCELED: set, but the clock was set since the last call, so read it again; any other
  * error: refused, the earlier time stays, and the reader must wake otherwise.

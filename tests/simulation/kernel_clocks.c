@@ -209,6 +209,14 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 	bool absolute = (flags & TFD_TIMER_ABSTIME) != 0, told;
 
 	scheduler_step();
+	if (kernel.forked)
+		report_failure("a child sets its parent's timerfd %d", fd);
+	if (flags == 0 && (new->it_value.tv_sec | new->it_value.tv_nsec) == 0) {
+		*timerfd = (struct timerfd){ .open = true,
+			                     .clock = timerfd->clock,
+			                     .edges = timerfd->edges };
+		return 0;
+	}
 	if (ret_old || absolute != (timerfd->clock == CLOCK_REALTIME) || new->it_value.tv_sec < 0 ||
 	    new->it_value.tv_nsec > 999999999 ||
 	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)
