@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For the owner or the loop's thread, but for open and close. The time is absolute, so the kernel
- * keeps it through a suspend and in time namespaces. If the clock was set, the next
- * timerfd_settime() says so, and still sets. Nobody needs to read the timerfd.
+ * Implements deadline_fd.h, for the owner or the loop's thread, but for open and close. Nobody
+ * needs to read the timerfd: to set it anew makes it unreadable.
+ *
+ * On the wall clock the time is absolute, since the clock may be set; the next timerfd_settime()
+ * then says so, and still sets. On the other clocks it is relative, because libfaketime, under
+ * which builds and test suites run, takes every absolute time for one of the wall clock, so the
+ * timerfd would never expire. A relative time on CLOCK_BOOTTIME passes during a suspend too, and no
+ * offset of a time namespace applies to it. If the thread is stopped, or the machine suspended,
+ * between its reading of the clock and the setting, the timerfd expires later by that time; it
+ * never expires early.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"
@@ -16,11 +23,8 @@
 #include "base/bits.h"
 #include "base/descriptor.h"
 
-/*
- * Capped: a time namespace's offset is subtracted, and INT64_MAX minus a negative one lies in the
- * past.
- */
-#define ALARM_MAX_NS ((uint64_t)1 << 62)
+#define ALARM_MAX_NS                                                                               \
+	((uint64_t)1 << 62)      /* of a relative time, to which the kernel adds its clock */
 #define ALARM_SETTLES_NS 1000000 /* much longer than a past time takes to expire */
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
@@ -42,24 +46,37 @@ void deadline_fd_close(struct deadline_fd *deadline_fd)
 	deadline_fd->fd = -1;
 }
 
-/* Never is far away too: a disarmed timerfd would not tell that the clock is set. */
-static uint64_t alarm_cap(uint64_t at_ns, uint64_t now_ns)
+void deadline_fd_disarm(const struct deadline_fd *deadline_fd)
 {
-	/* clock that is as late by itself has no negative offset */
-	return u64_min(at_ns, now_ns < ALARM_MAX_NS ? ALARM_MAX_NS : INT64_MAX);
+	const struct itimerspec never = { .it_value = { .tv_sec = 0 } };
+
+	/* Ignored: if a filter refuses it, nothing is worse than without this call. */
+	if (deadline_fd->fd >= 0)
+		(void)timerfd_settime(deadline_fd->fd, 0, &never, NULL);
 }
 
-int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns, uint64_t now_ns)
+/* Returns what timerfd_settime() is given for a time, on a clock that is not the wall clock. */
+static uint64_t alarm_relative(const struct clock *clock, uint64_t at_ns)
 {
-	uint64_t capped_ns = alarm_cap(at_ns, now_ns);
+	uint64_t now_ns = clock_now_ns(clock);
+
+	/* 0 would disarm it */
+	return at_ns > now_ns ? u64_min(at_ns - now_ns, ALARM_MAX_NS) : 1;
+}
+
+int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
+{
+	bool wall = deadline_fd->clock->goes_back;
+	/* Never is far away too: a disarmed timerfd would not tell that the clock is set. */
+	uint64_t alarm_ns =
+		wall ? u64_min(at_ns, INT64_MAX) : alarm_relative(deadline_fd->clock, at_ns);
 	struct itimerspec at = {
 		.it_value = {
-			.tv_sec = (time_t)(capped_ns / 1000000000u),
-			.tv_nsec = (long)(capped_ns % 1000000000u),
+			.tv_sec = (time_t)(alarm_ns / 1000000000u),
+			.tv_nsec = (long)(alarm_ns % 1000000000u),
 		},
 	};
-	int flags =
-		TFD_TIMER_ABSTIME | (deadline_fd->clock->goes_back ? TFD_TIMER_CANCEL_ON_SET : 0);
+	int flags = wall ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET : 0;
 
 	return timerfd_settime(deadline_fd->fd, flags, &at, NULL) < 0 ? -errno : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A timerfd that ends a sleep at an absolute time, or when the wall clock is set, where a relative
- * sleep would be wrong: for an owner on CLOCK_BOOTTIME or CLOCK_REALTIME, and for a loop without a
- * hub, once its descriptor is asked for.
+ * A timerfd that ends a sleep at a time on its clock, or when the wall clock is set, where the
+ * timeout of a sleep would be wrong: for an owner on CLOCK_BOOTTIME or CLOCK_REALTIME, and for a
+ * loop without a hub, once its descriptor is asked for.
  */
 #ifndef TIMERHUB_DEADLINE_FD_H
 #define TIMERHUB_DEADLINE_FD_H
@@ -25,12 +25,18 @@ int deadline_fd_create(struct deadline_fd *deadline_fd);
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
- * When the fd becomes readable (UINT64_MAX: never), until the next call, or when the wall clock is
- * set; `now_ns` is a recent reading. 0; -ECANCELED: set, but the clock was set since the last call,
- * so read it again; any other error: refused, the earlier time stays, and the reader must wake
- * otherwise.
+ * Makes the fd unreadable for ever, if there is one. It is called right before the close, because
+ * the fd would go on waking an epoll in which it is, if a child of this process has it too. A child
+ * must not call it, since that would take the parent's wake-up.
  */
-int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns, uint64_t now_ns);
+void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
+
+/*
+ * When the fd becomes readable (UINT64_MAX: never), until the next call, or when the wall clock is
+ * set. 0; -ECANCELED: set, but the clock was set since the last call, so read it again; any other
+ * error: refused, the earlier time stays, and the reader must wake otherwise.
+ */
+int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
  * After a past time was set, until the kernel has handled the timer interrupt. Nothing fails

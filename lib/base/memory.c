@@ -28,6 +28,11 @@ int memory_reserve(struct memory *memory, size_t bytes)
 	if (base == MAP_FAILED)
 		return -errno;
 	*memory = (struct memory){ .base = base, .bytes = bytes };
+	/*
+	 * Where the kernel says "always", as Debian's does, the first access would commit 2 MB. A
+	 * refusal is ignored: a kernel that has no huge pages gives EINVAL, and needs no advice.
+	 */
+	(void)madvise(base, bytes, MADV_NOHUGEPAGE);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ struct memory {
 	size_t bytes;
 };
 
-/* Page-aligned. 0 or a negative errno. */
+/* Page-aligned, and without huge pages. 0 or a negative errno. */
 int memory_reserve(struct memory *memory, size_t bytes);
 
 /* A refusal is harmless. */

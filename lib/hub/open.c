@@ -178,8 +178,11 @@ void timerhub_close(struct timerhub *hub)
 	if (!hub)
 		return;
 	owner_stop(&hub->owner, hub_alive(hub));
-	if (hub_alive(hub))
+	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
+		/* a manual hub's: else it would go on waking an epoll, if a child has it too */
+		bell_clear_by(hub->bell, &hub->living->bells);
+	}
 	hub_close_queues(hub);
 	hub_free(hub);
 }

@@ -66,6 +66,9 @@ static void queue_free(struct timerhub_queue *queue)
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
+	/* else it would go on waking an epoll, if a child of this process has it too */
+	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
+		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
 	queue->notifier.fd = -1; /* process may reuse the fd's number for another file */
 	/*

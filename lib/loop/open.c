@@ -134,6 +134,8 @@ void loop_free(struct timerhub_loop *loop)
 {
 	CANCELLATION_HELD;
 
+	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
+		deadline_fd_disarm(&loop->wake.deadline_fd);
 	wake_close(&loop->wake);
 	schedule_close(&loop->schedule);
 	places_close(&loop->places);

@@ -78,7 +78,7 @@ void wake_drop_timers(const struct wake *wake)
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	/* The time 0 would disarm the timerfd, so use 1 instead. */
-	int result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1), now_ns);
+	int result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 
 	if (result < 0 && result != -ECANCELED)
 		return result; /* set_ns is unchanged, so the next turn tries again */

@@ -88,10 +88,9 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
  * The timerfd ends the next sleep, in place of the timeout. False: the clock was set, a timer may
  * be due, and a pass must follow.
  */
-static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t now_ns,
-                                  uint64_t *timeout_ns)
+static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
-	int result = deadline_fd_set(&owner->deadline_fd, at_ns, now_ns);
+	int result = deadline_fd_set(&owner->deadline_fd, at_ns);
 
 	if (result == -ECANCELED) {
 		u64_count(&owner->counts->clock_jumps, 1);
@@ -114,8 +113,7 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 
 	if (until_ns != UINT64_MAX)
 		timeout_ns = u64_min(until_ns - now_ns, OWNER_SLEEP_MAX_NS);
-	if (owner->deadline_fd.fd >= 0 &&
-	    !owner_set_deadline_fd(owner, until_ns, now_ns, &timeout_ns))
+	if (owner->deadline_fd.fd >= 0 && !owner_set_deadline_fd(owner, until_ns, &timeout_ns))
 		return false;
 	result = owner->sleeper.ops->sleep(&owner->sleeper, timeout_ns);
 	if (result < 0)

@@ -246,6 +246,8 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 	if (!is_copy) {
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
+		/* else it would go on waking an epoll, if a child of this process has it too */
+		ready_fd_lower(relay->shared.ready_fd);
 	}
 	free_relay(relay, is_copy);
 }

@@ -326,7 +326,13 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	expect(strcmp(task.id, "second") == 0);
 	expect_eq(timerhub_relay_take(taker, &task, 0), 0);
 	expect_eq(poll(&poll_fd, 1, 100), 0);
+	/* a child that has the descriptor too is not woken by the close, nor by what is due */
+	put("third", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	poll_fd.fd = dup(poll_fd.fd);
+	expect_le(0, poll_fd.fd);
 	timerhub_relay_close(taker);
+	expect_eq(poll(&poll_fd, 1, 100), 0);
 	end();
 }
 END_TEST

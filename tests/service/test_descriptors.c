@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No descriptor of the library is 0, 1 or 2, whichever of these the process has closed, and before
- * which open: the program writes to 1 and 2 and reads from 0 without harm.
+ * which open: the program writes to 1 and 2 and reads from 0 without harm. And a descriptor that is
+ * closed with something due wakes nobody who still has it in an epoll.
  */
 #include "rig.h"
 
@@ -187,11 +188,12 @@ START_TEST(no_other_descriptor_is_an_error)
 	struct timerhub_queue *queue = NULL;
 	struct timerhub_loop *loop = NULL;
 	struct rig rig = rig_open(64);
-	struct rlimit limit;
+	struct rlimit before, limit;
 
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	close_streams(7);
-	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
 	/* at 3 no number above 2 is permitted; at the next, those that are permitted are taken */
 	limit.rlim_cur = _i == 0 ? STREAMS : STREAMS + 1;
 	if (_i == 1 && fcntl(STREAMS, F_GETFD) == -1)
@@ -202,7 +204,101 @@ START_TEST(no_other_descriptor_is_an_error)
 	expect_eq(timerhub_loop_fd(loop), -EMFILE);
 	expect(!hub && !queue);
 	expect_streams_closed();
+	/* a leak checker, at the exit, waits until it can open files */
+	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	timerhub_loop_close(loop);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- closed descriptors that another process has too ---- */
+
+/*
+ * Another descriptor of the same file keeps the file, and the registration in an epoll, as a forked
+ * child's copy would.
+ */
+struct watcher {
+	int copy;
+	int edges; /* an epoll */
+};
+
+static struct watcher watch(int fd)
+{
+	struct watcher watcher = { .copy = dup(fd), .edges = edge_open(fd) };
+
+	expect_le(0, watcher.copy);
+	expect(fd_readable_within(fd, ARRIVES));
+	expect(edge_seen(watcher.edges, ARRIVES));
+	return watcher;
+}
+
+static void expect_silence(const struct watcher *watcher)
+{
+	expect(!fd_readable_within(watcher->copy, 10 * MS));
+	expect(!edge_seen(watcher->edges, 0));
+	expect_eq(close(watcher->copy), 0);
+	expect_eq(close(watcher->edges), 0);
+}
+
+/* By the close of the queue, or of its hub; a manual hub's own descriptor is readable too. */
+START_TEST(closed_queue_wakes_nobody)
+{
+	bool by_hub = _i % 2 == 1, manual = _i / 2 == 1;
+	struct rig rig = manual ? rig_manual(8) : rig_open(8);
+	struct watcher hub, queue;
+
+	arm_after(rig.queue, 0, 1);
+	if (manual)
+		advance(rig.hub, MS);
+	queue = watch(timerhub_queue_fd(rig.queue));
+	if (manual) {
+		arm_after(rig.queue, 0, 2);
+		hub = watch(timerhub_wake_fd(rig.hub));
+	}
+	if (!by_hub) {
+		timerhub_queue_close(rig.queue);
+		expect_silence(&queue);
+	}
+	timerhub_close(rig.hub);
+	if (by_hub)
+		expect_silence(&queue);
+	if (manual)
+		expect_silence(&hub);
+}
+END_TEST
+
+static bool closes_loop; /* the timeout's callback does */
+
+static void maybe_close(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)timeout;
+	if (closes_loop)
+		timerhub_loop_close(loop);
+}
+
+/* Without a hub on every clock, or with one; outside a turn, or in a callback. */
+START_TEST(closed_loop_wakes_nobody)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config) };
+	struct timerhub_timeout timeouts[2] = { { .owner = 0 }, { .owner = 0 } };
+	struct watcher watcher;
+	struct timerhub_loop *loop;
+	struct rig rig = rig_open(8);
+
+	closes_loop = _i % 2 == 1;
+	config.clock = _i / 2 < 3 ? (uint32_t)_i / 2 : 0;
+	expect_eq(timerhub_loop_open(&loop, _i / 2 < 3 ? NULL : rig.hub, &config), 0);
+	for (unsigned i = 0; i < COUNT_OF(timeouts); i++) {
+		expect_eq(timerhub_timeout_add(loop, &timeouts[i], maybe_close), 0);
+		expect_eq(timerhub_timeout_set(loop, &timeouts[i], MS), 0);
+	}
+	expect_eq(timerhub_loop_turn(loop), 0);
+	watcher = watch(timerhub_loop_fd(loop));
+	if (closes_loop)
+		expect_eq(timerhub_loop_turn(loop), 1);
+	else
+		timerhub_loop_close(loop);
+	expect_silence(&watcher);
 	rig_close(&rig);
 }
 END_TEST
@@ -213,5 +309,7 @@ int main(int argc, char **argv)
 	tests_add_loop(no_descriptor_is_a_standard_stream, 60, (1 << STREAMS) - 1);
 	tests_add(what_is_printed_during_an_open_gets_nowhere, 60);
 	tests_add_loop(no_other_descriptor_is_an_error, 30, 2);
+	tests_add_loop(closed_queue_wakes_nobody, 30, 4);
+	tests_add_loop(closed_loop_wakes_nobody, 30, 8);
 	return tests_run();
 }

@@ -2,10 +2,12 @@
 /* TIMERHUB_SLEEPER counts only where the config says AUTO; TIMERHUB_HUGE_PAGES is advice. */
 #include "rig.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <timerhub_loop.h>
 #include <unistd.h>
 
 /* Returns the sleeper, or the errno of the open. */
@@ -73,6 +75,50 @@ static unsigned advised_count(void)
 	return count;
 }
 
+#define HUGE_PAGE_KIB 2048u
+
+/*
+ * The KiB of anonymous memory that the kernel would back with huge pages where its setting is
+ * "always": writable mappings that have room for one, and that nobody has advised against.
+ */
+static uint64_t open_to_huge_pages_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	uint64_t kib = 0, sum_kib = 0;
+	bool anonymous = false;
+	char line[512], mode[8];
+	unsigned inode;
+
+	expect(file != NULL);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*x-%*x %7s %*s %*s %u", mode, &inode) == 2)
+			anonymous = inode == 0 && strncmp(mode, "rw-p", 4) == 0;
+		(void)sscanf(line, "Size: %" SCNu64 " kB", &kib);
+		if (strncmp(line, "VmFlags:", 8) == 0 && anonymous && kib >= HUGE_PAGE_KIB &&
+		    !strstr(line, " nh"))
+			sum_kib += kib;
+	}
+	(void)fclose(file);
+	return sum_kib;
+}
+
+/* A hub of each kind, without the owner's thread, whose stack is the C library's; a loop. */
+START_TEST(huge_pages_are_refused_if_nobody_asks)
+{
+	uint64_t before_kib = open_to_huge_pages_kib();
+	struct rig rig = rig_manual(0), shown = rig_open_config((struct timerhub_config){
+						.flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE });
+	struct timerhub_loop *loop;
+
+	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
+	if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0)
+		expect_eq(open_to_huge_pages_kib(), before_kib);
+	timerhub_loop_close(loop);
+	rig_close(&shown);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(huge_pages_are_asked_for)
 {
 	unsigned before = advised_count();
@@ -122,6 +168,9 @@ int main(int argc, char **argv)
 	(void)uring_refused();
 	tests_add(environment_decides_where_the_config_does_not, 30);
 	tests_add(environment_of_other_values_is_ignored, 30);
+	/* a sanitizer maps memory of its own */
+	if (!sanitized())
+		tests_add(huge_pages_are_refused_if_nobody_asks, 60);
 	tests_add(huge_pages_are_asked_for, 60);
 	tests_add(owner_tid_is_that_of_the_thread, 30);
 	return tests_run();

@@ -310,7 +310,7 @@ void kernel_owner_sleeps(const void *on, uint64_t timeout_ns)
 {
 	uint64_t until_ns = UINT64_MAX, alarm_ns = timerfd_at_ns(TIMERFD_FD);
 
-	kernel.owner_until_ns = timerfd_at_clock_ns(TIMERFD_FD);
+	kernel.owner_until_ns = timerfd_meant_ns(TIMERFD_FD);
 	if (timeout_ns != UINT64_MAX) {
 		uint64_t by_reading_ns = kernel.owner_read_ns + timeout_ns;
 

@@ -92,9 +92,10 @@ static inline bool timerfd_is(int fd)
 bool timerfd_readable(int fd);
 uint64_t timerfd_edges(int fd);
 const void *timerfd_waited(int fd); /* for scheduler_block() */
-/* By CLOCK_MONOTONIC, and by the timerfd's own clock; UINT64_MAX: never. */
+/* When it expires, by CLOCK_MONOTONIC; UINT64_MAX: never. */
 uint64_t timerfd_at_ns(int fd);
-uint64_t timerfd_at_clock_ns(int fd);
+/* The same by the timerfd's own clock, without the time that its setting took. */
+uint64_t timerfd_meant_ns(int fd);
 /* Readable if it is due. */
 void timerfd_look(int fd);
 void timerfd_close(int fd);

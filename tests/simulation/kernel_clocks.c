@@ -14,8 +14,6 @@
 #include "memory_models.h"
 #include "report.h"
 
-#define ALARM_MAX_NS (UINT64_C(1) << 62)
-
 static struct timerfd {
 	bool open, armed;
 	bool of_parent; /* this process is a child of the one that created it */
@@ -25,6 +23,8 @@ static struct timerfd {
 	bool cancels;
 	clockid_t clock;
 	uint64_t at_ns;
+	/* at_ns, or for a relative time earlier: counted from the last time that the caller read */
+	uint64_t meant_ns;
 	uint64_t edges; /* number of expiries */
 } timerfds[TIMERFDS_MAX];
 
@@ -67,6 +67,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 		if (now_ns > kernel.owner_latest_ns)
 			kernel.owner_latest_ns = now_ns;
 	}
+	if (!scheduler.current->in_signal)
+		scheduler.current->read_ns = now_ns;
 	ret_time->tv_sec = (time_t)(now_ns / 1000000000u);
 	ret_time->tv_nsec = (long)(now_ns % 1000000000u);
 	return 0;
@@ -97,21 +99,26 @@ static uint64_t timerfd_now_ns(const struct timerfd *timerfd)
 	return timerfd->clock == CLOCK_MONOTONIC ? scheduler.now_ns : kernel_clock_ns();
 }
 
-uint64_t timerfd_at_clock_ns(int fd)
+static bool timerfd_will_expire(const struct timerfd *timerfd)
+{
+	return timerfd->open && timerfd->armed && !timerfd->readable;
+}
+
+uint64_t timerfd_meant_ns(int fd)
 {
 	const struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
 
-	return timerfd->open && timerfd->armed && !timerfd->readable ? timerfd->at_ns : UINT64_MAX;
+	return timerfd_will_expire(timerfd) ? timerfd->meant_ns : UINT64_MAX;
 }
 
 uint64_t timerfd_at_ns(int fd)
 {
-	uint64_t at_ns = timerfd_at_clock_ns(fd);
-	uint64_t now_ns = timerfd_now_ns(&timerfds[fd - TIMERFD_FD]);
+	const struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
+	uint64_t now_ns = timerfd_now_ns(timerfd);
 
-	if (at_ns == UINT64_MAX)
+	if (!timerfd_will_expire(timerfd))
 		return UINT64_MAX;
-	return scheduler.now_ns + (at_ns > now_ns ? at_ns - now_ns : 0);
+	return scheduler.now_ns + (timerfd->at_ns > now_ns ? timerfd->at_ns - now_ns : 0);
 }
 
 static void timerfd_go_off(struct timerfd *timerfd)
@@ -125,7 +132,7 @@ void timerfd_look(int fd)
 {
 	struct timerfd *timerfd = &timerfds[fd - TIMERFD_FD];
 
-	if (timerfd_at_clock_ns(fd) <= timerfd_now_ns(timerfd))
+	if (timerfd_will_expire(timerfd) && timerfd->at_ns <= timerfd_now_ns(timerfd))
 		timerfd_go_off(timerfd);
 }
 
@@ -207,12 +214,18 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
                            struct itimerspec *ret_old)
 {
 	struct timerfd *timerfd = timerfd_of(fd);
-	bool told;
+	bool absolute = (flags & TFD_TIMER_ABSTIME) != 0, told;
 
 	scheduler_step();
 	if (timerfd->of_parent)
-		report_failure("a child sets its parent's descriptor %d", fd);
-	if (ret_old || (flags & TFD_TIMER_ABSTIME) == 0 || new->it_value.tv_sec < 0 ||
+		report_failure("a child sets its parent's timerfd %d", fd);
+	if (flags == 0 && (new->it_value.tv_sec | new->it_value.tv_nsec) == 0) {
+		*timerfd = (struct timerfd){ .open = true,
+			                     .clock = timerfd->clock,
+			                     .edges = timerfd->edges };
+		return 0;
+	}
+	if (ret_old || absolute != (timerfd->clock == CLOCK_REALTIME) || new->it_value.tv_sec < 0 ||
 	    new->it_value.tv_nsec > 999999999 ||
 	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)
 		report_failure("this setting of the timerfd is not simulated");
@@ -222,10 +235,13 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 	}
 	timerfd->at_ns =
 		(uint64_t) new->it_value.tv_sec * 1000000000u + (uint64_t) new->it_value.tv_nsec;
-	/* The wall clock, which may be set back in between, has no offset in a time namespace. */
-	if ((flags & TFD_TIMER_CANCEL_ON_SET) == 0 && timerfd->at_ns > ALARM_MAX_NS &&
-	    timerfd_now_ns(timerfd) < ALARM_MAX_NS)
-		report_failure("an alarm that a time namespace can wrap");
+	timerfd->meant_ns = timerfd->at_ns;
+	/* the kernel adds its clock without an overflow; 1 stands for any time that has passed */
+	if (!absolute && timerfd->at_ns < INT64_MAX) {
+		timerfd->meant_ns =
+			timerfd->at_ns == 1 ? 0 : scheduler.current->read_ns + timerfd->at_ns;
+		timerfd->at_ns += timerfd_now_ns(timerfd);
+	}
 	report_tell("  alarm at %" PRIu64, timerfd->at_ns);
 	timerfd->armed = timerfd->at_ns < INT64_MAX;
 	timerfd->readable = false;

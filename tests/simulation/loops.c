@@ -289,7 +289,7 @@ static void loop_quiet(const struct world_loop *loop)
 	    due_ns == NEVER)
 		return;
 	if (loop->kind == LOOP_PLAIN) {
-		wakes_ns = timerfd_at_clock_ns(loop->poller.fd);
+		wakes_ns = timerfd_meant_ns(loop->poller.fd);
 		due_ns += due_ns == 0; /* a timerfd can't be set to 0 */
 	} else {
 		if (!oracle_mover_sleeps())

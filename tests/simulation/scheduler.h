@@ -34,6 +34,7 @@ struct actor {
 	/* sometimes called on it between two steps, like a signal handler */
 	void (*signal)(void *argument);
 	bool in_signal;
+	uint64_t read_ns; /* the time that the actor last read outside its signal */
 };
 
 struct scheduler {
