@@ -131,13 +131,22 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 
 /* ---- close ---- */
 
+/*
+ * Closes what wakes the loop. The timerfd is disarmed first, because a forked child may still have
+ * it, and would keep it in the parent's epoll; but never in that child, where it is the parent's.
+ */
+static void loop_close_wake(struct timerhub_loop *loop)
+{
+	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
+		deadline_fd_disarm(&loop->wake.deadline_fd);
+	wake_close(&loop->wake);
+}
+
 void loop_free(struct timerhub_loop *loop)
 {
 	CANCELLATION_HELD;
 
-	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
-		deadline_fd_disarm(&loop->wake.deadline_fd);
-	wake_close(&loop->wake);
+	loop_close_wake(loop);
 	schedule_close(&loop->schedule);
 	places_close(&loop->places);
 	memory_release(&loop->memory);
@@ -179,7 +188,7 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 	if (loop->is_dispatching)
 		wake_drop_timers(&loop->wake);
 	else
-		wake_close(&loop->wake);
+		loop_close_wake(loop);
 }
 
 /* ---- ask ---- */

@@ -786,10 +786,10 @@ static void child_check_fd(const struct world_loop *loop)
 	if (!loop->is_polled || loop->is_refused || due_ns == NEVER ||
 	    timerfd_readable(loop->poller.fd))
 		return;
-	if (timerfd_at_clock_ns(loop->poller.fd) > due_ns + (due_ns == 0))
+	if (timerfd_meant_ns(loop->poller.fd) > due_ns + (due_ns == 0))
 		report_failure("timeout of the child's loop %u is due at %" PRIu64
 		               ", but its descriptor is set to %" PRIu64,
-		               loop_number(loop), due_ns, timerfd_at_clock_ns(loop->poller.fd));
+		               loop_number(loop), due_ns, timerfd_meant_ns(loop->poller.fd));
 }
 
 static void child_runs(struct worker *worker, struct world_loop *loop)
