@@ -10,8 +10,8 @@
 #include "scheduler.h"
 
 /*
- * Undisturbed, for one timer. An arm makes the most: 37 if it finds a slot in the last of four
- * shards, 8 for pair and record, 12 for a push past two lines, 5 for promise and wake.
+ * Undisturbed, for one timer. An arm makes the most, 57 in 18,000 runs: it searches four shards and
+ * looks at their stacks, writes pair and record, pushes past two lines, and reads the promise.
  */
 #define STEPS_ALONE 64
 /* a changed stack makes an arm search four shards again */

@@ -319,13 +319,15 @@ END_TEST
 
 /* ---- memory follows what lives ---- */
 
-/* What a caller does: bursts on CPUs that it chooses as `moves` says. */
+enum { MOVES_NEVER, MOVES_ROUND, MOVES_AT_RANDOM, MOVES_COUNT };
+
+/* A caller takes and puts back bursts of slots, on CPUs that `moves` chooses. */
 struct caller {
 	struct arena arena;
 	struct dice dice;
 	uint32_t *held; /* slots in use */
 	uint32_t count, most;
-	enum { MOVES_NEVER, MOVES_ROUND, MOVES_AT_RANDOM, MOVES_COUNT } moves;
+	unsigned moves;
 	unsigned cpu;
 };
 
@@ -358,7 +360,7 @@ static void take_burst(struct caller *caller, uint32_t count, unsigned batch)
 	expect_le(arena_count(&caller->arena).in_use_max, caller->most + 256 * cpus);
 }
 
-/* The newest, or if `mixed` any. */
+/* Puts back the slots that were taken last, or if `mixed` any. */
 static void put_burst(struct caller *caller, uint32_t count, unsigned batch, bool mixed)
 {
 	while (caller->count > count) {
@@ -381,7 +383,7 @@ static void put_burst(struct caller *caller, uint32_t count, unsigned batch, boo
 
 static const long machines[] = { 1, 2, 3, 6, 16, 17, 33, 64, 100 };
 
-/* Live timers that are more than a CPU's part of the slots, but few of all. */
+/* Random bursts, of which some are larger than a CPU's shard. */
 START_TEST(memory_follows_what_lives)
 {
 	enum { LIVE = 32768 };
@@ -405,9 +407,9 @@ START_TEST(memory_follows_what_lives)
 			for (unsigned i = 0; i < 2; i++)
 				if (dice_below(&caller.dice, 2) == 0)
 					batches[i] = 1 + (unsigned)dice_magnitude(&caller.dice, 9);
-			caller.moves = dice_below(&caller.dice, MOVES_COUNT);
+			caller.moves = (unsigned)dice_below(&caller.dice, MOVES_COUNT);
 			take_burst(&caller, most, batches[0]);
-			caller.moves = dice_below(&caller.dice, MOVES_COUNT);
+			caller.moves = (unsigned)dice_below(&caller.dice, MOVES_COUNT);
 			put_burst(&caller, (uint32_t)dice_below(&caller.dice, caller.count + 1),
 			          batches[1], dice_below(&caller.dice, 2) == 0);
 		}
@@ -487,7 +489,7 @@ START_TEST(memory_follows_what_lives_beside_a_busy_cpu)
 }
 END_TEST
 
-/* More than are free: no slot is used for the first time in vain. */
+/* A list of more slots than are free uses none for the first time. */
 START_TEST(refused_list_takes_no_memory)
 {
 	enum { SLOTS = 20000, LIVE = 9000 };
@@ -582,7 +584,10 @@ static void mover_start(unsigned moves, uint32_t home, const uint32_t *slots)
 	test_point_hook = move_free_slot;
 }
 
-/* It moves from the last stack of the search to the first one, and then to one that was asked. */
+/*
+ * The only free slot moves from the last stack of the search to the first one, and then to one that
+ * was found empty before.
+ */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
 	const uint32_t capacity = 32768;
