@@ -1040,7 +1040,8 @@ class timer
  * A loop holds the timeouts of one event loop, and owns a struct timerhub_loop. The program must
  * call turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only
  * inside turn(). A loop belongs to the thread that first adds, turns, settles or advances, or that
- * called adopt() last; other threads may only call queue().
+ * called adopt() last; other threads may only call queue(). A loop that is opened with the flag
+ * TIMERHUB_LOOP_LOCKED may be used by any thread, one at a time, under a lock of the program.
  *
  * If a loop is moved, its timeouts belong to the new object.
  */
@@ -1085,9 +1086,10 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_close(). Close the loop before its hub. A callback may close its
-	 * loop. close() removes the loop's timeouts. The timeout objects may be destroyed after
-	 * close(). If the loop is not open, close() does nothing.
+	 * Calls timerhub_loop_close(), which removes the loop's timeouts. The timeout objects may
+	 * be destroyed afterwards. Close the loop before its hub. The callable of a timeout may
+	 * close both, but a callable of the loop's queue must not close the hub. If the loop is not
+	 * open, close() does nothing.
 	 */
 	void close() noexcept
 	{
@@ -1153,7 +1155,10 @@ class loop
 		                     : -ERANGE);
 	}
 
-	/* Calls timerhub_loop_adopt(): the calling thread owns the loop from now on. */
+	/*
+	 * Calls timerhub_loop_adopt(): the calling thread owns the loop from now on. In a forked
+	 * child, the loop becomes the child's if it has no hub.
+	 */
 	std::error_code adopt() const noexcept
 	{
 		return error(timerhub_loop_adopt(loop_));
@@ -1165,10 +1170,29 @@ class loop
 		return error(timerhub_loop_stats(loop_, &ret_stats));
 	}
 
-	/* Calls timerhub_loop_now(): the loop's last reading of the clock. */
+	/*
+	 * Calls timerhub_loop_now(): the loop's last reading of the clock. In the handler of a
+	 * socket this is the time before the wait: call update() right after the wait if you use
+	 * now() or timeout::set_at() there.
+	 */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
+	}
+
+	/* Calls timerhub_loop_update(): reads the clock, and returns what now() returns next. */
+	time_point update() const noexcept
+	{
+		return time_point(detail::from_ns(timerhub_loop_update(loop_)));
+	}
+
+	/*
+	 * Calls timerhub_loop_due(): in the callable of a timeout, the deadline that it is called
+	 * for; else time_point::max().
+	 */
+	time_point due() const noexcept
+	{
+		return time_point(detail::from_ns(timerhub_loop_due(loop_)));
 	}
 
 	/*
@@ -1322,14 +1346,15 @@ class timeout_base : protected timerhub_timeout
  * A timeout of a loop and its callable, which takes no argument. The timeout can be a member of
  * another object. Only the loop's thread may call the methods and the destructor. The destructor
  * removes the timeout. If a thread other than the loop's thread destroys an added timeout, the
- * destructor calls std::terminate(). A timeout can be neither copied nor moved. A timeout never
- * allocates.
+ * destructor calls std::terminate(), unless the loop is locked, or the process a forked child whose
+ * loop nobody has adopted. A timeout can be neither copied nor moved. A timeout never allocates.
  *
  * timeout<> has 48 bytes. It accepts any small callable (is_small_v), such as a lambda that
  * captures `this`. timeout<Callable> stores a Callable of any size in the timeout object.
  *
- * The callable may destroy the timeout, and the object that has the timeout as a member. The
- * callable stays valid until it returns, but it must not touch the destroyed objects.
+ * The callable may destroy the timeout, and the object that has the timeout as a member, also if
+ * that has the loop and the hub as members too. The callable stays valid until it returns, but it
+ * must not touch the destroyed objects.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {

@@ -2,22 +2,26 @@
 /*
  * The timeouts of one event loop; the manual is timerhub_loop(3).
  *
- * A timeout is a field of the caller's struct: to set, move or stop it is to store a number, which
+ * A timeout is a field of the caller's struct. To set, move or stop it is to store a number, which
  * the loop reads at a scheduled time, never later than the deadline, and schedules again if it has
  * moved, as Linux does with TCP's retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are
- * rounded down to an eighth of the remaining time, as in kernel/time/timer.c, and so read together.
+ * rounded down to an eighth of the remaining time, as in kernel/time/timer.c, so that one wake-up
+ * serves many timeouts.
  *
- * Nothing expires outside timerhub_loop_turn(): call it right before the loop blocks, or
- * timerhub_loop_settle() there and the turn elsewhere. Times are uint64_t nanoseconds on the loop's
- * clock. A delay counts from its call by the loop's next reading: never early, late by the length
- * of that turn at most; exact in a manual loop and on a manual hub.
+ * Nothing expires outside timerhub_loop_turn(). Call it right before the program blocks; or call it
+ * elsewhere, and timerhub_loop_settle() right before the program blocks. Times are uint64_t
+ * nanoseconds on the loop's clock. A delay counts from its call: the timeout is never early, and
+ * late by at most the length of the turn in which it is set. In a manual loop and on a manual hub
+ * it is exact.
  *
- * A loop belongs to the thread that first uses it, later to the last that adopted it; others get
- * -EPERM. A call returns 0 or a count, or a negative errno, and then has changed nothing; -EINVAL:
- * NULL, or a timeout of another loop or none. A timeout is zeroed before it is added, and stays at
- * its address until it is removed or the loop closed. In a forked child, turn, settle, fd, advance
- * and add return -EOWNERDEAD until timerhub_loop_adopt() has made the loop the child's. The other
- * calls change only the child's memory; any of its threads may make them.
+ * A loop belongs to the thread that uses it first, later to the one that adopts it; other threads
+ * get -EPERM. A call returns 0 or a count, or a negative errno, having changed nothing. -EINVAL
+ * means that an argument is NULL, or that the timeout is not added to this loop. A timeout is
+ * zeroed before it is added, and stays at its address until it is removed or its loop is closed.
+ *
+ * In a forked child, turn, settle, fd, advance and add return -EOWNERDEAD until
+ * timerhub_loop_adopt() has made the loop the child's. All other calls change only the child's
+ * memory there, and any of its threads may make them.
  */
 #ifndef TIMERHUB_LOOP_H
 #define TIMERHUB_LOOP_H
@@ -30,7 +34,7 @@ extern "C" {
 
 struct timerhub_loop;
 
-/* 32 bytes; the members are the library's, and part of the ABI. */
+/* A timeout. Its members are the library's, and part of the ABI. */
 struct timerhub_timeout {
 	uint64_t deadline_ns; /* the deadline on the loop's clock, or UINT64_MAX if not set */
 	uint64_t filed_ns;    /* time at which the loop reads the deadline, UINT64_MAX for never */
@@ -43,12 +47,14 @@ struct timerhub_timeout {
 };
 
 /*
- * Called by a turn, with the timeout no longer set. May do everything but turn, settle, advance and
- * adopt (-EBUSY), also remove and close; may throw or end its thread; no longjmp().
+ * The callback of a timeout. A turn calls it when the timeout has expired, which is then no longer
+ * set. It may make every call but turn, settle, advance and adopt, which return -EBUSY; it may also
+ * remove and free the timeout, and close the loop and then its hub. It may throw an exception or
+ * end its thread, but not leave by longjmp().
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* 0 is the default of each field. */
+/* How to open a loop. A field that is 0 has its default. */
 struct timerhub_loop_config {
 	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
 	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, _OBSERVABLE, _LOCKED */
@@ -56,9 +62,9 @@ struct timerhub_loop_config {
 	uint32_t clock; /* enum timerhub_clock; ignored with a hub, or if the loop is manual */
 };
 
-/* no clock and no descriptor: the time is timerhub_loop_advance()'s */
+/* The loop reads no clock and has no descriptor: timerhub_loop_advance() gives its time. */
 #define TIMERHUB_LOOP_MANUAL 1u
-/* timerhub-top(1) reads the counters, in a memfd */
+/* timerhub-top(1) can show the loop's counters, which are then in a memfd. */
 #define TIMERHUB_LOOP_OBSERVABLE 2u
 /*
  * Any thread may use the loop, one at a time, under a lock of the program: no call returns -EPERM.
@@ -67,16 +73,20 @@ struct timerhub_loop_config {
 #define TIMERHUB_LOOP_LOCKED 4u
 
 /*
- * For timeouts_max timeouts. With a hub: its clock, and a queue for other threads' timers. -EINVAL:
- * also a manual loop with a hub; -E2BIG: a config of a later version; -EAGAIN: the hub is full;
- * -EOWNERDEAD; else as timerhub_queue_open(), observable as timerhub_open().
+ * Opens a loop and reserves its memory, so that no later call allocates. With a hub, the loop has
+ * the hub's clock, and a queue on which other threads arm timers.
+ *
+ * Returns -EINVAL also for a manual loop with a hub, -E2BIG for a config of a later version,
+ * -EAGAIN if the hub is full, -EOWNERDEAD in a forked child of the hub's process, and the errors of
+ * timerhub_queue_open(); of an observable loop also those of timerhub_open().
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
- * Removes all timeouts, whose memory must be valid, and calls none; before its hub. `loop` may be
- * NULL.
+ * Removes all timeouts without calling them, and closes the loop; NULL is fine. The memory of the
+ * timeouts must still be valid. Close a loop before its hub: also a timeout's callback may do both,
+ * but in a callback of the loop's queue the hub cannot be closed.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
@@ -87,51 +97,96 @@ TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
  * In a forked child it makes the copy of a loop without a hub the child's own. All timeouts stay as
  * they were; the parent's descriptor is closed here, and the next timerhub_loop_fd() makes another.
  *
- * Returns -EBUSY inside a turn, and -EOWNERDEAD in the child of a loop with a hub. In a loop with
- * TIMERHUB_LOOP_LOCKED it does nothing and returns 0, but for the forked child. Observable, in a
- * child: errors as timerhub_loop_open().
+ * Returns -EBUSY inside a turn, and -EOWNERDEAD in the child of a loop with a hub. In the child of
+ * an observable loop it can fail as timerhub_loop_open() does. If the loop is locked, it does
+ * nothing and returns 0, except in a forked child.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
- * To poll, by level or edge; don't read or close it. What was set after the last turn or settle
- * does not count yet. -EINVAL: manual; -EMFILE, -ENFILE, -ENOMEM, or timerfd_settime()'s.
+ * Returns the descriptor that becomes readable when the loop must turn. Poll it by level or by
+ * edge; don't read it, close it or change its flags. It knows nothing of what was set after the
+ * last turn or settle.
+ *
+ * Returns -EINVAL for a manual loop, -EMFILE, -ENFILE or -ENOMEM if the kernel gives no timerfd, or
+ * the errno of timerfd_settime().
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * For how many ns to block: 0: don't; UINT64_MAX: for ever. May read the clock. UINT64_MAX for
- * NULL, 0 in a callback and on another thread.
+ * Returns for how many ns the program may block: 0 if it must not, UINT64_MAX if there is no limit.
+ * Reads the clock if something was set since the last reading. Returns 0 in a callback and on
+ * another thread than the loop's, and UINT64_MAX for NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
-/* In ms, rounded up, at most INT_MAX; -1: for ever; 0 in a forked child. */
+/*
+ * Returns how long epoll_wait() or poll() may block, in ms, rounded up and at most INT_MAX; -1
+ * means no limit. Returns 0 in a forked child that has not adopted the loop.
+ */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Reads the clock, calls what is due, in order, and the queue's callbacks, and sets the descriptor.
- * Returns how many: at most 256, of them 128 of the queue; if more are due, the descriptor stays
- * readable, with a new edge. What a callback sets comes in a later turn. -EBUSY: in a callback. Any
- * other errno: the descriptor can't be set; all other work is done.
+ * Reads the clock, calls the callbacks of the queue and of the timeouts that are due, these in
+ * order of their deadlines (equal ones in any order), and sets the descriptor. Returns how many it
+ * called: at most 256, of them 128 of the queue. If more are due, the descriptor stays readable,
+ * with a new edge. What a callback sets comes in a later turn.
+ *
+ * Returns -EBUSY in a callback. Any other errno means that the descriptor can't be set; all other
+ * work is done then.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
-/* The same without callbacks. `*ret_block_ns` (or NULL) is what timerhub_loop_timeout() returns. */
+/*
+ * Does what a turn does, without calling callbacks. Stores in *ret_block_ns, which may be NULL,
+ * what timerhub_loop_timeout() would return. Errors as timerhub_loop_turn().
+ */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
-/* Of a manual loop, 0 at first. -EINVAL: not manual, or back in time; -EBUSY. */
+/*
+ * Sets the time of a manual loop, which is 0 at first. Call it right after the wait, before the
+ * sockets are served: a delay that is set before it counts from the earlier time, and is too short.
+ * Returns -EINVAL if the loop is not manual or the time would go back, and -EBUSY in a callback.
+ */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
-/* By the last turn, settle or timeout; 0 for NULL. */
+/*
+ * Returns the time of the loop's last reading of its clock, without reading it. In the handler of a
+ * socket this is the time before the wait, perhaps long ago: call timerhub_loop_update() right
+ * after the wait if you use now() or timerhub_timeout_set_at() there. A delay needs no such call.
+ * Returns 0 for NULL.
+ */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
-/* For other threads' timers, or NULL. Don't drain, dispatch or close it. */
+/*
+ * Reads the loop's clock and returns it, so that timerhub_loop_now() is right until the program
+ * blocks again. Delays that were set before are counted from here, as settle does. Inside a
+ * callback and in a manual loop it reads nothing, and returns timerhub_loop_now(). Returns 0 for
+ * NULL, on a thread that may not use the loop, and in a forked child that has not adopted it.
+ */
+TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
+
+/*
+ * Returns the deadline for which the callback is called, inside the callback of a timeout: with
+ * timerhub_loop_now() it says how late the call is, and a period that adds to it does not drift.
+ * Returns UINT64_MAX elsewhere.
+ */
+TIMERHUB_API uint64_t timerhub_loop_due(const struct timerhub_loop *loop);
+
+/*
+ * Returns the queue on which other threads arm timers for this loop, or NULL without a hub. Don't
+ * drain, dispatch or close it.
+ */
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
+/* Called by timerhub_loop_each() for each timeout. A result other than 0 ends the walk. */
 typedef int timerhub_loop_each_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                   void *context);
 
-/* Every added timeout; `fn` may remove any, not close the loop. Returns 0 or `fn`'s result. */
+/*
+ * Calls `fn` for every added timeout, which it may remove, as any other; but not close the loop.
+ * Returns 0, or the result of `fn` that has ended the walk.
+ */
 TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn,
                                     void *context);
 
@@ -156,7 +211,7 @@ struct timerhub_loop_stats {
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* `size` is 0, or the size that the caller knows. */
+/* Fills *ret_stats, whose `size` must be 0 or the size that the caller knows. */
 TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
                                      struct timerhub_loop_stats *ret_stats);
 
@@ -172,27 +227,39 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 
-/* Then its memory may be freed, or added again. */
+/* Removes a timeout, whose memory may then be freed or added again, also in its own callback. */
 TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
 
-/* In `delay_ns`. -ERANGE: not below UINT64_MAX. */
+/*
+ * Sets or moves a timeout to `delay_ns` from now. Returns -ERANGE if its deadline would not be
+ * below UINT64_MAX.
+ */
 TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       uint64_t delay_ns);
 
-/* Exactly; a past one is due in the next turn. -ERANGE: UINT64_MAX. */
+/*
+ * Sets or moves a timeout to exactly `deadline_ns` on the loop's clock. A deadline that has passed
+ * is due in the next turn. In the handler of a socket, add to timerhub_loop_update(), because
+ * timerhub_loop_now() is old there. Returns -ERANGE for UINT64_MAX.
+ */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
 
-/* 1: it was set; 0. */
+/* Unsets a timeout. Returns 1 if it was set, else 0. */
 TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
                                        struct timerhub_timeout *timeout);
 
-/* 1 or 0; NULL: 0. */
+/* Returns 1 if the timeout is added to a loop, else 0, also for NULL. */
 TIMERHUB_API int timerhub_timeout_is_added(const struct timerhub_timeout *timeout);
+
+/* Returns 1 if the timeout is set, else 0, also for NULL. */
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
-/* UINT64_MAX: not set. A delay's moves with the next reading. */
+/*
+ * Returns the deadline of a timeout, or UINT64_MAX if it is not set. A deadline that was set by a
+ * delay moves to a later time when the loop next reads its clock.
+ */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
 /* ---- inline ---- */

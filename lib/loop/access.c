@@ -48,6 +48,7 @@ static int loop_adopt_copy(struct timerhub_loop *loop)
 	fork_check_renew(&loop->fork_check);
 	wake_leave_fd(&loop->wake);
 	loop->front.turning = 0;
+	loop->due_ns = UINT64_MAX;
 	loop_bind(loop);
 	return timerhub_loop_settle(loop, NULL); /* schedules what an interrupted turn has left */
 }

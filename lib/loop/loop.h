@@ -35,7 +35,7 @@ struct timerhub_loop {
 	/* A quiet turn reads this cache line, and the first of `front`. */
 	_Alignas(CACHE_LINE_BYTES)
 		uint64_t next_ns; /* time of the first schedule entry, or an earlier time */
-	uint64_t turn_ns;         /* the last reading of the clock by turn, settle or timeout */
+	uint64_t turn_ns; /* the last reading of the clock by turn, settle, timeout or update */
 	/* a turn before this time has nothing to schedule, to expire or to tell a descriptor */
 	uint64_t quiet_ns;
 	uint64_t turns;
@@ -59,6 +59,7 @@ struct timerhub_loop {
 	struct memory memory;         /* of `filings` */
 	struct loop_counts counts;
 	atomic_u64 refused;   /* calls on other threads than the loop's, counted by those */
+	uint64_t due_ns;      /* deadline of the timeout whose callback runs, or UINT64_MAX */
 	uint64_t turn_thread; /* the thread of the turn in progress, or of the last one */
 	uint32_t clock_kind;  /* enum timerhub_clock, as the config says */
 	struct board *board;  /* a copy of the counts, for other processes; NULL: not observable */

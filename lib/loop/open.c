@@ -76,6 +76,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	int result;
 
 	loop->next_ns = UINT64_MAX;
+	loop->due_ns = UINT64_MAX;
 	loop->first = SLOT_NONE;
 	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
 	loop->is_manual = (config->flags & TIMERHUB_LOOP_MANUAL) != 0;
@@ -209,6 +210,11 @@ int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
 uint64_t timerhub_loop_now(const struct timerhub_loop *loop)
 {
 	return loop ? loop->turn_ns : 0;
+}
+
+uint64_t timerhub_loop_due(const struct timerhub_loop *loop)
+{
+	return loop ? loop->due_ns : UINT64_MAX;
 }
 
 struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop)

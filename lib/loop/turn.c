@@ -71,6 +71,7 @@ static void turn_expire(struct turn *turn)
 		if (!timeout)
 			continue;
 		loop->counts.lateness[bits_highest((loop->turn_ns - timeout->deadline_ns) | 1)]++;
+		loop->due_ns = timeout->deadline_ns;
 		timeout->deadline_ns = UINT64_MAX;
 		turn->called++;
 		loop->places.table[place].fn(loop, timeout);
@@ -169,6 +170,7 @@ static void turn_end(struct turn *turn)
 	counts->empty_wakes += turn->was_due && turn->called == 0;
 	if (loop->turn_ns > turn->began_ns)
 		counts->turn_max_ns = u64_max(counts->turn_max_ns, loop->turn_ns - turn->began_ns);
+	loop->due_ns = UINT64_MAX;
 	loop->front.turning = 0;
 	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
 		result = loop_set_wake(loop);
@@ -263,6 +265,15 @@ int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns)
 	if (ret_block_ns)
 		*ret_block_ns = loop_until_next_ns(loop);
 	return 0;
+}
+
+uint64_t timerhub_loop_update(struct timerhub_loop *loop)
+{
+	if (!loop_is_idle(loop) && loop_check_alive(loop) < 0)
+		return 0;
+	if (!loop->front.turning)
+		loop_read(loop);
+	return loop->turn_ns;
 }
 
 /* Returns whether something was set since the loop last looked, or a manual hub may have moved. */

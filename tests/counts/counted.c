@@ -296,6 +296,12 @@ static void settle_idle(void)
 		must(timerhub_loop_settle(loop, &block_ns), 0, "settle");
 }
 
+static void update_each(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_loop_update(loop) == timerhub_loop_now(loop), 1, "update");
+}
+
 /* An iteration of a server that has received a message: the idle timeout moves. */
 __attribute__((noinline)) static int inline_message(struct timerhub_timeout *timeout)
 {
@@ -416,6 +422,7 @@ static const struct operation {
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 	{ "loop_alone_settle_idle", open_loop_alone_and_set, settle_idle },
+	{ "loop_alone_update", open_loop_alone_and_set, update_each },
 	{ "loop_alone_message", open_loop_alone_and_set, message_each },
 	{ "loop_manual_settle_idle", open_manual_loop_and_set, settle_idle },
 	{ "loop_manual_message", open_manual_loop_and_set, message_each },

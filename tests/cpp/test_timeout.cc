@@ -643,6 +643,31 @@ void loop_tells_how_long_to_block()
 	expect(rig.loop.fd() >= 0);
 }
 
+void callable_learns_its_deadline()
+{
+	rig rig;
+	timerhub::time_point due{};
+	timerhub::timeout<std::function<void()>> timeout;
+	timerhub::loop &loop = rig.loop;
+
+	/* a period without drift, however late its calls are */
+	expect(!timeout.add(loop, [&] {
+		due = loop.due();
+		expect(loop.update() == loop.now());
+		expect(!timeout.set_at(due + 1s));
+	}));
+	expect(!timeout.set_at(rig.at(1s)));
+	for (int i = 1; i <= 3; i++)
+		expect(rig.go(i * 1s + 300ms) == 1 && due == rig.at(i * 1s));
+	expect(loop.due() == timerhub::time_point::max());
+	rig.pass(9s);
+	expect(loop.now() == rig.at(3s + 300ms) && loop.update() == rig.at(9s));
+	expect(loop.now() == rig.at(9s));
+	const timerhub::loop none;
+	expect(none.due() == timerhub::time_point::max());
+	expect(none.update() == timerhub::time_point());
+}
+
 void loop_is_moved_while_timeouts_are_set()
 {
 	rig rig;
@@ -693,6 +718,23 @@ void loop_has_the_programs_clock()
 	expect(!loop.turn() && calls == 1 && loop.timeout_ms() == -1);
 	expect(!loop.stats(stats) && stats.callbacks == 1 && stats.added == 1 && stats.set == 0);
 	expect(loop.fd() == -EINVAL);
+}
+
+void locked_loop_needs_no_adoption()
+{
+	timerhub_loop_config config = {};
+	timerhub::loop loop;
+	int calls = 0;
+
+	config.flags = TIMERHUB_LOOP_LOCKED;
+	expect(!loop.open(config));
+	auto timeout = std::make_unique<timerhub::timeout<>>();
+	expect(!timeout->add(loop, [&calls] { calls++; }) && !timeout->set(0s));
+	std::thread([&] {
+		expect(!loop.turn() && calls == 1 && !timeout->set(1h));
+		timeout.reset(); /* of a loop that is not locked, this would end the program */
+	}).join();
+	expect(!loop.turn() && !loop.adopt());
 }
 
 void loop_is_adopted()
@@ -804,6 +846,29 @@ void destruction_on_another_thread_terminates()
 	expect(WIFEXITED(status) && WEXITSTATUS(status) == terminated);
 }
 
+/* Objects with static life end in a child too, on a thread that was not the loop's. */
+void destruction_in_a_forked_child_is_allowed()
+{
+	timerhub::loop loop;
+	auto one = std::make_unique<session>();
+	int status = 0;
+
+	expect(!loop.open());
+	std::thread([&] { expect(!one->idle.add(loop, [] {}) && !one->idle.set(1h)); }).join();
+	const pid_t child = fork();
+	expect(child >= 0);
+	if (child == 0) {
+		expect(one->request.add(loop, [] {}) == errc::owner_dead);
+		one.reset();
+		expect(!loop.adopt() && !loop.turn());
+		loop.close();
+		_exit(0);
+	}
+	expect(waitpid(child, &status, 0) == child);
+	expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	expect(!loop.adopt());
+}
+
 } // namespace
 
 #define TEST(name)                                                                                 \
@@ -835,14 +900,17 @@ static const test tests[] = {
 	TEST(exception_of_a_copy_adds_nothing),
 #endif
 	TEST(loop_tells_how_long_to_block),
+	TEST(callable_learns_its_deadline),
 	TEST(loop_is_moved_while_timeouts_are_set),
 	TEST(loop_without_a_hub_runs),
 	TEST(loop_has_the_programs_clock),
+	TEST(locked_loop_needs_no_adoption),
 	TEST(loop_is_adopted),
 	TEST(errors_are_those_of_the_c_calls),
 	TEST(what_does_not_fit_is_refused),
 	TEST(another_thread_is_refused),
 	TEST(destruction_on_another_thread_terminates),
+	TEST(destruction_in_a_forked_child_is_allowed),
 };
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py lint FOLDER                mandoc has nothing to warn of
        check_man.py program PAGE FILE          writes the program of a page's EXAMPLES into FILE
        check_man.py run PAGE PROGRAM           runs that program: does it print what the page says?
-       check_man.py orders PAGE FILE          writes the two loops of timerhub_loop_settle(3)
+       check_man.py orders PAGE FILE          writes the functions of timerhub_loop_settle(3)
        check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
@@ -348,6 +348,7 @@ def write_orders(page, target):
                         re.MULTILINE | re.DOTALL)
     functions = [f"static void {name}(struct timerhub_loop *loop)\n{{\n{plain(block)}}}\n"
                  for name, block in zip(("expire_before", "expire_after"), blocks)]
+    functions += [plain(block) for block in blocks[2:]]  # run_until()
     target.write_text("".join(functions), encoding="utf-8")
     return []
 

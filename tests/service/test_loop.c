@@ -27,6 +27,7 @@ struct item {
 	struct timerhub_timeout timeout;
 	unsigned calls;
 	uint64_t called_ns; /* value of the loop's clock in the callback */
+	uint64_t due_ns;    /* the deadline that the callback was called for */
 	bool is_chain;      /* true: the callback sets the timeout again, to a delay of 0 */
 };
 
@@ -42,6 +43,8 @@ static void on_item(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 	expect(of == loop);
 	item->calls++;
 	item->called_ns = rig.hub ? timerhub_now(rig.hub) : monotonic_ns();
+	item->due_ns = timerhub_loop_due(of);
+	expect_eq(timerhub_loop_update(of), timerhub_loop_now(of));
 	if (item->is_chain)
 		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
 }
@@ -204,6 +207,9 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_loop_fd(NULL), -EINVAL);
 	expect_eq(timerhub_loop_timeout(NULL), NEVER);
 	expect_eq(timerhub_loop_now(NULL), 0);
+	expect_eq(timerhub_loop_update(NULL), 0);
+	expect_eq(timerhub_loop_due(NULL), NEVER);
+	expect_eq(timerhub_loop_due(loop), NEVER);
 	expect(timerhub_loop_queue(NULL) == NULL);
 	/* beyond the largest deadline */
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
@@ -270,10 +276,11 @@ static void *stranger(void *argument)
 	expect_eq(timerhub_loop_fd(loop), -EPERM);
 	expect_eq(timerhub_loop_timeout(loop), 0);
 	expect_eq(timerhub_loop_timeout_ms(loop), 0);
+	expect_eq(timerhub_loop_update(loop), 0);
 	return NULL;
 }
 
-#define STRANGERS_CALLS 13
+#define STRANGERS_CALLS 14
 
 static uint64_t loop_refused(void)
 {
@@ -353,6 +360,7 @@ START_TEST(loop_belongs_to_its_first_user)
 		expect_le(0, timerhub_loop_fd(loop));
 	expect(timerhub_loop_queue(loop) == NULL);
 	(void)timerhub_loop_now(loop);
+	expect_eq(timerhub_loop_update(loop), timerhub_loop_now(loop));
 	expect_eq(timerhub_loop_stats(loop, &stats), 0);
 	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 0);
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
@@ -458,6 +466,7 @@ static void *use_locked(void *own)
 		expect_eq(timerhub_loop_adopt(loop), 0);
 		expect_le(0, timerhub_loop_fd(loop));
 		expect_le(timerhub_loop_timeout(loop), HOUR);
+		expect_eq(timerhub_loop_update(loop), timerhub_loop_now(loop));
 		result = timerhub_loop_turn(loop); /* another thread may be in a callback */
 		expect(result >= 0 || result == -EBUSY);
 		result = timerhub_loop_settle(loop, NULL);
@@ -546,6 +555,64 @@ START_TEST(set_after_the_turn_counts)
 }
 END_TEST
 
+/* The next turn must call the loop's only timeout. */
+static void expect_by_descriptor(const struct item *item)
+{
+	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	while (timerhub_loop_turn(loop) == 0)
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+	expect_eq(item->calls, 1);
+}
+
+/* As a socket's handler after a wait, with a deadline from now() or from update(). */
+START_TEST(now_is_old_after_a_wait_and_update_is_not)
+{
+	struct item item;
+	uint64_t began_ns, now_ns;
+
+	loop_begin(_i);
+	item_add(&item);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	began_ns = timerhub_loop_now(loop);
+	pass_ns(_i, SEC / 20);
+	expect_eq(timerhub_loop_now(loop), began_ns);
+	now_ns = timerhub_loop_update(loop);
+	expect_le(began_ns + SEC / 20, now_ns);
+	expect_eq(timerhub_loop_now(loop), now_ns);
+	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, now_ns + SEC / 50), 0);
+	expect_eq(timerhub_loop_settle(loop, NULL), 0);
+	expect_eq(item.calls, 0);
+	pass_ns(_i, SEC / 50);
+	expect_by_descriptor(&item);
+	expect_le(now_ns + SEC / 50, item.called_ns);
+	expect_eq(item.due_ns, now_ns + SEC / 50);
+	loop_end();
+}
+END_TEST
+
+/* The deadline of a delay that update has fixed, although no turn has seen it. */
+START_TEST(update_counts_the_delays_before_it)
+{
+	struct item item;
+	uint64_t now_ns;
+
+	loop_begin(_i);
+	item_add(&item);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	pass_ns(_i, SEC / 100);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
+	now_ns = timerhub_loop_update(loop);
+	expect_le(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
+	if (_i != WITH_MANUAL_HUB)
+		expect_eq(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
+	pass_ns(_i, SEC / 100);
+	expect_le(timerhub_loop_timeout(loop), HOUR);
+	expect_lt(0, timerhub_loop_timeout(loop));
+	loop_end();
+}
+END_TEST
+
 /* ---- fork ---- */
 
 static void forked_child(struct item *item, int alarm)
@@ -577,15 +644,6 @@ static void forked_child(struct item *item, int alarm)
 	expect_eq(timerhub_timeout_set(loop, &item->timeout, 0), 0);
 	expect_eq(timerhub_loop_turn(loop), 1);
 	timerhub_loop_close(loop);
-}
-
-/* The next turn must call the loop's only timeout. */
-static void expect_by_descriptor(const struct item *item)
-{
-	expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
-	expect_eq(item->calls, 1);
 }
 
 START_TEST(fork_is_told_and_leaves_the_parent_alone)
@@ -666,6 +724,7 @@ static void *copy_may_change_only(void *own)
 	expect_eq(timerhub_loop_advance(loop, HOUR), -EOWNERDEAD);
 	expect_eq(timerhub_timeout_add(loop, &another.timeout, on_item), -EOWNERDEAD);
 	expect_eq(timerhub_loop_timeout_ms(loop), 0);
+	expect_eq(timerhub_loop_update(loop), 0);
 	expect_eq(timerhub_loop_each(loop, each_counts, &count), 0);
 	expect_eq(count, STATES);
 	expect_eq(loop_refused(), refused);
@@ -981,9 +1040,10 @@ END_TEST
 
 static void on_forking_away(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
-	pid_t child = fork();
+	pid_t child;
 
 	on_item(of, timeout);
+	child = fork();
 	expect_le(0, child);
 	if (child > 0)
 		child_ends_well(child);
@@ -1580,6 +1640,8 @@ int main(int argc, char **argv)
 	tests_add_loop(locked_loop_refuses_no_thread, 60, ALARMS);
 	tests_add(locked_loop_may_be_manual, 20);
 	tests_add_loop(set_after_the_turn_counts, 60, ALARMS);
+	tests_add_loop(now_is_old_after_a_wait_and_update_is_not, 60, ALARMS);
+	tests_add_loop(update_counts_the_delays_before_it, 20, ALARMS);
 	tests_add_loop(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS);
 	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
 	tests_add_loop(fork_child_adopts_the_loop, 60, FORKED_LOOPS);

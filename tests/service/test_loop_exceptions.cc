@@ -77,6 +77,7 @@ void on_plain(timerhub_loop *, timerhub_timeout *)
 void on_throwing(timerhub_loop *of, timerhub_timeout *timeout)
 {
 	calls++;
+	expect(timerhub_loop_due(of) == now_ns - 1);
 	/* The calls that a callback makes before it throws must take effect. */
 	expect(timerhub_timeout_set(of, timeout, 1000) == 0);
 	expect(timerhub_timeout_set(of, &third, 1000) == 0);
@@ -100,6 +101,7 @@ void timeouts_may_throw()
 		expect(timerhub_timeout_set_at(loop, &third, now_ns + 500) == 0);
 		advance(1);
 		turn_throws();
+		expect(timerhub_loop_due(loop) == UINT64_MAX);
 		while (calls < 2) /* the second callback may come before or after the exception */
 			expect(timerhub_loop_turn(loop) == 1);
 		expect(timerhub_timeout_is_set(&first) == 1);
@@ -120,6 +122,7 @@ void on_event(const timerhub_event *)
 {
 	calls++;
 	expect(timerhub_timeout_set(loop, &second, 10) == 0);
+	expect(timerhub_loop_due(loop) == UINT64_MAX); /* the event has its own */
 	throw std::runtime_error("out of a timer");
 }
 

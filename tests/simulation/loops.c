@@ -494,6 +494,8 @@ void loops_in_callback(struct worker *worker)
 		check_result(timerhub_loop_settle(loop->loop, NULL), -EBUSY);
 		check_result(timerhub_loop_adopt(loop->loop), loop->is_locked ? 0 : -EBUSY);
 		check_result(timerhub_loop_timeout(loop->loop) == 0, true);
+		check_result(timerhub_loop_update(loop->loop) == timerhub_loop_now(loop->loop),
+		             true);
 	}
 	loop_changes(loop, &worker->dice);
 }
@@ -527,6 +529,9 @@ static void on_timeout(struct timerhub_loop *called, struct timerhub_timeout *ti
 	if (loop->order_ns > one->last_ns && !one->is_fresh)
 		report_failure("timeout %u, due at %" PRIu64 ", came after one due at %" PRIu64,
 		               number, one->last_ns, loop->order_ns);
+	if (timerhub_loop_due(called) < one->first_ns || timerhub_loop_due(called) > one->last_ns)
+		report_failure("timeout %u, due at %" PRIu64 ", is said to be due at %" PRIu64,
+		               number, one->first_ns, timerhub_loop_due(called));
 	check_reading(loop);
 	loop->order_ns = loop->order_ns > one->first_ns ? loop->order_ns : one->first_ns;
 	loop->called++;
@@ -613,6 +618,21 @@ static void loop_settle(struct world_loop *loop)
 		report_failure("settle returned %d", result);
 }
 
+/* As after a wait. In a manual loop it reads nothing. */
+static void loop_update(struct world_loop *loop)
+{
+	uint64_t now_ns;
+
+	call_begin(loop);
+	now_ns = timerhub_loop_update(loop->loop);
+	if (now_ns != timerhub_loop_now(loop->loop))
+		report_failure("update is not now");
+	check_reading(loop);
+	call_end(loop);
+	if (timerhub_loop_due(loop->loop) != UINT64_MAX)
+		report_failure("a loop is due outside its callbacks");
+}
+
 /* Returns for how long the program may block. */
 static uint64_t loop_ask(struct world_loop *loop, struct dice *dice)
 {
@@ -666,6 +686,8 @@ static void loop_wait(struct world_loop *loop, struct dice *dice, uint64_t until
 		if (timerhub_loop_advance(loop->loop, loop->program_ns) != 0)
 			report_failure("loop_advance");
 	}
+	if (dice_one_in(dice, 4))
+		loop_update(loop);
 }
 
 static void loop_count(struct world_loop *loop)
@@ -694,7 +716,8 @@ static void loop_adopt(struct world_loop *loop, struct worker *worker)
 		check_result(timerhub_loop_turn(loop->loop), -EPERM);
 		check_result(timerhub_loop_settle(loop->loop, NULL), -EPERM);
 		check_result(timerhub_loop_fd(loop->loop), -EPERM);
-		loop->refused += 3;
+		check_result(timerhub_loop_update(loop->loop) == 0, true);
+		loop->refused += 4;
 	}
 	if (loop->owner || dice_one_in(&worker->dice, 2))
 		check_result(timerhub_loop_adopt(loop->loop), 0);

@@ -3,8 +3,8 @@
  * A loop in virtual time against an array, sorted in each turn, with random calls between turns and
  * in callbacks; a turn takes no time or up to seconds. Each due timeout is called once, in the
  * right turn, in order, never early. With the program's clock a deadline is exact at once; else it
- * is set at the loop's next reading, plus the delay: in a turn, in settle, in timeout if something
- * was set, before the 65th set since the last.
+ * is set at the loop's next reading, plus the delay: in a turn, in settle, in update, in timeout if
+ * something was set, before the 65th set since the last.
  */
 #include "loop_rig.h"
 
@@ -307,6 +307,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 	expect(!entry->is_set_in_turn);
 	expect_le(entry->least_ns, bench->turn_ns);
 	expect_eq(timerhub_timeout_is_set(timeout), 0);
+	expect_eq(timerhub_loop_due(loop), entry->deadline_ns);
 	entry->deadline_ns = NEVER;
 	bench->called++;
 	bench->calls++;
@@ -337,6 +338,9 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 			}
 		}
 	}
+	/* the clock may have moved: the callbacks of a turn see one time */
+	expect_eq(timerhub_loop_update(loop), bench->turn_ns);
+	expect_eq(timerhub_loop_now(loop), bench->turn_ns);
 }
 
 static void bench_check_timeout(uint64_t timeout_ns)
@@ -351,6 +355,16 @@ static void bench_check_timeout(uint64_t timeout_ns)
 		expect_eq(timeout_ns, 0);
 	else if (first_ns != NEVER)
 		expect_le(timeout_ns, first_ns - bench->turn_began_ns);
+}
+
+/* After sets that no turn has seen, as a program does right after its wait. */
+static void bench_update(void)
+{
+	expect_eq(timerhub_loop_update(bench->loop), bench->now_ns);
+	model_read_clock();
+	bench->turn_began_ns = bench->now_ns;
+	expect_eq(timerhub_loop_now(bench->loop), bench->now_ns);
+	expect_eq(timerhub_loop_due(bench->loop), NEVER);
 }
 
 /* After sets that no turn has seen. */
@@ -476,8 +490,12 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 			op_random();
 			if (dice_one_in(&bench->dice, 16))
 				random_time_passes();
+			if (dice_one_in(&bench->dice, 64))
+				bench_update();
 		}
 		random_time_passes();
+		if (dice_one_in(&bench->dice, 4))
+			bench_update();
 		if (dice_one_in(&bench->dice, 4))
 			bench_ask();
 		bench_turn();
