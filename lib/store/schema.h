@@ -31,8 +31,8 @@
 #define CLAIM_DELIVERY 1048576 /* 2^20 */
 #define CLAIM_LAST 524288      /* 2^19 */
 #define CLAIM_ATTEMPTS 524287
-#define CLAIM_NEXT "claim+1048576-(claim&524288)" /* of the same task, whose attempts count on */
-#define CLAIM_ANEW "((claim>>20)+1)<<20"          /* with 0 attempts */
+#define CLAIM_NEXT "claim+1048576"       /* of the same task, whose attempts count on */
+#define CLAIM_ANEW "((claim>>20)+1)<<20" /* with 0 attempts */
 
 /* The least and the largest time that the table accepts: in 2001 and 2286. */
 #define DUE_MIN_US INT64_C(1000000000000000)
