@@ -29,7 +29,7 @@
 
 #include "heartbeat_process.h"
 
-enum { BATCH = 256, BATCHES_MAX = 64, RETRY_NS = 100000000 };
+enum { BATCH = 256, RETRY_NS = 100000000 };
 
 /* A connection: an entry of the table `connections`, which is indexed by descriptor. */
 struct connection {
@@ -187,12 +187,22 @@ static int wait_and_handle(int max, int timeout_ms)
 	return count;
 }
 
+/*
+ * How many events serve every ready socket: epoll reports each once before it reports one again.
+ * Beside the connections it watches the listener, the signals and the loop.
+ */
+static uint64_t events_enough(void)
+{
+	return server.figures.live + 3;
+}
+
 /* Handles all ready sockets, so that the next turn hangs up nobody whose data lies in one. */
 static int wait_and_handle_all(int timeout_ms)
 {
+	const uint64_t enough = events_enough();
 	int r = wait_and_handle(BATCH, timeout_ms);
 
-	for (int more = BATCHES_MAX - 1; more > 0 && r == BATCH && !server.stop; more--)
+	for (uint64_t had = BATCH; r == BATCH && had < enough && !server.stop; had += BATCH)
 		r = wait_and_handle(BATCH, 0);
 	return r;
 }
@@ -234,15 +244,15 @@ static int run_after(void)
 
 /*
  * An iteration handles one event, so a turn in each would hang up the connections whose events
- * wait. It turns when no event is left, or after BATCH of them.
+ * wait. It turns when no event is left, or after enough of them.
  */
 static int run_one(void)
 {
 	int r = 0;
 
-	for (int handled = 0; r >= 0 && !server.stop;) {
+	for (uint64_t handled = 0; r >= 0 && !server.stop;) {
 		r = wait_and_handle(1, 0);
-		if (r > 0 && ++handled < BATCH)
+		if (r > 0 && ++handled < events_enough())
 			continue;
 		if (r >= 0)
 			r = turn();

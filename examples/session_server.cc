@@ -38,7 +38,6 @@ using namespace std::chrono_literals;
 
 constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
-constexpr int waits_max = 64; /* then a turn, even if sockets are ready */
 
 /*
  * Ends the program if `error` is set. The program uses must() for errors that the program cannot
@@ -341,9 +340,14 @@ void server::run()
 
 	while (!stopping_) {
 		must("turn", loop_.turn()); /* may destroy sessions: the batch has no events left */
-		int waits = 0, count;
-		do { /* serve all ready sockets before the turn; EINTR: perhaps after a SIGSTOP */
-			count = epoll_wait(epoll_.fd(), events.data(), batch, waits == 0 ? -1 : 0);
+		/*
+		 * Serve all ready sockets before the next turn. epoll reports each once before it
+		 * reports one again; three are the listener, the signals and the loop. EINTR:
+		 * perhaps after a SIGSTOP.
+		 */
+		int left = static_cast<int>(sessions_.size()) + 3, timeout_ms = -1, count;
+		do {
+			count = epoll_wait(epoll_.fd(), events.data(), batch, timeout_ms);
 			if (count < 0 && errno != EINTR)
 				must("epoll_wait", count);
 			for (int i = 0; i < count; i++) {
@@ -352,7 +356,9 @@ void server::run()
 				if (fd != loop_.fd())
 					ready(fd);
 			}
-		} while (++waits < waits_max && (count == batch || count < 0));
+			left -= count;
+			timeout_ms = 0;
+		} while (left > 0 && (count == batch || count < 0));
 	}
 }
 

@@ -438,10 +438,8 @@ namespace detail
 class stop_fd
 {
       public:
-	stop_fd() noexcept : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+	stop_fd() noexcept : fd_(open_above_stdio())
 	{
-		if (fd_ < 0)
-			fd_ = -errno;
 	}
 
 	~stop_fd()
@@ -465,6 +463,21 @@ class stop_fd
 	}
 
       private:
+	/* What the program prints to a closed stderr must not make it readable. */
+	static int open_above_stdio() noexcept
+	{
+		const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+		if (fd < 0)
+			return -errno;
+		if (fd > STDERR_FILENO)
+			return fd;
+		const int above = open_above_stdio();
+
+		::close(fd);
+		return above;
+	}
+
 	int fd_;
 };
 

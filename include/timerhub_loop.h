@@ -15,8 +15,9 @@
  * A loop belongs to the thread that first uses it, later to the last that adopted it; others get
  * -EPERM. A call returns 0 or a count, or a negative errno, and then has changed nothing; -EINVAL:
  * NULL, or a timeout of another loop or none. A timeout is zeroed before it is added, and stays at
- * its address until it is removed or the loop closed. In a forked child, turn, settle, fd and adopt
- * return -EOWNERDEAD, close is safe, and the rest changes only the child's memory.
+ * its address until it is removed or the loop closed. In a forked child, turn, settle, fd, advance
+ * and add return -EOWNERDEAD until timerhub_loop_adopt() has made the loop the child's. The other
+ * calls change only the child's memory; any of its threads may make them.
  */
 #ifndef TIMERHUB_LOOP_H
 #define TIMERHUB_LOOP_H
@@ -50,7 +51,7 @@ typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_tim
 /* 0 is the default of each field. */
 struct timerhub_loop_config {
 	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
-	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, TIMERHUB_LOOP_OBSERVABLE */
+	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, _OBSERVABLE, _LOCKED */
 	uint32_t timeouts_max; /* most timeouts at one time, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock; /* enum timerhub_clock; ignored with a hub, or if the loop is manual */
 };
@@ -59,6 +60,11 @@ struct timerhub_loop_config {
 #define TIMERHUB_LOOP_MANUAL 1u
 /* timerhub-top(1) reads the counters, in a memfd */
 #define TIMERHUB_LOOP_OBSERVABLE 2u
+/*
+ * Any thread may use the loop, one at a time, under a lock of the program: no call returns -EPERM.
+ * Callbacks run on the thread that turns.
+ */
+#define TIMERHUB_LOOP_LOCKED 4u
 
 /*
  * For timeouts_max timeouts. With a hub: its clock, and a queue for other threads' timers. -EINVAL:
@@ -74,7 +80,17 @@ TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct time
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
-/* To the calling thread; the former one may have ended, and must not use it. -EBUSY: in a turn. */
+/*
+ * Gives the loop, with all its timeouts, to the calling thread. The former thread may have ended.
+ * Two threads must not use a loop at once: the program sees to that, for example by a lock.
+ *
+ * In a forked child it makes the copy of a loop without a hub the child's own. All timeouts stay as
+ * they were; the parent's descriptor is closed here, and the next timerhub_loop_fd() makes another.
+ *
+ * Returns -EBUSY inside a turn, and -EOWNERDEAD in the child of a loop with a hub. In a loop with
+ * TIMERHUB_LOOP_LOCKED it does nothing and returns 0, but for the forked child. Observable, in a
+ * child: errors as timerhub_loop_open().
+ */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
@@ -129,7 +145,9 @@ struct timerhub_loop_stats {
 	uint64_t turn_max_ns; /* longest turn, from its first reading of the clock to its last */
 	/* the turn's reading minus the deadline; bucket i: from 2^i ns on, bucket 0: from 0 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t reserved[8];
+	/* calls on another thread than the loop's: -EPERM, or 0 from timeout and update */
+	uint64_t refused;
+	uint64_t reserved[7];
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -146,7 +164,11 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #pragma GCC diagnostic pop
 #endif
 
-/* Not set yet. -EAGAIN: timeouts_max; -EEXIST: added, or not zeroed. */
+/*
+ * Adds a timeout, which is not set yet; `fn` is its callback. Returns -EAGAIN if timeouts_max
+ * timeouts are added, -EEXIST if this one is, or was not zeroed, and -EINVAL if its address is no
+ * multiple of 8, as in a packed struct.
+ */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 

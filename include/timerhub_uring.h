@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's io_uring polls a queue's eventfd; C11 and C++17, liburing 2.3, Linux 5.13. Manual:
- * timerhub_uring(3).
+ * For a program whose event loop is an io_uring: it polls a queue's eventfd in its own ring, and
+ * gets a completion when events wait. Needs liburing 2.3 and Linux 5.13; C11 and C++17. The manual
+ * is timerhub_uring(3).
  */
 #ifndef TIMERHUB_URING_H
 #define TIMERHUB_URING_H
@@ -16,8 +17,9 @@ extern "C" {
 #endif
 
 /*
- * A multishot poll of the queue; set user_data afterwards. After each completion, perhaps for
- * nothing, dispatch or drain: what these leave completes again.
+ * Prepares a multishot poll of the queue's eventfd. Set the request's user_data afterwards. Call
+ * timerhub_dispatch() or timerhub_drain() after each completion. There can be nothing to take then;
+ * and if something is left, another completion follows.
  */
 static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct timerhub_queue *queue)
 {
@@ -25,8 +27,10 @@ static inline void timerhub_uring_prep(struct io_uring_sqe *sqe, const struct ti
 }
 
 /*
- * The poll's last completion. `res` from 0 on: the completion queue was full, prepare again, as
- * with -ENOMEM. -ECANCELED: by the program; -EBADF: NULL or closed; -EINVAL: before Linux 5.13.
+ * Returns true if this completion is the last one of the poll, so that it must be prepared again if
+ * the program still wants it. The completion's `res` says why it has ended: it is 0 or more if the
+ * completion queue was full, -ENOMEM if memory was short, -ECANCELED if the program cancelled it,
+ * -EBADF if the queue was NULL or has been closed, and -EINVAL before Linux 5.13.
  */
 static inline bool timerhub_uring_ended(const struct io_uring_cqe *cqe)
 {

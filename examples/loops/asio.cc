@@ -5,14 +5,15 @@
  *
  * Asio runs one handler at a time, so a turn before each run_one() would come in the middle of a
  * batch of sockets, and hang up connections whose data lies in their sockets. run() therefore calls
- * turn() when no handler is left, but at least once in BATCH_MAX handlers, if some socket is always
- * ready.
+ * turn() when no handler is left. If some socket is always ready, run() turns after as many
+ * handlers as wait in asio, which runs each that is ready before it runs one again.
  */
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
@@ -83,6 +84,12 @@ class reminders
 	bool left() const
 	{
 		return running_ > 0 || left_ > 0;
+	}
+
+	/* Returns how many handlers wait in asio; those of a server are its connections' too. */
+	static std::size_t handlers()
+	{
+		return 1; /* that of class watch */
 	}
 
       private:
@@ -221,8 +228,6 @@ class watch
 	bool waits_ = false;
 };
 
-constexpr unsigned BATCH_MAX = 4096;
-
 /* The guard keeps the context from stopping when no handler is left between two waits. */
 template <class Job> void run(boost::asio::io_context &context, const Job &job)
 {
@@ -235,7 +240,7 @@ template <class Job> void run(boost::asio::io_context &context, const Job &job)
 			return;
 		watch.wait();
 		context.run_one();
-		for (unsigned i = 0; i < BATCH_MAX && context.poll_one() > 0; i++) {
+		for (std::size_t i = 0; i < job.handlers() && context.poll_one() > 0; i++) {
 		}
 	}
 }

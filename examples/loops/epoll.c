@@ -16,30 +16,46 @@
 
 #include "reminders.h"
 
-enum { BATCH = 8, BATCHES_MAX = 64 };
+enum { BATCH = 8 };
+
+static int descriptors = 1; /* how many epoll watches; a server counts its sockets too */
+
+/*
+ * Waits, and serves all sockets that are ready, also those that one array does not hold.
+ * epoll_wait() reports each ready socket once before it reports one again, so as many events as
+ * there are descriptors are enough, and sockets that are always ready do not keep the turn waiting.
+ */
+static int serve(int epoll_fd)
+{
+	struct epoll_event events[BATCH];
+	int left = descriptors, timeout_ms = -1, count;
+
+	do {
+		count = epoll_wait(epoll_fd, events, BATCH, timeout_ms);
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		/*
+		 * A real server handles the sockets of the batch here. An event of the timerhub
+		 * loop's fd only wakes epoll; the next turn does the work.
+		 */
+		left -= count;
+		timeout_ms = 0;
+		/* A wait that was interrupted says nothing about the sockets: ask again. */
+	} while (left > 0 && (count == BATCH || count < 0));
+	return 0;
+}
 
 static int run(int epoll_fd, struct timerhub_loop *loop)
 {
-	struct epoll_event events[BATCH];
+	int r = 0;
 
-	for (;;) {
-		const int r = timerhub_loop_turn(loop); /* immediately before epoll_wait() blocks */
+	while (r >= 0) {
+		r = timerhub_loop_turn(loop); /* immediately before epoll_wait() blocks */
 		if (r < 0 || !reminders_left())
-			return r;
-		int count = BATCH;
-		/* The array was full: serve also what it did not hold, before the turn. */
-		for (int i = 0; i < BATCHES_MAX && count == BATCH; i++) {
-			count = epoll_wait(epoll_fd, events, BATCH, i == 0 ? -1 : 0);
-			if (count < 0 && errno != EINTR)
-				return -errno;
-			/*
-			 * A real server handles the sockets of the batch here. An event of the
-			 * timerhub loop's fd only wakes epoll; the next turn does the work.
-			 */
-			if (count < 0)
-				count = BATCH; /* interrupted: sockets may be ready all the same */
-		}
+			break;
+		r = serve(epoll_fd);
 	}
+	return r;
 }
 
 int main(int argc, char **argv)

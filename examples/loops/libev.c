@@ -5,7 +5,8 @@
  * A turn right before libev blocks would hang up connections whose data lies in their sockets:
  * libev's array holds 64 ready descriptors at first, and a wait may be interrupted. Instead, an
  * ev_io on the timerhub loop's fd starts an ev_idle, which turns when no socket is ready. The
- * ev_prepare only settles. If sockets never stop being ready, it turns after 256 iterations.
+ * ev_prepare only settles. If sockets never stop being ready, it turns after 24 iterations: libev
+ * doubles its array when it was full, so these serve every socket, however many there are.
  */
 #include <errno.h>
 #include <ev.h>
@@ -13,7 +14,7 @@
 
 #include "reminders.h"
 
-#define TURN_AT_LEAST 256
+#define TURN_AT_LEAST 24
 
 static struct {
 	struct timerhub_loop *loop;

@@ -15,7 +15,7 @@
  * libevent's array holds 32 ready descriptors, and doubles when it was full. A few of them may be
  * libevent's own, so half of it may have been all.
  */
-enum { ARRAY_MAYBE_FULL = 16, BATCHES_MAX = 256 };
+enum { ARRAY_MAYBE_FULL = 16, LIBEVENTS_OWN = 2 };
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
@@ -31,15 +31,20 @@ static bool is_ended(struct event_base *base)
 }
 
 /*
- * Serves also the sockets that the array did not hold. Not without a limit: sockets that are always
- * ready must not keep the timeouts waiting.
+ * Serves also the sockets that the array did not hold. The kernel reports each ready socket once
+ * before it reports one again, so as many as there are events are enough, and sockets that are
+ * always ready do not keep the turn waiting.
  */
 static int serve(struct event_base *base)
 {
+	int left = event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) + LIBEVENTS_OWN;
 	int r = event_base_loop(base, EVLOOP_ONCE);
 
-	for (int i = 0; r == 0 && i < BATCHES_MAX && !is_ended(base); i++) {
-		if (event_base_get_max_events(base, EVENT_BASE_COUNT_ACTIVE, 1) < ARRAY_MAYBE_FULL)
+	while (r == 0 && !is_ended(base)) {
+		const int active = event_base_get_max_events(base, EVENT_BASE_COUNT_ACTIVE, 1);
+
+		left -= active;
+		if (active < ARRAY_MAYBE_FULL || left <= 0)
 			break;
 		r = event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	}

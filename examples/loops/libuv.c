@@ -2,8 +2,11 @@
 /*
  * Shows timerhub in a libuv loop. Prints reminders, see reminders.h. Usage: libuv [FILE...]
  *
- * A uv_prepare_t calls timerhub_loop_turn() right before libuv blocks. A uv_poll_t on the timerhub
- * loop's fd wakes libuv. The fd belongs to the timerhub loop, and libuv never closes it.
+ * A turn in each iteration could hang up connections whose data lies in their sockets, because an
+ * iteration of libuv serves at most 48 arrays of 1,024. Instead, a uv_prepare_t settles right
+ * before libuv blocks, and turns when a uv_poll_t has seen the timerhub loop's fd twice. epoll
+ * reports each ready socket before it reports the fd again, so all that were ready have been served
+ * by then. The fd belongs to the timerhub loop, and libuv never closes it.
  */
 #include <stdio.h>
 #include <uv.h>
@@ -14,11 +17,20 @@ static struct {
 	struct timerhub_loop *loop;
 	uv_prepare_t prepare;
 	uv_poll_t poll;
+	int seen; /* how often the fd was readable since the last turn */
 } timeouts;
 
 static void before_blocking(uv_prepare_t *prepare)
 {
-	if (timerhub_loop_turn(timeouts.loop) >= 0 && reminders_left())
+	int r;
+
+	if (timeouts.seen >= 2) {
+		timeouts.seen = 0;
+		r = timerhub_loop_turn(timeouts.loop);
+	} else {
+		r = timerhub_loop_settle(timeouts.loop, NULL);
+	}
+	if (r >= 0 && reminders_left())
 		return;
 	/* libuv's loop ends when its last handle is closed */
 	uv_close((uv_handle_t *)prepare, NULL);
@@ -27,9 +39,10 @@ static void before_blocking(uv_prepare_t *prepare)
 
 static void readable(uv_poll_t *poll, int status, int events)
 {
-	(void)poll; /* the event only wakes libuv; timerhub_loop_turn() does the work */
+	(void)poll; /* the fd stays readable, so libuv does not block before the turn */
 	(void)status;
 	(void)events;
+	timeouts.seen++;
 }
 
 int main(int argc, char **argv)

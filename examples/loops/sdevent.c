@@ -5,7 +5,8 @@
  * sd-event runs one handler an iteration, so a turn right before it blocks would come in the middle
  * of a batch, and hang up connections whose data lies in their sockets. Instead, the timerhub
  * loop's source has the lowest priority and turns when it is dispatched, after all sockets; its
- * prepare function only settles, and turns after 4,096 iterations if some socket is always ready.
+ * prepare function only settles. If some socket is always ready, it turns after as many iterations
+ * as the program has sources: sd-event dispatches each that waits before it dispatches one again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,8 @@
 
 #include "reminders.h"
 
-#define TURN_AT_LEAST 4096
-
 static struct timerhub_loop *loop;
+static int sources; /* of the program in sd-event; a server counts its sockets here */
 static int waiting; /* iterations in which the descriptor was readable, but sockets came first */
 
 static int over(sd_event_source *source, void *argument)
@@ -43,7 +43,7 @@ static int before_blocking(sd_event_source *source, void *argument)
 {
 	(void)argument;
 	if (sd_event_source_get_pending(source) > 0)
-		return ++waiting < TURN_AT_LEAST ? 0 : turn(source);
+		return ++waiting <= sources ? 0 : turn(source);
 	return timerhub_loop_settle(loop, NULL) < 0 ? end(source) : 0;
 }
 

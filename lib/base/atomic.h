@@ -89,7 +89,6 @@ ATOMIC_LOAD(ptr, void *, acquire)
 ATOMIC_STORE(ptr, void *, relaxed)
 ATOMIC_STORE(ptr, void *, release)
 ATOMIC_CAS(ptr, void *, relaxed, relaxed)
-ATOMIC_CAS(ptr, void *, acquire, acquire)
 ATOMIC_CAS(ptr, void *, acq_rel, acquire)
 ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 

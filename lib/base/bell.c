@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/test_point.h"
 
 #define RINGS_MIDWAY ((uint64_t)1)
@@ -44,10 +45,10 @@ static int bell_read(int fd, const struct bell_words *words)
 
 int bell_open(void)
 {
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), result;
+	int fd = DESCRIPTOR_ABOVE_STDIO(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), result;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* whether it can ring: nobody else would see that it cannot */
 	result = bell_write(fd, &always);
 	if (result == 0)

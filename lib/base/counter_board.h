@@ -15,7 +15,7 @@
 
 #define BOARD_NAME "timerhub" /* of the memfd */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 5u
+#define BOARD_VERSION 6u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #ifndef BOARD_DELIVERIES_MAX
@@ -119,6 +119,7 @@ struct board_loop {
 	atomic_u64 callbacks;
 	atomic_u64 empty_wakes;
 	atomic_u64 turn_max_ns;
+	atomic_u64 refused; /* also by the refused threads */
 };
 
 struct board {

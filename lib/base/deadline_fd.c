@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/descriptor.h"
 
 /*
  * Capped: a time namespace's offset is subtracted, and INT64_MAX minus a negative one lies in the
@@ -24,10 +25,11 @@
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
 {
-	int fd = timerfd_create(deadline_fd->clock->id, TFD_NONBLOCK | TFD_CLOEXEC);
+	int fd = DESCRIPTOR_ABOVE_STDIO(
+		timerfd_create(deadline_fd->clock->id, TFD_NONBLOCK | TFD_CLOEXEC));
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	deadline_fd->fd = fd;
 	return 0;
 }

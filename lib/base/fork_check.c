@@ -32,6 +32,14 @@ int fork_check_compare_pid(const struct fork_check *fork_check)
 	return fork_check->pid != 0 && fork_check->pid == getpid() ? 0 : -EOWNERDEAD;
 }
 
+void fork_check_renew(struct fork_check *fork_check)
+{
+	if (fork_check->pid != 0)
+		fork_check->pid = getpid();
+	else
+		*fork_check->is_opener = 1; /* the kernel wipes the page at each fork */
+}
+
 void fork_check_close(struct fork_check *fork_check)
 {
 	if (fork_check->is_opener)

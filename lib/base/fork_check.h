@@ -34,6 +34,9 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 	return fork_check_result(fork_check) == 0;
 }
 
+/* In a child: it is the opener from now on, and its own children are told. */
+void fork_check_renew(struct fork_check *fork_check);
+
 void fork_check_close(struct fork_check *fork_check); /* if it is open */
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/descriptor.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
@@ -38,11 +39,10 @@ void memory_advise_huge(const struct memory *memory)
 /* Or a negative errno. Linux 6.3 and later expect MFD_NOEXEC_SEAL. */
 static int memory_open_shown(const char *name)
 {
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd = DESCRIPTOR_ABOVE_STDIO(memfd_create(name, flags | MFD_NOEXEC_SEAL));
 
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : fd;
+	return fd == -EINVAL ? DESCRIPTOR_ABOVE_STDIO(memfd_create(name, flags)) : fd;
 }
 
 /* RLIMIT_FSIZE first: beyond it comes SIGXFSZ. */

@@ -11,7 +11,9 @@ enum test_point {
 	TEST_POINT_SUBMIT_BEFORE_PUSH,   /* push claimed, slot not pushed */
 	TEST_POINT_PUSH_AT_CELL,         /* cell chosen, not read */
 	TEST_POINT_SUBMIT_AFTER_PUSH,    /* slot pushed, promise not read */
+	TEST_POINT_WAITS_READ_WORD,      /* one word of the map read, the next not */
 	TEST_POINT_TAKE_FOUND_NONE,      /* one free stack searched, the next not */
+	TEST_POINT_TAKE_READ_TOP,        /* a free stack's top read, not yet confirmed */
 	TEST_POINT_OWNER_BEFORE_INBOX,   /* clock read, inbox not */
 	TEST_POINT_OWNER_BEFORE_REFILE,  /* pair read, entry not corrected */
 	TEST_POINT_OWNER_BEFORE_PROMISE, /* timers expired, promise unchanged */

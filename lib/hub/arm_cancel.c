@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks arguments, lets timer.c decide, and does the work that is left; lock-free and signal-safe
- * but for timerhub_cancel_sync(). A cancelled timer's slot goes straight to a free stack, and may
- * be reused while it is scheduled or in the inbox, like a moved timer.
+ * The calls that arm, re-arm, cancel and look at timers. Each checks its arguments, lets timer.c
+ * decide, and does the work that the decision leaves. All but timerhub_cancel_sync() take no lock
+ * and can be made in a signal handler.
+ *
+ * The slot of a cancelled timer goes to a stack of free slots at once, and may get a new timer
+ * while the old one's entry is still in the schedule or in the inbox. For the owner that is the
+ * same as a timer that has moved.
  */
 #include <errno.h>
 
@@ -11,10 +15,10 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* timers by which timerhub_rearm_many() prefetches a pair */
+/* How many timers ahead timerhub_rearm_many() fetches a pair. */
 #define SUBMIT_AHEAD 16
 
-/* What its change touches. A handle of no slot does no harm. */
+/* Fetches the pair that a change will touch. A handle without a slot does no harm here. */
 CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 {
 	__builtin_prefetch(&hub->arena.timers.pairs[handle_slot(timer)], 1);
@@ -22,7 +26,10 @@ CPU_FETCHES void hub_fetch(const struct timerhub *hub, timerhub_timer timer)
 
 /* ---- arm ---- */
 
-/* 0 or -ERANGE. UINT64_MAX, never, stays, even if relative. */
+/*
+ * Computes a deadline from a delay or a point in time. "Never" stays what it is. Returns 0 or
+ * -ERANGE.
+ */
 static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, uint64_t *ret_ns)
 {
 	uint64_t base_ns = (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : now_ns;
@@ -36,12 +43,13 @@ static int deadline_from(uint64_t expires_ns, uint32_t flags, uint64_t now_ns, u
 	return 0;
 }
 
-/* 0 for a point in time. */
+/* Returns the time from which a delay counts, and reads no clock for a point in time. */
 static uint64_t now_if_relative(const struct timerhub *hub, uint32_t flags)
 {
 	return (flags & TIMERHUB_ABSOLUTE) != 0 ? 0 : clock_now_ns(&hub->clock);
 }
 
+/* Checks what can be wrong in a spec, except for its times. */
 static int spec_check(const struct timerhub_spec *spec)
 {
 	if (spec->size < sizeof(*spec) ||
@@ -51,7 +59,7 @@ static int spec_check(const struct timerhub_spec *spec)
 	return options_check_rest(spec, spec->size, sizeof(*spec));
 }
 
-/* spec_check() has accepted it. */
+/* Computes what to arm from a spec that spec_check() has accepted. Returns 0 or -ERANGE. */
 static int arming_from(const struct timerhub_queue *queue, const struct timerhub_spec *spec,
                        uint64_t now_ns, struct timer_arming *ret_arming)
 {
@@ -68,7 +76,7 @@ static int arming_from(const struct timerhub_queue *queue, const struct timerhub
 	return deadline_from(spec->expires_ns, spec->flags, now_ns, &ret_arming->deadline_ns);
 }
 
-/* The slot is this thread's alone. */
+/* Arms a timer in a slot that the calling thread has taken. */
 static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
                                 const struct timer_arming *arming, timerhub_timer *ret_timer)
 {
@@ -80,6 +88,7 @@ static inline void hub_arm_slot(struct timerhub *hub, uint32_t slot,
 		hub_submit(hub, slot, outcome.left, pair);
 }
 
+/* Takes a slot and arms a timer in it. */
 static inline __attribute__((always_inline)) int hub_arm(struct timerhub_queue *queue,
                                                          const struct timer_arming *arming,
                                                          timerhub_timer *ret_timer)
@@ -151,7 +160,7 @@ static int specs_check(const struct timerhub_queue *queue, const struct timerhub
 	for (unsigned i = 0; i < count; i++) {
 		const struct timerhub_spec *spec = spec_at(specs, i);
 		struct timer_arming arming;
-		/* size first: spec_check() reads so many bytes */
+		/* The size is checked first, because spec_check() reads so many bytes. */
 		int result = spec->size == specs->size ? spec_check(spec) : -EINVAL;
 
 		if (result == 0)
@@ -184,8 +193,8 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 		return result;
 	next = arena_take_list(&hub->arena, cpu_current(), count, &taken);
 	if (next == SLOT_NONE) {
-		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken,
-		                            taken); /* relaxed: the count is only shown */
+		/* Relaxed: the count is only shown. */
+		(void)u64_fetch_add_relaxed(&hub->board->callers.untaken, taken);
 		return -EAGAIN;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -194,13 +203,16 @@ int timerhub_arm_many(struct timerhub_queue *queue, const struct timerhub_spec *
 
 		if (i + 1 < count)
 			next = arena_next(&hub->arena, slot);
-		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming); /* spec is valid */
+		/* It cannot fail, because specs_check() has done the same. */
+		(void)arming_from(queue, spec_at(specs, i), now_ns, &arming);
 		hub_arm_slot(hub, slot, &arming, ret_timers ? &ret_timers[i] : NULL);
 	}
 	return (int)count;
 }
 
 /* ---- re-arm ---- */
+
+/* Checks the arguments of a re-arm, and computes the deadline. */
 static inline __attribute__((always_inline)) int rearm_check(const struct timerhub *hub,
                                                              uint64_t expires_ns, uint32_t flags,
                                                              uint64_t *ret_ns)
@@ -212,7 +224,7 @@ static inline __attribute__((always_inline)) int rearm_check(const struct timerh
 	return deadline_from(expires_ns, flags, now_if_relative(hub, flags), ret_ns);
 }
 
-/* In any phase, with all checks. */
+/* Re-arms a timer in whatever phase it is, with all checks. */
 static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_timer timer,
                                                uint64_t expires_ns, uint32_t flags)
 {
@@ -232,15 +244,16 @@ static __attribute__((noinline)) int hub_rearm(struct timerhub *hub, timerhub_ti
 }
 
 /*
- * The frequent re-arm calls no function, which would store registers on the stack: its locked
- * instruction would wait for these stores.
+ * Re-arms a timer. The frequent case, a move of an armed timer to a later deadline, calls no
+ * function: that would store registers on the stack, and the locked instruction of the
+ * compare-and-swap would have to wait for these stores.
  */
 static inline __attribute__((always_inline)) int hub_move(struct timerhub *hub,
                                                           const struct hub_living *living,
                                                           timerhub_timer timer,
                                                           uint64_t deadline_ns)
 {
-	/* 0 in a forked child */
+	/* In a forked child the capacity is 0, so hub_rearm() checks and refuses the call. */
 	if (__builtin_expect(handle_slot(timer) < living->capacity, 1) &&
 	    __builtin_expect(
 		    timer_move(&hub->arena.timers.pairs[handle_slot(timer)], timer, deadline_ns),
@@ -281,6 +294,7 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 
 /* ---- cancel ---- */
 
+/* Cancels a timer whose handle has no slot, or in a forked child. */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub_alive(hub))
@@ -293,15 +307,18 @@ int timerhub_cancel(struct timerhub *hub, timerhub_timer timer)
 {
 	if (!hub)
 		return -EINVAL;
-	/* 0 in a forked child */
+	/* In a forked child the capacity is 0. */
 	return handle_slot(timer) < hub->living->capacity ? hub_cancel(hub, timer, TIMER_ANY_QUEUE)
 	                                                  : hub_cancel_checked(hub, timer);
 }
 
-/* slots that timerhub_cancel_many() puts back in one step */
+/* How many slots timerhub_cancel_many() puts back in one step. */
 #define CANCEL_BATCH 32
 
-/* The first CANCEL_BATCH at most. Returns how many were live. */
+/*
+ * Cancels the first CANCEL_BATCH of the timers, or all if they are fewer. Returns how many were
+ * live.
+ */
 static int hub_cancel_some(struct timerhub *hub, const timerhub_timer *timers, unsigned count)
 {
 	uint32_t dead[CANCEL_BATCH];
@@ -346,11 +363,11 @@ int timerhub_cancel_sync(struct timerhub *hub, timerhub_timer timer)
 	if (handle_slot(timer) >= hub->arena.capacity)
 		return -ENOENT;
 	inside = callbacks_inside(&hub->callbacks, timer);
-	/* now this thread sees the cell of a thread that delivered it */
+	/* After it this thread sees the cell of whoever has delivered the timer. */
 	result = hub_cancel(hub, timer, TIMER_ANY_QUEUE);
 	/*
-	 * -ENOENT inside its callback: another has cancelled it, and may wait for this thread's
-	 * callback
+	 * If it was already gone and this is its callback, another thread may have cancelled it and
+	 * wait for this very callback, so this thread must not wait for others.
 	 */
 	callbacks_wait(&hub->callbacks, timer, result == 0 || !inside);
 	return result;
@@ -370,7 +387,9 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	    !timer_deadline(&hub->arena.timers, timer, &deadline_ns))
 		return -ENOENT;
 	now_ns = clock_now_ns(&hub->clock);
-	/* even an expired one may have time left: the wall clock may have been set back */
+	/*
+	 * Even a timer that has expired can have time left, if the wall clock was set back since.
+	 */
 	if (deadline_ns == UINT64_MAX)
 		*ret_ns = UINT64_MAX;
 	else
@@ -378,7 +397,9 @@ int timerhub_remaining(struct timerhub *hub, timerhub_timer timer, uint64_t *ret
 	return 0;
 }
 
-/* False: no timer of the program. */
+/*
+ * Describes the timer of a slot for timerhub_each(). Returns false if the program has none there.
+ */
 static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_event *event,
                      uint64_t *ret_interval_ns)
 {
@@ -391,11 +412,15 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 		if (!timer_read(timers, slot, &view, &queue))
 			return false;
 		/*
-		 * Relaxed: the armer had the pointer when it changed the pair, acquired by [armed].
-		 * If the index has a new queue, the timer was cancelled, and timer_change() fails.
+		 * Relaxed: the queue was there before the timer was armed, and [armed] has acquired
+		 * that. If the index has got another queue since, the timer has been cancelled, and
+		 * timer_change() fails.
 		 */
 		event->queue = ptr_load_relaxed(&hub->queues[queue]);
-		/* CAS: a load could come before those of timer_read() */
+		/*
+		 * It is checked by a CAS, because a load could be done before those of
+		 * timer_read().
+		 */
 	} while (!timer_change(&timers->pairs[slot], &view.pair, view.pair));
 	event->data = view.data;
 	event->timer = view.handle;

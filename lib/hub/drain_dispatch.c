@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drain, wait and dispatch, for any thread; timer_deliver() decides about each handle. A delivered
- * one-shot's slot goes straight to a free stack. A dispatching thread's cell tells
- * timerhub_cancel_sync() whose callback runs.
+ * How consumers get events: drain, dispatch and wait. Any thread can call them.
+ *
+ * Each takes handles from the queue's outbox and lets timer_deliver() decide whether the timer
+ * still has an event to deliver. The slot of a one-shot that was delivered goes to a stack of free
+ * slots at once. A thread that dispatches says in a cell of its own whose callback it runs, because
+ * timerhub_cancel_sync() waits for it.
  */
 #include <errno.h>
 
@@ -12,15 +15,16 @@
 #include "base/test_point.h"
 #include "hub/hub.h"
 
-/* how often a waiter on a stopped queue looks whether the compaction is over */
+/* How long a waiter on a stopped queue sleeps before it looks whether a compaction has ended. */
 #define STOPPED_NAP_NS 50000
 
-/* handles taken at once, so that their cache misses overlap */
+/* How many handles are taken at once, so that their cache misses overlap. */
 #define CONSUME_BATCH 32
 
 /*
- * False: no longer pending. With `*ret_ended` the caller frees the slot. Inlining saves 12
- * instructions an event.
+ * Delivers the event of a handle. Returns false if its timer has none any more. If *ret_ended is
+ * true, the timer has ended, and the caller must free its slot. It is always inlined, which saves
+ * 12 instructions an event.
  */
 static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue *queue,
                                                           uint64_t handle,
@@ -39,7 +43,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 
 		if (!timer_view_expiry(timers, handle, &view))
 			return false;
-		/* once: the wall clock may be set back between two readings */
+		/* The clock is read once, because it may be set back between two readings. */
 		if (hub->clock.goes_back || view.interval_ns > 0)
 			now_ns = clock_now_ns(&hub->clock);
 		outcome = timer_deliver(timers, &view, now_ns, hub->clock.goes_back, &count);
@@ -61,6 +65,7 @@ static inline __attribute__((always_inline)) bool deliver(struct timerhub_queue 
 	return true;
 }
 
+/* Fetches the pairs and records of the timers that are about to be delivered. */
 CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *handles,
                                  unsigned count)
 {
@@ -70,11 +75,11 @@ CPU_FETCHES void prefetch_timers(const struct timerhub *hub, const uint64_t *han
 	}
 }
 
-/* And frees the slots of ended timers. */
+/* Counts what was delivered, and frees the slots of timers that have ended. */
 static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned delivered,
                          uint64_t overruns, const uint32_t *retired, unsigned retired_count)
 {
-	/* Relaxed: only shown, and only consumers write. */
+	/* Relaxed: the counts are only shown. */
 	if (delivered > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->delivered, delivered);
 	if (taken > delivered)
@@ -83,15 +88,15 @@ static void queue_retire(struct timerhub_queue *queue, unsigned taken, unsigned 
 		(void)u64_fetch_add_relaxed(&queue->counts->retired, retired_count);
 	if (overruns > 0)
 		(void)u64_fetch_add_relaxed(&queue->counts->overruns, overruns);
-	/* last: who sees a slot free sees the counts */
+	/* The slots are freed last, so that whoever sees one free also sees it counted. */
 	if (retired_count > 0)
 		arena_put_many(&queue->hub->arena, cpu_current(), retired, retired_count);
 }
 
 /*
- * How late events were taken, by one reading of the clock for the call; `*now_ns` is 0 before it:
- * later events of a long dispatch count as less late. A batch mostly has
- * one bucket, so a run of them is one addition.
+ * Counts how late events were taken. The clock is read once for a whole call, and *now_ns is 0
+ * until then, so the later events of a long dispatch count as less late than they are. Most events
+ * of a batch fall into one bucket, so a row of them is one addition.
  */
 static void queue_count_lateness(const struct timerhub_queue *queue,
                                  const struct timerhub_event *events, unsigned count,
@@ -113,7 +118,10 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	}
 }
 
-/* False: the outbox was empty. */
+/*
+ * Takes a batch of handles and delivers what can be delivered, behind the *count events that are
+ * there already. Returns false if the outbox was empty.
+ */
 static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event *events,
                              unsigned max, unsigned *count, uint64_t *now_ns)
 {
@@ -143,27 +151,34 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 	return taken > 0;
 }
 
-/* Of an empty queue. False: it has an event now. */
+/*
+ * Makes the descriptor of an empty queue unreadable. Returns false if the queue has an event by
+ * now.
+ */
 static bool queue_clear(struct timerhub_queue *queue)
 {
-	/* where a fork zeroes no page, only this look keeps a child off the parent's eventfd */
+	/*
+	 * A forked child must not clear the parent's eventfd. Where a fork zeroes no page, nothing
+	 * but this question prevents it.
+	 */
 	if (!hub_alive(queue->hub))
 		return true;
 	notifier_clear(&queue->notifier);
 	return outbox_count(&queue->outbox) == 0;
 }
 
-/* The fd becomes readable if a handle is left, else unreadable. */
+/* Makes the descriptor readable if a handle is left in the queue, else unreadable. */
 static void queue_leave(struct timerhub_queue *queue)
 {
 	uint64_t left = outbox_count(&queue->outbox);
 
 	if (left == 0 && !queue_clear(queue))
-		left = 1; /* outbox has at least one handle */
+		left = 1; /* at least one has come meanwhile */
 	if (left > 0)
 		notifier_signal_again(&queue->notifier);
 }
 
+/* Takes up to `max` events, and leaves the descriptor as it must be. */
 static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
                            unsigned max)
 {
@@ -187,8 +202,9 @@ static int queue_check(const struct timerhub_queue *queue, const void *events, u
 }
 
 /*
- * -EOWNERDEAD in a child forked inside the call by a signal handler. The rest of such a call works
- * on the child's copy, and what it hands to the kernel is zero there.
+ * Returns the result of a call, or -EOWNERDEAD if a signal handler has forked inside it and this is
+ * the child. What such a call did since then has changed only the child's memory, because what it
+ * hands to the kernel is zero there.
  */
 static int queue_result(const struct timerhub_queue *queue, int result)
 {
@@ -205,21 +221,22 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
 }
 
 /*
- * One timerhub_dispatch(). A delivered timer may expire again meanwhile: the owner puts that behind
- * all that the call could see at the delivery, and blanks the older handle, so the call takes
- * nothing from there on.
+ * One call of timerhub_dispatch(), which must call no timer twice. A timer that was delivered can
+ * expire again during the call. The owner then puts its handle behind everything that the call
+ * could see when it delivered the timer, and blanks the older handle; so from that position on the
+ * call takes nothing.
  */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* thread's cell, or NULL before the first event */
+	struct callback *callback; /* the thread's cell; NULL before the first event */
 	uint64_t end;              /* position in the outbox from which on nothing is taken */
-	uint64_t now_ns;           /* clock when the first event was found; 0: not read yet */
-	unsigned count;            /* events taken so far */
-	bool running;              /* true: the thread is inside a callback */
-	bool cleared;              /* true: the queue was found empty, and its fd was cleared */
+	uint64_t now_ns;           /* the clock when the first event was found; 0: not read yet */
+	unsigned count;            /* how many events were taken so far */
+	bool running;              /* whether the thread is inside a callback */
+	bool cleared; /* whether the queue was found empty, and its descriptor cleared */
 };
 
-/* Without its callback. False: none to take. */
+/* Takes the next event without calling its callback. Returns false if there is none to take. */
 static bool dispatching_take(struct dispatching *dispatching, struct timerhub_event *event)
 {
 	struct timerhub_queue *queue = dispatching->queue;
@@ -237,14 +254,14 @@ static bool dispatching_take(struct dispatching *dispatching, struct timerhub_ev
 	}
 	if (delivered)
 		queue_count_lateness(queue, event, 1, &dispatching->now_ns);
-	if (delivered && !ended) /* timer may expire again */
+	if (delivered && !ended) /* the timer can expire again */
 		dispatching->end = u64_min(dispatching->end, tail);
 	queue_retire(queue, taken, delivered ? 1 : 0, delivered ? event->count - 1 : 0, &slot,
 	             ended ? 1 : 0);
 	return delivered;
 }
 
-/* With its callback. False: none to take. */
+/* Takes the next event and calls its callback. Returns false if there is none to take. */
 static bool dispatching_call(struct dispatching *dispatching)
 {
 	struct timerhub_event event;
@@ -265,27 +282,31 @@ static bool dispatching_call(struct dispatching *dispatching)
 	return true;
 }
 
-/* In a forked child the events are the parent's. */
+/* Tells whether a dispatch must end: it has taken enough, or this is a forked child. */
 static bool dispatching_is_over(const struct dispatching *dispatching, unsigned max)
 {
 	return dispatching->count >= max || !hub_alive(dispatching->queue->hub);
 }
 
-/* On return, or when an exception leaves a callback, as glibc's at a thread's end. */
+/*
+ * Ends a dispatch, when it returns, or when a callback is left by an exception; glibc ends a thread
+ * by one, too.
+ */
 static void dispatching_end(struct dispatching *dispatching)
 {
 	if (dispatching->running)
 		callback_end(dispatching->callback);
 	if (dispatching->callback)
 		callbacks_leave(dispatching->callback);
-	/* not in a child that the callback has forked */
+	/* A child that a callback has forked must leave the parent's eventfd alone. */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
 }
 
 /*
- * Built with -fexceptions, so that unwinding runs the cleanup. Not inline: fewer registers for an
- * empty queue.
+ * Dispatches a queue that is not empty. The library is built with -fexceptions, so that an
+ * exception runs the cleanup. It is not inlined, because timerhub_dispatch() would then save
+ * registers for an empty queue too.
  */
 static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
 {
@@ -294,7 +315,7 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 		.end = UINT64_MAX,
 	};
 
-	/* singly: a callback may cancel the next event's timer */
+	/* Events are taken one by one, because a callback may cancel the timer of the next one. */
 	do {
 		while (!dispatching_is_over(&dispatching, max) && dispatching_call(&dispatching)) {
 		}
@@ -314,24 +335,25 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	if (outbox_count(&queue->outbox) == 0 && queue_clear(queue))
 		return queue_result(queue, 0);
 	result = (int)queue_dispatch(queue, max);
-	return result > 0 ? result : queue_result(queue, result); /* a child's callbacks count */
+	/* Callbacks that ran in a child were called, so they count there too. */
+	return result > 0 ? result : queue_result(queue, result);
 }
 
 /* ---- wait ---- */
 
-/* 0, or why a waiter must return even if there are events. */
+/* Returns 0, or why a waiter must return even if there are events. */
 static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
 {
 	/*
-	 * Relaxed: the ticket carries what was set before it changed; what is set later changes it
-	 * again, and futex_wait() does not block.
+	 * Relaxed: whoever has the new ticket sees what was set before it changed. What is set
+	 * later changes the ticket again, and then futex_wait() does not block.
 	 */
 	if (u32_load_relaxed(&queue->closing) != 0)
 		return -ESHUTDOWN;
 	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
 }
 
-/* UINT64_MAX: no limit. */
+/* Returns how much time is left until `until_ns`, for which UINT64_MAX means no limit. */
 static uint64_t left_ns(uint64_t until_ns)
 {
 	uint64_t now_ns;
@@ -348,9 +370,9 @@ static bool queue_stopped(const struct timerhub_queue *queue)
 }
 
 /*
- * Until there may be events, or a reason to return. On a stopped queue only while the owner
- * compacts, and for STOPPED_NAP_NS: it wakes a waiter for each event put back, and nobody wakes
- * more.
+ * Blocks until there may be events, or a reason to return. On a stopped queue it blocks only while
+ * the owner compacts the outbox, and then for a short time: the owner wakes one waiter for each
+ * event that it puts back, and nobody would wake the others.
  */
 static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
 {
@@ -379,7 +401,9 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		bool stopped;
 
 		if (result < 0) {
-			/* this waiter may have been woken for an event that another must take */
+			/*
+			 * It may have been woken for an event, which another waiter must then take.
+			 */
 			if (outbox_count(&queue->outbox) > 0)
 				notifier_wake(&queue->notifier, UINT32_MAX);
 			return result;
@@ -391,7 +415,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 			return -EOWNERDEAD;
 		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
 		stopped = queue_stopped(queue);
-		/* after the load of `stopped`: all events from before the stop */
+		/* `stopped` was loaded before, so every event from before the stop is seen here. */
 		if (stopped && outbox_exhausted(&queue->outbox))
 			return -ESHUTDOWN;
 		timeout_ns = left_ns(until_ns);
@@ -409,7 +433,9 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 
 	if (!queue || max == 0)
 		return -EINVAL;
-	/* before it accesses the hub: a closer waits for counted threads */
+	/*
+	 * The thread is counted before it touches the hub, because a close waits for those counted.
+	 */
 	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
 	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
 	                                                : queue_check(queue, events, max);
@@ -420,7 +446,7 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
 	}
 	test_point(TEST_POINT_WAIT_HAS_RESULT);
-	/* Release: at 0 the closer frees what this wait has accessed. */
+	/* Release: when the count is 0, the close frees what this wait has used. */
 	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
 	return result;
 }

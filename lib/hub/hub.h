@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The hub with all its parts. */
+/*
+ * A hub with all its parts, and what the files of this folder need of each other. Those are the
+ * calls of timerhub.h.
+ */
 #ifndef TIMERHUB_HUB_H
 #define TIMERHUB_HUB_H
 
@@ -16,57 +19,64 @@
 #include "queue/running_callbacks.h"
 #include "timer/arena.h"
 
-/* The page of fork_check.h. */
+/* A page of memory that the kernel zeroes in a forked child, see fork_check.h. */
 struct hub_living {
-	uint32_t is_opener; /* word of fork_check.h */
-	uint32_t capacity;  /* slots in the arena; 0 unless is_opener */
+	uint32_t is_opener; /* the word that fork_check.h asks */
+	uint32_t capacity;  /* number of slots; 0 in a child, so that no handle has a slot there */
 	struct bell_words bells;
-	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* of the queues' notifiers, by index */
+	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* the futexes of the queues' notifiers, by index */
 };
 
 struct timerhub {
 	struct arena arena;
 	struct inbox inbox;
 	struct clock clock;
-	struct callbacks callbacks; /* callbacks that dispatching threads run now */
+	struct callbacks callbacks; /* which callbacks the dispatching threads run now */
 	struct fork_check fork_check;
-	struct hub_living *living;   /* page of fork_check */
+	struct hub_living *living;   /* the page of fork_check */
 	atomic_ptr *queues;          /* OWNER_QUEUES_MAX pointers by index; NULL: no queue */
-	struct board *board;         /* page with the hub's counters */
-	struct memory queues_memory; /* mapping that holds `queues` */
+	struct board *board;         /* the memory with the hub's counters */
+	struct memory queues_memory; /* the mapping that holds `queues` */
 	int board_fd;                /* descriptor of an observable hub's board; else -1 */
 	int bell;                    /* eventfd that wakes the owner; in a manual hub the wake fd */
 	struct promise promise;
 	struct owner owner;
-	atomic_u64 queues_end;    /* no queue has used this index or a higher one */
+	atomic_u64 queues_end;    /* no queue has ever had this index or a higher one */
 	atomic_u32 advancing;     /* odd while a thread is in timerhub_advance() */
-	struct bell_counts rings; /* of `bell` */
+	struct bell_counts rings; /* how often `bell` was rung and cleared */
 };
 
-/* False in a forked child. */
+/* Tells whether this is the process that opened the hub, and not a forked child. */
 static inline bool hub_alive(const struct timerhub *hub)
 {
 	return fork_check_goes_on(&hub->fork_check);
 }
 
-/* The work that a decision has left, which stored `pair`. */
+/* Does the work that a decision has left: pushes the slot, and wakes the owner if it must. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair);
 
 /*
- * If its queue is `queue` or that is TIMER_ANY_QUEUE; the slot is below the capacity. 0 or -ENOENT.
+ * Cancels a timer and frees its slot, which must be below the capacity. `queue` is the index of the
+ * timer's queue, or TIMER_ANY_QUEUE. Returns 0, or -ENOENT if there is no such timer.
  */
 int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
 
-/* Then the owner uses no pointer of its present pass. */
+/*
+ * Waits until the owner has ended its present pass, and so uses no pointer any more that it has
+ * now.
+ */
 void hub_wait_pass(struct timerhub *hub);
 
-/* tries of an interrupted open: a filter may interrupt each */
+/*
+ * How often an open that is interrupted tries again. There is a limit because a filter may
+ * interrupt each.
+ */
 #define HUB_OPEN_TRIES 16
 
-/* how often a closer looks for the others */
+/* How long a close waits before it looks again whether the other threads have left. */
 #define HUB_CLOSE_POLL_NS 1000000
 
-/* Their waiters return -ESHUTDOWN. */
+/* Closes all queues of the hub, so that their waiters return -ESHUTDOWN. */
 void hub_close_queues(struct timerhub *hub);
 
 #endif

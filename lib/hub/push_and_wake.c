@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work that a decision of timer.c leaves: a push, and a wake if needed. Each thread pushes for
- * itself and decides by its own deadline, because any other may be stopped for ever. Lock-free and
- * signal-safe but for hub_wait_pass().
+ * The work that a decision of timer.c leaves: to push the slot into the inbox, and to wake the
+ * owner if it would look there too late. Each thread pushes for itself and judges by its own
+ * deadline, because any other thread that wants the same may be stopped for ever. All but
+ * hub_wait_pass() take no lock and can be called in a signal handler.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -17,16 +18,17 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
+/* Wakes the owner in this pass. */
 static void hub_wake(struct timerhub *hub, uint64_t pass)
 {
 	probe1(wake, hub);
 	bell_ring_counted(hub->bell, &hub->living->bells, &hub->rings);
-	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes,
-	                            1); /* addition is cheap compared with the system call */
+	/* A shared counter is cheap here, compared with the system call. */
+	(void)u64_fetch_add_relaxed(&hub->board->callers.submit_wakes, 1);
 	promise_record_wake(&hub->promise, pass);
 }
 
-/* Model: tests/models/promise.pml. */
+/* tests/models/promise.pml is a model of the order of these steps. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
 	uint64_t look_by_ns = timer_instant_ns(&hub->arena.timers, slot, pair), pass;
@@ -46,9 +48,8 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
 {
 	int result = timer_cancel(&hub->arena.timers, timer, queue);
 
-	if (result == 0) {
+	if (result == 0)
 		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
-	}
 	return result;
 }
 
@@ -60,9 +61,9 @@ void hub_wait_pass(struct timerhub *hub)
 		owner_wait_pass(&hub->owner);
 		return;
 	}
-	/* shows this thread's earlier stores to the next hub_try_enter() */
-	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0); /* [advance] */
-	/* [advance]: if the pass has ended, all that it has written */
+	/* [advance]: the next pass sees what this thread has stored before. */
+	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
+	/* [advance]: when the pass has ended, this thread sees all that it has written. */
 	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
 		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }

@@ -5,10 +5,11 @@
  */
 #include "journal/completions.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/descriptor.h"
 
 void completions_init(struct completions *completions)
 {
@@ -36,9 +37,13 @@ void completions_fini(struct completions *completions)
 
 int completions_fd(struct completions *completions)
 {
-	if (completions->fd < 0)
-		completions->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return completions->fd < 0 ? -errno : completions->fd;
+	int fd = completions->fd;
+
+	if (fd < 0)
+		fd = DESCRIPTOR_ABOVE_STDIO(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (fd >= 0)
+		completions->fd = fd;
+	return fd;
 }
 
 void completions_put(struct completions *completions, struct transaction *transaction)

@@ -18,6 +18,7 @@
 #include <linux/stat.h>
 #endif
 
+#include "base/descriptor.h"
 #include "journal/disk.h"
 #include "journal/file_lock.h"
 
@@ -61,16 +62,22 @@ static int disk_real_lock(struct disk *disk)
 	return result;
 }
 
+/* Opens a directory, by a path that begins at `dir`. */
+static int disk_real_open_dir(int dir, const char *path)
+{
+	return DESCRIPTOR_ABOVE_STDIO(openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 static int disk_real_list(struct disk *disk, int (*found)(void *context, const char *name),
                           void *context)
 {
-	int dir = openat(disk_real_of(disk)->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = disk_real_open_dir(disk_real_of(disk)->dir, ".");
 	const struct dirent *entry;
 	int result = 0;
 	DIR *stream;
 
 	if (dir < 0)
-		return -errno;
+		return dir;
 	stream = fdopendir(dir);
 	if (!stream) {
 		result = -errno;
@@ -103,6 +110,13 @@ static int64_t disk_real_links(int file)
 	return fstat(file, &older) == 0 ? (int64_t)older.st_nlink : -1;
 }
 
+/* Opens a file of the directory. O_PATH: a write fails as if the descriptor were closed. */
+static int disk_real_open_at(int dir, const char *name, int flags)
+{
+	return DESCRIPTOR_BEHIND(openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC),
+	                         openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC, FILE_MODE));
+}
+
 static int disk_real_create(struct disk *disk, const char *name)
 {
 	struct disk_real *real = disk_real_of(disk);
@@ -111,23 +125,22 @@ static int disk_real_create(struct disk *disk, const char *name)
 	/* first what has this name, perhaps another user's symbolic link */
 	if (unlinkat(real->dir, name, 0) < 0 && errno != ENOENT)
 		return -errno;
-	file = openat(real->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	              FILE_MODE);
+	file = disk_real_open_at(real->dir, name, O_RDWR | O_CREAT | O_EXCL);
 	if (file >= 0 && disk_real_links(file) > 0)
 		real->counts_links = true;
-	return disk_real_result(file);
+	return file;
 }
 
 static int disk_real_open_file(struct disk *disk, const char *name, bool write, uint64_t *ret_bytes)
 {
 	/* O_NONBLOCK: a FIFO of this name would block */
-	int file = openat(disk_real_of(disk)->dir, name,
-	                  (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int file = disk_real_open_at(disk_real_of(disk)->dir, name,
+	                             (write ? O_RDWR : O_RDONLY) | O_NONBLOCK);
 	struct stat status;
 	int result = 0;
 
 	if (file < 0)
-		return errno == ELOOP ? -EBADMSG : -errno;
+		return file == -ELOOP ? -EBADMSG : file;
 	if (fstat(file, &status) < 0)
 		result = -errno;
 	else if (!S_ISREG(status.st_mode))
@@ -161,7 +174,7 @@ static int64_t disk_real_read(struct disk *disk, int file, void *bytes, size_t c
 	return result < 0 ? -errno : result;
 }
 
-/* Of a write beyond RLIMIT_FSIZE; pending, since the writer blocks all signals. */
+/* Of a write beyond RLIMIT_FSIZE; pending, since the writer blocks the signal. */
 static void disk_real_swallow_signal(void)
 {
 	const struct timespec now = { .tv_sec = 0 };
@@ -254,14 +267,13 @@ static const struct disk_ops disk_real_ops = {
 	.random = disk_real_random,
 };
 
-/* Owns `dir`; -1: returns errno's error. */
+/* Owns the descriptor `dir`. If it is a negative errno, returns that. */
 static int disk_real_new(struct disk **ret_disk, int dir)
 {
-	int result = dir < 0 ? -errno : 0;
-	struct disk_real *real = result == 0 ? calloc(1, sizeof(*real)) : NULL;
+	struct disk_real *real = dir >= 0 ? calloc(1, sizeof(*real)) : NULL;
 
-	if (result < 0)
-		return result;
+	if (dir < 0)
+		return dir;
 	if (!real) {
 		(void)close(dir);
 		return -ENOMEM;
@@ -275,14 +287,14 @@ static int disk_real_new(struct disk **ret_disk, int dir)
 
 int disk_real_open(struct disk **ret_disk, const char *dir)
 {
-	return disk_real_new(ret_disk, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return disk_real_new(ret_disk, disk_real_open_dir(AT_FDCWD, dir));
 }
 
 int disk_real_open_again(struct disk **ret_disk, const struct disk *disk)
 {
 	const struct disk_real *real = (const struct disk_real *)(const void *)disk;
 
-	return disk_real_new(ret_disk, openat(real->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return disk_real_new(ret_disk, disk_real_open_dir(real->dir, "."));
 }
 
 void disk_real_close(struct disk *disk)

@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/lock.h"
 
 #define HOLDS_MAX 256
@@ -67,11 +68,11 @@ static int file_lock_open_locked(int dir, const char *name)
 {
 	bool itself = strcmp(name, ".") == 0;
 	int flags = itself ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-	int file = openat(dir, name, flags | O_CLOEXEC, FILE_MODE);
+	int file = DESCRIPTOR_ABOVE_STDIO(openat(dir, name, flags | O_CLOEXEC, FILE_MODE));
 	int result;
 
 	if (file < 0)
-		return -errno;
+		return file;
 	if (flock(file, LOCK_EX | LOCK_NB) == 0)
 		return file;
 	/*

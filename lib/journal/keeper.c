@@ -7,8 +7,7 @@
 #define _GNU_SOURCE
 #include "journal/keeper.h"
 
-#include <signal.h>
-
+#include "base/thread.h"
 #include "journal/delivery.h"
 #include "journal/writer.h"
 
@@ -39,6 +38,7 @@ static void *keeper_main(void *argument)
 {
 	struct timerhub_journal *journal = argument;
 
+	thread_begin();
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	lock_take(&journal->lock);
 	for (;;) {
@@ -60,18 +60,10 @@ static void *keeper_main(void *argument)
 
 int keeper_start(struct timerhub_journal *journal)
 {
-	sigset_t all, before;
-	int result;
-
 	/* an earlier process may have left segments to compact */
 	journal->keeper.compacts = true;
 	journal->keeper.called = true;
-	/* inherited by the keeper, which so never runs a handler */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&journal->keeper.thread, NULL, keeper_main, journal);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
+	return thread_create(&journal->keeper.thread, keeper_main, journal);
 }
 
 void keeper_stop(struct timerhub_journal *journal)

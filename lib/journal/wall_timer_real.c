@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "journal/wall_timer.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -119,9 +120,10 @@ int wall_timer_real_open(struct wall_timer **ret_timer)
 		return -ENOMEM;
 	real->timer.ops = &wall_timer_real_ops;
 	real->due_ns = UINT64_MAX;
-	real->fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	real->fd =
+		DESCRIPTOR_ABOVE_STDIO(timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC));
 	if (real->fd < 0) {
-		result = -errno;
+		result = real->fd;
 		free(real);
 		return result;
 	}

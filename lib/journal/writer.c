@@ -12,8 +12,8 @@
 #include "journal/writer.h"
 
 #include <errno.h>
-#include <signal.h>
 
+#include "base/thread.h"
 #include "journal/delivery.h"
 #include "journal/log_append.h"
 #include "journal/transaction.h"
@@ -316,16 +316,15 @@ static void writer_lead_once(struct timerhub_journal *journal, bool keeper)
 
 void writer_lead(struct timerhub_journal *journal, bool keeper)
 {
-	sigset_t all, before;
+	sigset_t before;
 	int cancel;
 
 	/* no handler may delay those who wait, and no cancellation end the leader in a call */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	thread_hold_signals(&before);
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	writer_lead_once(journal, keeper);
 	(void)pthread_setcancelstate(cancel, NULL);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread_release_signals(&before);
 }
 
 /* ---- making a transaction ---- */

@@ -48,7 +48,9 @@ struct timerhub_loop {
 	uint32_t first;
 	bool is_manual; /* timerhub_loop_advance() gives the time */
 	bool is_exact;  /* is_manual, or the hub is manual: a delay counts from the call's time */
+	bool is_locked; /* threads use the loop in turn, under a lock of the program */
 	bool is_closed; /* a callback has closed the loop, so the end of the turn frees it */
+	bool is_dispatching; /* the turn is calling callbacks of the queue */
 	struct wake wake;
 	struct timerhub_timeout gone; /* stands in `fresh` for timeouts that have left it */
 	struct places places;
@@ -56,29 +58,15 @@ struct timerhub_loop {
 	struct timer_filing *filings; /* `place` of the k-th filing is the list's k-th place */
 	struct memory memory;         /* of `filings` */
 	struct loop_counts counts;
-	struct board *board; /* a copy of the counts, for other processes; NULL: not observable */
+	atomic_u64 refused;   /* calls on other threads than the loop's, counted by those */
+	uint64_t turn_thread; /* the thread of the turn in progress, or of the last one */
+	uint32_t clock_kind;  /* enum timerhub_clock, as the config says */
+	struct board *board;  /* a copy of the counts, for other processes; NULL: not observable */
 	int board_fd;
 };
 
-/* Returns the calling thread's number. Living threads have different numbers, and none has 0. */
-static inline uint64_t loop_thread(void)
-{
-#ifdef TIMERHUB_LOOP_INLINE
-	return timerhub_loop_thread();
-#else
-	static _Thread_local char self;
-
-	return (uint64_t)(uintptr_t)&self;
-#endif
-}
-
-/* Returns 0 if the calling thread may use the loop, else -EINVAL or -EPERM. */
-static inline int loop_check(const struct timerhub_loop *loop)
-{
-	if (!loop)
-		return -EINVAL;
-	return loop->front.thread == loop_thread() || loop->front.thread == 0 ? 0 : -EPERM;
-}
+/* In a forked child, give an observable loop a board of its own. Returns 0 or a negative errno. */
+int loop_renew_board(struct timerhub_loop *loop);
 
 /* Copy the counts to the board. */
 void loop_show(const struct timerhub_loop *loop);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes loops, gives them to another thread, and returns a loop's descriptor, queue and
- * time. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Opens and closes loops, and returns a loop's descriptor, queue and time. Tested by
+ * tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <stdlib.h>
 
 #include "base/cancellation.h"
 #include "base/options.h"
+#include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
@@ -17,7 +18,8 @@
 
 static int loop_config_check(const struct timerhub_loop_config *config, const struct timerhub *hub)
 {
-	uint32_t known = TIMERHUB_LOOP_OBSERVABLE | (hub ? 0 : TIMERHUB_LOOP_MANUAL);
+	uint32_t known =
+		TIMERHUB_LOOP_OBSERVABLE | TIMERHUB_LOOP_LOCKED | (hub ? 0 : TIMERHUB_LOOP_MANUAL);
 
 	return (config->flags & ~known) != 0 || config->timeouts_max > LOOP_TIMEOUTS_MAX ||
 	                       config->clock > TIMERHUB_CLOCK_REALTIME
@@ -25,12 +27,12 @@ static int loop_config_check(const struct timerhub_loop_config *config, const st
 	               : 0;
 }
 
-static int loop_open_board(struct timerhub_loop *loop, uint32_t max, uint32_t clock)
+static int loop_open_board(struct timerhub_loop *loop)
 {
 	struct timerhub_config about = {
 		.flags = TIMERHUB_OBSERVABLE | (loop->is_exact ? TIMERHUB_MANUAL : 0),
-		.timers_max = max,
-		.clock = clock,
+		.timers_max = loop->places.max,
+		.clock = loop->clock_kind,
 		.thread_name = "loop",
 	};
 	int result = board_open(&loop->board, &loop->board_fd, &about);
@@ -41,6 +43,19 @@ static int loop_open_board(struct timerhub_loop *loop, uint32_t max, uint32_t cl
 	loop->unquiet |= LOOP_IS_SHOWN;
 	board_announce(loop->board, true);
 	return 0;
+}
+
+int loop_renew_board(struct timerhub_loop *loop)
+{
+	struct board *parents = loop->board;
+	int parents_fd = loop->board_fd, result;
+
+	if (!parents)
+		return 0;
+	result = loop_open_board(loop);
+	if (result == 0)
+		board_close(parents, parents_fd);
+	return result;
 }
 
 static int loop_open_tables(struct timerhub_loop *loop, uint32_t max)
@@ -64,6 +79,8 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	loop->first = SLOT_NONE;
 	loop->gone = (struct timerhub_timeout){ .deadline_ns = UINT64_MAX, .filed_ns = UINT64_MAX };
 	loop->is_manual = (config->flags & TIMERHUB_LOOP_MANUAL) != 0;
+	loop->is_locked = (config->flags & TIMERHUB_LOOP_LOCKED) != 0;
+	loop->clock_kind = config->clock;
 	loop->is_exact = loop->is_manual || (hub && timerhub_wake_fd(hub) >= 0);
 	loop->unquiet = loop->is_manual ? LOOP_HAS_NO_CLOCK : hub ? LOOP_HAS_HUB : 0;
 	clock_init(&loop->clock, config->clock, loop->is_manual);
@@ -73,7 +90,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	if (result == 0)
 		result = loop_open_tables(loop, max);
 	if (result == 0 && (config->flags & TIMERHUB_LOOP_OBSERVABLE) != 0)
-		result = loop_open_board(loop, max, config->clock);
+		result = loop_open_board(loop);
 	if (result < 0)
 		return result;
 	loop->turn_ns = loop_read_ns(loop);
@@ -151,31 +168,23 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		loop_free(loop);
 		return;
 	}
-	/* A callback has closed the loop: the end of the turn frees it. */
+	/*
+	 * A callback has closed the loop, and the end of the turn frees it. The queue is closed at
+	 * once, because the callback may close the hub next; but not under a dispatch of it.
+	 */
 	loop->is_closed = true;
-	wake_drop_timers(&loop->wake);
+	if (loop->is_dispatching)
+		wake_drop_timers(&loop->wake);
+	else
+		wake_close(&loop->wake);
 }
 
 /* ---- ask ---- */
 
-int timerhub_loop_adopt(struct timerhub_loop *loop)
-{
-	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
-
-	if (result < 0)
-		return result;
-	if (loop->front.turning)
-		return -EBUSY;
-	loop->front.thread = loop_thread();
-	return 0;
-}
-
 int timerhub_loop_fd(struct timerhub_loop *loop)
 {
-	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
+	int result = loop_check_alive(loop);
 
-	if (result == 0)
-		result = loop_check(loop);
 	if (result == 0 && loop->is_manual)
 		result = -EINVAL;
 	return result < 0 ? result : wake_fd(&loop->wake, loop->next_ns, loop->turn_ns);
@@ -183,17 +192,17 @@ int timerhub_loop_fd(struct timerhub_loop *loop)
 
 int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns)
 {
-	int result = loop_check(loop);
+	if (!loop_is_idle(loop)) {
+		int result = loop_check_idle(loop);
 
-	if (result < 0)
-		return result;
-	if (loop->front.turning)
-		return -EBUSY;
+		if (result < 0)
+			return result;
+	}
 	if (!loop->is_manual || !clock_set(&loop->clock, now_ns))
 		return -EINVAL;
 	loop->turn_ns = u64_min(now_ns, UINT64_MAX - 1);
 	fresh_move_on(loop, loop->turn_ns);
-	loop->front.thread = loop_thread();
+	loop_bind(loop);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  * timerhub_loop.h handle the frequent cases of set, set_at and stop, and call this file in the rare
  * ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
+#include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 
 /* The macros of timerhub_loop.h have the names of functions that this file defines. */
@@ -18,20 +19,27 @@ static uint64_t loop_owner(const struct timerhub_loop *loop)
 }
 
 /* A timeout that is not of this loop says nothing about the loop, which may be freed. */
-static int timeout_check(const struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
+static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	if (!loop || !timeout || timeout->owner != loop_owner(loop))
 		return -EINVAL;
 	return loop_check(loop);
 }
 
+/* If not, as in a packed struct, the low bit of its address would mark its place as free. */
+static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
+{
+	return (uintptr_t)timeout % _Alignof(struct timerhub_timeout) == 0;
+}
+
 int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          timerhub_timeout_fn *fn)
 {
-	int result = loop_check(loop);
+	int result;
 
-	if (!timeout || !fn)
+	if (!timeout || !fn || !timeout_is_aligned(timeout))
 		return -EINVAL;
+	result = loop_check_alive(loop);
 	if (result < 0)
 		return result;
 	if (timeout->owner != 0)
@@ -40,7 +48,7 @@ int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *ti
 		return -EAGAIN;
 	timeout->deadline_ns = UINT64_MAX;
 	timeout->owner = loop_owner(loop);
-	loop->front.thread = loop_thread();
+	loop_bind(loop);
 	return 0;
 }
 
@@ -114,15 +122,29 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-int timerhub_timeout_stop(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+static inline int timeout_unset(struct timerhub_timeout *timeout)
+{
+	uint64_t before_ns = timeout->deadline_ns;
+
+	timeout->deadline_ns = UINT64_MAX;
+	return before_ns != UINT64_MAX;
+}
+
+/* A mistake, or a thread that is not the loop's. Apart, so that the frequent case has no frame. */
+static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
+                                                               struct timerhub_timeout *timeout)
 {
 	int result = timeout_check(loop, timeout);
 
-	if (result < 0)
-		return result;
-	result = timeout->deadline_ns != UINT64_MAX;
-	timeout->deadline_ns = UINT64_MAX;
-	return result;
+	return result < 0 ? result : timeout_unset(timeout);
+}
+
+int timerhub_timeout_stop(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	if (!loop || !timeout || timeout->owner != loop_owner(loop) ||
+	    loop->front.thread != thread_self())
+		return timeout_stop_slowly(loop, timeout);
+	return timeout_unset(timeout);
 }
 
 int timerhub_timeout_is_added(const struct timerhub_timeout *timeout)
@@ -144,10 +166,8 @@ uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout)
 
 int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn, void *context)
 {
-	int result = loop_check(loop);
+	int result = fn ? loop_check(loop) : -EINVAL;
 
-	if (!fn)
-		return -EINVAL;
 	for (uint32_t i = 0; result == 0 && i < loop->places.used; i++) {
 		struct timerhub_timeout *timeout = place_timeout(&loop->places.table[i]);
 
@@ -177,6 +197,7 @@ void loop_show(const struct timerhub_loop *loop)
 	u64_store_relaxed(&copy->callbacks, loop->counts.callbacks);
 	u64_store_relaxed(&copy->empty_wakes, loop->counts.empty_wakes);
 	u64_store_relaxed(&copy->turn_max_ns, loop->counts.turn_max_ns);
+	u64_store_relaxed(&copy->refused, u64_load_relaxed(&loop->refused));
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 		u64_store_relaxed(&loop->board->owner.lateness[i], loop->counts.lateness[i]);
 }
@@ -184,10 +205,11 @@ void loop_show(const struct timerhub_loop *loop)
 int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *ret_stats)
 {
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
-	int result = loop_check(loop);
+	int result;
 
 	if (!ret_stats || (ret_stats->size > 0 && ret_stats->size < sizeof(stats)))
 		return -EINVAL;
+	result = loop_check(loop);
 	if (result < 0)
 		return result;
 	(void)timerhub_loop_each(loop, each_count_set, &stats.set);
@@ -196,6 +218,7 @@ int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *
 	stats.callbacks = loop->counts.callbacks;
 	stats.empty_wakes = loop->counts.empty_wakes;
 	stats.turn_max_ns = loop->counts.turn_max_ns;
+	stats.refused = u64_load_relaxed(&loop->refused); /* relaxed: only shown */
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats.lateness[i] = loop->counts.lateness[i];
 	*ret_stats = stats;

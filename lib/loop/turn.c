@@ -10,6 +10,7 @@
  */
 #include <limits.h>
 
+#include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
 
@@ -24,16 +25,10 @@
 struct turn {
 	struct timerhub_loop *loop;
 	uint64_t began_ns;
-	unsigned called;     /* number of callbacks that the turn has called */
-	bool was_due;        /* true: a schedule entry was due when the turn began */
-	bool is_dispatching; /* true: the turn is calling callbacks of the queue */
-	int *ret_result;     /* the turn's result becomes a negative errno if its end fails */
+	unsigned called; /* number of callbacks that the turn has called */
+	bool was_due;    /* true: a schedule entry was due when the turn began */
+	int *ret_result; /* the turn's result becomes a negative errno if its end fails */
 };
-
-static bool loop_alive(const struct timerhub_loop *loop)
-{
-	return fork_check_goes_on(&loop->fork_check);
-}
 
 static bool turn_is_over(const struct turn *turn)
 {
@@ -86,7 +81,7 @@ static void turn_expire(struct turn *turn)
 
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
-	if ((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0)
+	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
 		loop->turn_ns = clock_now_ns(&loop->clock);
 	else if ((loop->unquiet & LOOP_HAS_NO_CLOCK) != 0)
 		return;
@@ -103,11 +98,17 @@ static void loop_look(struct timerhub_loop *loop)
 		fresh_file(loop);
 }
 
+/* While the first schedule entry is not due. */
+static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
+{
+	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
+}
+
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
 		return 0;
-	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
+	return loop_until_next_ns(loop);
 }
 
 /* Find until when turns have nothing to do, as long as nothing is listed. */
@@ -161,8 +162,9 @@ static void turn_end(struct turn *turn)
 	if (wake_holds_events(&loop->wake)) /* also if an exception left a callback */
 		loop->unquiet |= LOOP_MUST_TURN;
 	/* The callbacks have taken time and may have set timeouts, so read the clock again. */
-	if (turn->called > 0 || turn->is_dispatching)
+	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
+	loop->is_dispatching = false;
 	counts->callbacks += turn->called;
 	counts->empty_wakes += turn->was_due && turn->called == 0;
 	if (loop->turn_ns > turn->began_ns)
@@ -187,36 +189,29 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 	};
 
 	loop->front.turning = 1;
+	loop->turn_thread = loop->front.thread;
 	loop->quiet_ns = 0;
-	turn.is_dispatching = true;
+	loop->is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX);
-	turn.is_dispatching = false;
+	loop->is_dispatching = false;
 	if (turn_may_expire(loop))
 		turn_expire(&turn);
 }
 
-/* The rest of loop_enter(): a mistake, or a loop that belongs to no thread yet. */
+/* The rest of loop_enter(): a mistake, or the loop is unbound, or another thread used it last. */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
-	int result = loop ? fork_check_result(&loop->fork_check) : -EINVAL;
+	int result = loop_check_idle(loop);
 
 	if (result == 0)
-		result = loop_check(loop);
-	if (result < 0)
-		return result;
-	if (loop->front.turning)
-		return -EBUSY;
-	loop->front.thread = loop_thread();
-	return 0;
+		loop_bind(loop);
+	return result;
 }
 
-/* Begin a call that uses the loop's descriptors: check it, and bind an unbound loop. */
+/* Begin a turn or settle: check the call, and make the calling thread the loop's. */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
-	if (!loop || loop->front.thread != loop_thread() || loop->front.turning ||
-	    !loop_alive(loop))
-		return loop_enter_slowly(loop);
-	return 0;
+	return loop_is_idle(loop) ? 0 : loop_enter_slowly(loop);
 }
 
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
@@ -243,17 +238,31 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
+static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
+                                                   uint64_t *ret_block_ns)
+{
+	int result;
+
+	if (loop->listed_count > 0)
+		fresh_file(loop);
+	result = loop_set_wake(loop);
+	if (result == 0 && ret_block_ns)
+		*ret_block_ns = loop_block_ns(loop);
+	return result;
+}
+
 int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns)
 {
 	int result = loop_enter(loop);
 
 	if (result < 0)
 		return result;
-	loop_look(loop);
-	result = loop_set_wake(loop);
-	if (result == 0 && ret_block_ns)
-		*ret_block_ns = loop_block_ns(loop);
-	return result;
+	loop_read(loop);
+	if (loop->turn_ns >= loop->quiet_ns)
+		return settle_slowly(loop, ret_block_ns);
+	if (ret_block_ns)
+		*ret_block_ns = loop_until_next_ns(loop);
+	return 0;
 }
 
 /* Returns whether something was set since the loop last looked, or a manual hub may have moved. */
@@ -279,10 +288,10 @@ static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_lo
 
 uint64_t timerhub_loop_timeout(struct timerhub_loop *loop)
 {
-	if (!loop || loop->front.thread != loop_thread() ||
+	if (!loop || loop->front.thread != thread_self() ||
 	    loop->front.fresh_count != loop->idle_count || loop->turn_ns >= loop->quiet_ns)
 		return loop_timeout_slowly(loop);
-	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
+	return loop_until_next_ns(loop);
 }
 
 int timerhub_loop_timeout_ms(struct timerhub_loop *loop)

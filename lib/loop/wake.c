@@ -50,6 +50,8 @@ int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock
 void wake_close(struct wake *wake)
 {
 	timerhub_queue_close(wake->queue);
+	wake->queue = NULL;
+	wake->hub = NULL;
 	deadline_fd_close(&wake->deadline_fd);
 }
 
@@ -122,6 +124,12 @@ int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return result;
 	}
 	return wake->deadline_fd.fd;
+}
+
+void wake_leave_fd(struct wake *wake)
+{
+	deadline_fd_close(&wake->deadline_fd);
+	wake->set_ns = UINT64_MAX;
 }
 
 bool wake_holds_events(const struct wake *wake)

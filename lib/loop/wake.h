@@ -21,18 +21,21 @@ struct wake {
 
 /* With a hub, open a queue and arm the kept timer. Returns 0, or a negative errno. */
 int wake_open(struct wake *wake, struct timerhub *hub, const struct clock *clock);
-/* Also in a forked child. */
+/* Closes the queue and the descriptor. It may be called twice, and in a forked child. */
 void wake_close(struct wake *wake);
 
 /* Returns the descriptor, or a negative errno. The first call creates and sets a timerfd. */
 int wake_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns);
+
+/* In a forked child that adopts the loop: close the copy of the parent's timerfd, and set none. */
+void wake_leave_fd(struct wake *wake);
 
 /* Dispatch up to `max` events of the queue. Returns how many, the kept timer's apart. */
 unsigned wake_dispatch(struct wake *wake, unsigned max);
 
 bool wake_holds_events(const struct wake *wake);
 
-/* Cancel all timers of the queue, because a callback has closed the loop. */
+/* Cancel all timers of the queue, because one of their callbacks has closed the loop. */
 void wake_drop_timers(const struct wake *wake);
 
 /*

@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cell holds {lap, filled, slot}; a lap is one round through a lane's cells. One CAS claims and
- * publishes a cell, and cells are filled in order, so a stopped producer leaves no hole. The tail
- * moves by cache lines; after each, a producer goes on at the present tail, as others may have
- * filled many.
+ * Lanes. A cell of a lane holds a slot, a flag that says it is filled, and the lap, which counts
+ * the rounds through the ring. A producer claims and fills a cell by one compare-and-swap, and the
+ * cells are filled in order. So a producer that is stopped never leaves a cell that is claimed but
+ * empty, behind which the owner could not see. The tail is moved once per cache line only; at that
+ * point a producer goes on from where the tail is by now, because others may have filled many
+ * cells.
  *
- * A producer sets a slot's bits in the map bottom up, whatever it finds, and the owner takes words
- * top down: a producer stopped in between hides no other's slot, as that one sets all three bits
- * too. A bit found set need not be set: the owner takes this word later, and then those below.
+ * The map. A producer sets the bits of its slot from the bottom level to the top, even if some are
+ * set, and the owner takes words from the top down. So a producer that is stopped half-way hides
+ * nobody's slot: whoever pushes another slot in the same words sets all three bits too. A bit that
+ * is already set need not be set again, because the owner has yet to take its word, and then takes
+ * those below.
  *
  *   producer                                      owner
  *   advance the tail, or find it moved            make a promise, begin a pass
  *   fill the cell; or set bits, or find them set  load the tails: the ends of the drain
  *   load the promise, the pass                    load cells before the ends; take words
  *
- * All seq_cst, so no wake-up is lost: if a producer, even one that only found a cell filled or bits
- * set, loads promise or pass before the owner stores a new one, the drain finds the slot.
+ * All of these are seq_cst, so no wake-up is lost: if a producer loads the promise or the pass
+ * before the owner stores a new one, the drain that follows finds the slot. That is also true of a
+ * producer that has only found a cell filled, or bits set, by others.
  *
- * The owner changes the pair of each slot that it takes, if only to the same value. So who finds
- * the bit still set may rely on it: he had changed the pair before the owner did; had the owner
- * been first, he would have read the owner's change, and found the bit taken.
+ * The owner stores the pair of each slot that it takes, even if nothing in it changes. That is why
+ * a producer that finds its slot's bits still set may rely on them. It has changed the pair before
+ * it looked at the bits. Had the owner stored the pair first, the producer would have read that
+ * store, and would then have seen that the bits were taken.
  */
 #include "owner/inbox.h"
 
@@ -33,22 +39,23 @@
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
 #endif
-/* fits the first-level cache, and holds what comes while the owner is busy */
+/* A lane fits into the first-level cache, and holds what comes while the owner is busy. */
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
-/* at least so many slots a lane */
+/* A hub has a further lane only if each then stands for so many slots. */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256
 #endif
 /*
- * so many waiting slots wake the owner though nothing is due: it schedules before it delivers, and
- * 8,192 delay a timer by 0.3 ms; the wake costs 14 us, 2 ns a push
+ * When so many slots wait, the owner is woken although nothing is due. It schedules what waits
+ * before it delivers what is due, and 8,192 slots make a timer late by 0.3 ms. The wake costs 14
+ * us, which is 2 ns a push.
  */
 #ifndef INBOX_MANY
 #define INBOX_MANY 8192
 #endif
-/* pushes of a lane between two counts, which read all lanes */
+/* How many pushes of a lane lie between two counts of what waits, since a count reads all lanes. */
 #ifndef INBOX_ASK
 #define INBOX_ASK 512
 #endif
@@ -94,13 +101,16 @@ static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
 	return &lane->cells[place % INBOX_LANE_CELLS];
 }
 
-/* `place` counts over all laps. */
+/* Returns what the cell of this position holds while it is empty. Positions count over all laps. */
 static uint64_t cell_empty_at(uint64_t place)
 {
 	return place / INBOX_LANE_CELLS * INBOX_LAP;
 }
 
-/* To at least `place`: all earlier cells are filled. Returns the tail. */
+/*
+ * Moves the tail to `place`, before which all cells are filled, unless somebody has moved it
+ * further. Returns where it is then.
+ */
 static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 {
 	uint64_t tail = u64_load_seq_cst(&lane->tail);
@@ -111,7 +121,7 @@ static uint64_t lane_advance_tail(struct inbox_lane *lane, uint64_t place)
 	return tail;
 }
 
-/* False: full. */
+/* Puts a slot into the lane, and stores its position. Returns false if the lane is full. */
 static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 {
 	uint64_t place = u64_load_seq_cst(&lane->tail);
@@ -127,21 +137,24 @@ static bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_plac
 			*ret_place = place;
 			return true;
 		}
-		/* still filled since an earlier lap? Signed, because laps wrap. */
+		/*
+		 * If the cell still holds a slot of the previous lap, the lane is full. The
+		 * difference is taken as a signed number, because laps wrap around.
+		 */
 		if ((int64_t)(seen - empty) < 0)
 			return false;
 		if (++place % INBOX_LINE == 0) {
 			place = lane_advance_tail(lane, place);
-			/* the owner has written it: it is in another CPU's cache */
+			/* The owner wrote these cells last, so they are in another CPU's cache. */
 			__builtin_prefetch(lane_cell(lane, place + 2 * INBOX_LINE), 1);
 		}
 	}
 }
 
-/* Before the drain's end. */
+/* Takes up to `max` slots from before the drain's end. Returns how many. */
 static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 {
-	uint64_t head = u64_load_relaxed(&lane->head); /* relaxed: the owner's */
+	uint64_t head = u64_load_relaxed(&lane->head); /* relaxed: the owner's own */
 	unsigned count = 0;
 
 	for (; count < max && head < lane->end; head++) {
@@ -151,7 +164,9 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 		if ((seen & INBOX_FILLED) == 0)
 			break;
 		slots[count++] = (uint32_t)(seen & (INBOX_FILLED - 1));
-		/* Relaxed: who still finds the old value takes the lane for full. */
+		/*
+		 * Relaxed: a producer that still sees the old value only takes the lane for full.
+		 */
 		u64_store_relaxed(cell, cell_empty_at(head) + INBOX_LAP);
 	}
 	if (count > 0)
@@ -163,7 +178,10 @@ static unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max
 
 /* ---- the spill map ---- */
 
-/* False: it waited in the map already. */
+/*
+ * Sets the bits of a slot from the bottom level to the top. Returns false if the slot's own bit was
+ * set already, in which case the owner is going to see it anyway.
+ */
 static bool map_set(const struct inbox *inbox, uint32_t slot)
 {
 	bool fresh = false;
@@ -181,7 +199,7 @@ static bool map_set(const struct inbox *inbox, uint32_t slot)
 	return fresh;
 }
 
-/* What the level's lowest bit to do stands for. */
+/* Removes the lowest bit that is to do on a level. Returns the index of what it stands for. */
 static uint32_t map_pop(struct inbox *inbox, unsigned level)
 {
 	uint32_t index = inbox->word[level] * INBOX_WORD + bits_lowest(inbox->bits[level]);
@@ -191,8 +209,8 @@ static uint32_t map_pop(struct inbox *inbox, unsigned level)
 }
 
 /*
- * Takes words, top down, until the level has bits to do; false at the map's end. Each word at most
- * once a drain, however fast producers are.
+ * Takes words, on the levels above and on this one, until this level has bits to do. Returns false
+ * at the end of the map. Each word is taken at most once in a drain, however fast producers are.
  */
 static bool map_walk(struct inbox *inbox, unsigned level)
 {
@@ -217,12 +235,12 @@ static bool map_walk(struct inbox *inbox, unsigned level)
 
 /* ---- the inbox ---- */
 
-/* About how many slots wait, without those in the tails' cache lines. */
+/* Returns about how many slots wait. It leaves out those in the cache lines of the tails. */
 static uint64_t inbox_count(const struct inbox *inbox)
 {
 	uint64_t total = 0;
 
-	/* Relaxed: a stale number wakes the owner in vain or a little later. */
+	/* Relaxed: with an old number the owner is woken in vain, or a little later. */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		const struct inbox_lane *lane = &inbox->lanes[i];
 		uint64_t head = u64_load_relaxed(&lane->head);
@@ -234,6 +252,7 @@ static uint64_t inbox_count(const struct inbox *inbox)
 	return total;
 }
 
+/* Tells, for one push in INBOX_ASK, whether so many slots wait that the owner should be woken. */
 static bool inbox_holds_many(const struct inbox *inbox, uint64_t pushes)
 {
 	return pushes % INBOX_ASK == 0 && inbox_count(inbox) + INBOX_LINE >= INBOX_MANY;
@@ -267,8 +286,9 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot)
 void inbox_begin(struct inbox *inbox)
 {
 	/*
-	 * Without ends, fast producers would keep the owner from expiring. A cell filled before is
-	 * less than a cache line after the tail.
+	 * The end of each lane is fixed now, because producers that are fast enough could otherwise
+	 * keep the owner draining while timers become overdue. A cell that was filled before this
+	 * call lies less than a cache line after the tail.
 	 */
 	for (uint32_t i = 0; i <= inbox->lane_mask; i++) {
 		struct inbox_lane *lane = &inbox->lanes[i];
@@ -304,7 +324,7 @@ bool inbox_empty(const struct inbox *inbox)
 		if ((u64_load_seq_cst(cell) & INBOX_FILLED) != 0)
 			return false;
 	}
-	/* the top level is enough: who has not set it yet will load the promise, and wake */
+	/* The top level is enough: whoever has not set its bit there yet will load the promise. */
 	for (uint32_t i = 0; i < inbox->top_words; i++)
 		if (u64_load_seq_cst(&inbox->map[INBOX_LEVELS - 1][i]) != 0)
 			return false;

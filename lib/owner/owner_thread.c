@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,6 +21,7 @@
 #include "base/bell.h"
 #include "base/cpu.h"
 #include "base/futex.h"
+#include "base/thread.h"
 
 /* so many sleeps in a row that fail in io_uring: only ppoll from then on */
 #define OWNER_SLEEP_FAILURES_MAX 3
@@ -169,13 +170,39 @@ static int owner_pin(unsigned cpu)
 	return syscall(SYS_sched_setaffinity, 0, sizeof(cpus), cpus) < 0 ? -errno : 0;
 }
 
+struct owner_cpus {
+	unsigned long bits[OWNER_CPUS_MAX / LONG_BITS];
+	long bytes; /* how many the kernel has filled; negative: it refused */
+};
+
+static void owner_cpus_get(struct owner_cpus *cpus, pid_t tid)
+{
+	cpus->bytes = syscall(SYS_sched_getaffinity, tid, sizeof(cpus->bits), cpus->bits);
+}
+
+static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus *b)
+{
+	return a->bytes == b->bytes && memcmp(a->bits, b->bits, (size_t)a->bytes) == 0;
+}
+
+/*
+ * A mask that a thread has set keeps it from CPUs that its cpuset gets later. So the owner sets
+ * none that it has already, and first tries all CPUs: if these turn out to be the main thread's,
+ * only the cpuset limits both.
+ */
 static void owner_share_cpus(pid_t tid)
 {
-	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS];
-	long bytes = syscall(SYS_sched_getaffinity, tid, sizeof(cpus), cpus);
+	struct owner_cpus wanted, own;
 
-	if (bytes > 0)
-		(void)syscall(SYS_sched_setaffinity, 0, bytes, cpus);
+	owner_cpus_get(&wanted, tid);
+	owner_cpus_get(&own, 0);
+	if (wanted.bytes < 0 || owner_cpus_equal(&own, &wanted))
+		return;
+	memset(own.bits, 0xff, sizeof(own.bits));
+	(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, own.bits);
+	owner_cpus_get(&own, 0);
+	if (!owner_cpus_equal(&own, &wanted))
+		(void)syscall(SYS_sched_setaffinity, 0, wanted.bytes, wanted.bits);
 }
 
 /*
@@ -241,8 +268,10 @@ static int owner_begin_thread(struct owner *owner)
 static void *owner_main(void *argument)
 {
 	struct owner *owner = argument;
-	int result = owner_begin_thread(owner);
+	int result;
 
+	thread_begin();
+	result = owner_begin_thread(owner);
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
 	u32_store_release(&owner->started, 1); /* [started] */
@@ -253,21 +282,6 @@ static void *owner_main(void *argument)
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
-}
-
-/* With all signals blocked: it never runs a handler. */
-static int owner_create_thread(struct owner *owner)
-{
-	sigset_t all, before;
-	int result;
-
-	(void)sigfillset(&all);
-	result = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (result != 0)
-		return -result;
-	result = pthread_create(&owner->thread, NULL, owner_main, owner);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -result;
 }
 
 static int owner_open_sleeper(struct owner *owner)
@@ -307,7 +321,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	if (result == 0)
 		result = owner_open_sleeper(owner);
 	if (result == 0)
-		result = owner_create_thread(owner);
+		result = thread_create(&owner->thread, owner_main, owner);
 	if (result < 0) {
 		owner_close_sleep(owner);
 		return result;

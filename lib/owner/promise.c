@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model: tests/models/promise.pml.
+ * How no wake-up gets lost. tests/models/promise.pml is a model of it.
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later
  *   load pass, look_by                   read the inbox once more
  *   deadline < look_by: wake
  *
- * All seq_cst: if the caller reads the earlier promise and does not wake, the owner's second
- * reading finds its slot. A promise that becomes earlier needs no second reading.
+ * All of these are seq_cst. So if the caller still reads the earlier promise, and therefore does
+ * not wake, the owner's second reading of the inbox finds its slot. A promise that becomes earlier
+ * needs no second reading.
  *
- * `woken_pass` is stored after the wake: a caller stopped in between must not keep others from
- * waking. It is a pass's number, since an earlier promise, stored late, would spoil a later sleep.
- * If it is stale, a caller wakes the owner in vain.
+ * A wake is noted in `woken_pass` only after it was sent, because a caller that is stopped in
+ * between must not keep others from waking. What is noted is the number of a pass, and not an
+ * earlier promise: a promise that such a caller stored much later would be taken for that of a
+ * later sleep. If the number is out of date, somebody wakes the owner in vain, and no harm is done.
  */
 #include "owner/promise.h"
 
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
-	/* Relaxed: not shared yet. No pass has the number 0. */
+	/* Relaxed: not shared yet. The number 0 is no pass, so nobody has been woken in it. */
 	u64_store_relaxed(&promise->look_by_ns, look_by_ns);
 	u64_store_relaxed(&promise->pass, 1);
 	u64_store_relaxed(&promise->woken_pass, 0);
@@ -26,13 +28,13 @@ void promise_init(struct promise *promise, uint64_t look_by_ns)
 
 void promise_begin_pass(struct promise *promise)
 {
-	/* seq_cst: before the drain */
+	/* Seq_cst, because the drain of the inbox follows. */
 	u64_store_seq_cst(&promise->pass, u64_load_relaxed(&promise->pass) + 1);
 }
 
 bool promise_make(struct promise *promise, uint64_t look_by_ns)
 {
-	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* relaxed: the owner's */
+	uint64_t before = u64_load_relaxed(&promise->look_by_ns); /* relaxed: the owner's own */
 
 	if (look_by_ns != before)
 		u64_store_seq_cst(&promise->look_by_ns, look_by_ns);
@@ -41,12 +43,12 @@ bool promise_make(struct promise *promise, uint64_t look_by_ns)
 
 bool promise_woken(const struct promise *promise)
 {
-	/* Relaxed: a stale value costs one more spin. */
+	/* Relaxed: with an old value the owner only spins once more. */
 	return u64_load_relaxed(&promise->woken_pass) == u64_load_relaxed(&promise->pass);
 }
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
-	/* caller stopped in an earlier pass must not lower it */
+	/* It is only raised, because the caller may have been stopped since an earlier pass. */
 	u64_raise(&promise->woken_pass, pass);
 }

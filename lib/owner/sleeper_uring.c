@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits in io_uring; only the owner's thread starts it and sleeps, another may open and close it.
- * The ring holds a multishot poll of the bell, and of the timerfd if there is one. The wait has a
- * timeout argument, so there is no request to cancel; it is relative, since absolute ones are wrong
- * in time namespaces. The ring is created, with its errors, at the open, and disabled until the
- * owner's thread enables it.
+ * Waits in io_uring. Only the owner's thread starts it and sleeps; another thread may open and
+ * close it. The ring holds a multishot poll of the bell, and of the timerfd if there is one. It is
+ * created at the open, which returns its errors, and disabled until the owner's thread enables it.
+ *
+ * The wait is one call, whose argument is the timeout, so there is no request to cancel. But before
+ * Linux 6.15 a thread that waits there counts as waiting for a disk: an idle hub shows as 100 %
+ * iowait of a processor. On such a kernel the timeout is a request in the ring, too, and the owner
+ * blocks in ppoll(2) on the ring. Timeouts are relative, because absolute ones are wrong in time
+ * namespaces.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/bell.h"
+#include "base/bits.h"
 #include "owner/sleeper.h"
 
 /* newer than the headers with which the library is built */
@@ -22,32 +28,61 @@
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
+#define URING_NEVER_NS ((uint64_t)1 << 62) /* the kernel adds its clock to it, and may wrap */
 /* some sandboxes return EINTR for every submission */
 #define URING_SUBMIT_TRIES 16
 
-struct uring_poll {
-	int fd;        /* -1: none */
-	bool prepared; /* written, not submitted */
-	bool polling;  /* in the ring */
-};
+/* The user data of a request's completions. The first are indexes of `fds`. */
+enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* poll's index is the user data of its completions */
-enum { URING_BELL, URING_DEADLINE_FD, URING_POLLS };
+/* `requested`: written for the ring, whether submitted or not, and not known to have ended. */
+struct uring_fd {
+	int fd; /* -1: none */
+	bool requested;
+};
 
 struct sleeper_uring {
 	struct io_uring ring;
-	struct uring_poll polls[URING_POLLS];
-	unsigned enter_flags;
+	struct uring_fd fds[URING_FDS]; /* polled */
+	bool blocks_in_ppoll;
+	bool timeout_requested;
+	struct __kernel_timespec timeout; /* read by the kernel when the request is submitted */
 };
+
+static bool uring_counts_no_iowait(const struct io_uring *ring)
+{
+	return (ring->features & URING_FEAT_NO_IOWAIT) != 0;
+}
 
 /*
  * EXT_ARG (Linux 5.11): a timeout of the wait. CQE_SKIP (5.17): multishot poll, and timeouts finer
- * than a jiffy.
+ * than a jiffy. A ring with DEFER_TASKRUN has its completions only after another system call, so it
+ * would be a bad one to block on by ppoll().
  */
-static bool uring_good_enough(const struct io_uring *ring)
+static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
 	return (ring->features & IORING_FEAT_EXT_ARG) != 0 &&
-	       (ring->features & IORING_FEAT_CQE_SKIP) != 0;
+	       (ring->features & IORING_FEAT_CQE_SKIP) != 0 &&
+	       (uring_counts_no_iowait(ring) || (kind & IORING_SETUP_DEFER_TASKRUN) == 0);
+}
+
+/*
+ * Creates a ring whose descriptor is not 0, 1 or 2 (base/descriptor.h). It is moved, because nobody
+ * can write to a ring's descriptor.
+ */
+static int uring_init(struct io_uring *ring, unsigned flags)
+{
+	int result = io_uring_queue_init(URING_ENTRIES, ring, flags), low = ring->ring_fd;
+
+	if (result < 0 || low > STDERR_FILENO)
+		return result;
+	ring->ring_fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	ring->enter_ring_fd = ring->ring_fd;
+	result = ring->ring_fd < 0 ? -EMFILE : 0;
+	(void)close(low);
+	if (result < 0)
+		io_uring_queue_exit(ring);
+	return result;
 }
 
 /* The best that this kernel has. */
@@ -60,46 +95,51 @@ static int uring_create(struct io_uring *ring)
 	};
 	int result = -EINVAL;
 
-	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && result == -EINVAL; i++)
-		result = io_uring_queue_init(URING_ENTRIES, ring, kinds[i]);
-	if (result == 0 && !uring_good_enough(ring)) {
-		io_uring_queue_exit(ring);
-		result = -ENOSYS;
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		result = uring_init(ring, kinds[i]);
+		if (result == 0 && uring_good_enough(ring, kinds[i]))
+			return 0;
+		if (result == 0) {
+			io_uring_queue_exit(ring);
+			result = -ENOSYS;
+		} else if (result != -EINVAL) {
+			return result;
+		}
 	}
 	return result;
 }
 
+/*
+ * What a failure leaves unsubmitted goes with the next call, in its order; the sleeper is given up
+ * before the ring's room for it is used up.
+ */
 static int uring_submit(struct sleeper_uring *uring)
 {
 	int result = -EINTR;
 
+	if (io_uring_sq_ready(&uring->ring) == 0)
+		return 0;
 	for (unsigned i = 0; i < URING_SUBMIT_TRIES && result == -EINTR; i++)
 		result = io_uring_submit(&uring->ring);
-	return result;
+	if (result >= 0 && io_uring_sq_ready(&uring->ring) > 0)
+		result = -EAGAIN;
+	return result < 0 ? result : 0;
 }
 
 /* Unless it is already polled. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
-	struct uring_poll *poll = &uring->polls[index];
-	int result;
+	struct uring_fd *polled = &uring->fds[index];
+	struct io_uring_sqe *sqe;
 
-	if (poll->fd < 0 || poll->polling)
+	if (polled->fd < 0 || polled->requested)
 		return 0;
-	if (!poll->prepared) {
-		struct io_uring_sqe *sqe = io_uring_get_sqe(&uring->ring);
-
-		if (!sqe)
-			return -EBUSY;
-		io_uring_prep_poll_multishot(sqe, poll->fd, POLLIN);
-		io_uring_sqe_set_data64(sqe, index);
-		poll->prepared = true;
-	}
-	result = uring_submit(uring);
-	if (result < 1)
-		return result < 0 ? result : -EAGAIN;
-	poll->prepared = false;
-	poll->polling = true;
+	sqe = io_uring_get_sqe(&uring->ring);
+	if (!sqe)
+		return -EBUSY;
+	io_uring_prep_poll_multishot(sqe, polled->fd, POLLIN);
+	io_uring_sqe_set_data64(sqe, index);
+	polled->requested = true;
 	return 0;
 }
 
@@ -107,7 +147,7 @@ static int uring_poll_fds(struct sleeper_uring *uring)
 {
 	int result = 0;
 
-	for (unsigned i = 0; i < URING_POLLS && result == 0; i++)
+	for (unsigned i = 0; i < URING_FDS && result == 0; i++)
 		result = uring_poll_fd(uring, i);
 	return result;
 }
@@ -119,37 +159,104 @@ static int uring_start(struct sleeper *sleeper)
 	int result = io_uring_register((unsigned)uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
 	                               NULL, 0);
 
-	return result < 0 ? result : uring_poll_fds(uring);
+	if (result >= 0)
+		result = uring_poll_fds(uring);
+	return result < 0 ? result : uring_submit(uring);
 }
 
-/* An fd became readable, or its poll ended. */
+/* A request has completed, perhaps not for the last time. Returns 0 or a negative errno. */
+static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
+{
+	bool ended = (cqe->flags & IORING_CQE_F_MORE) == 0;
+
+	switch (cqe->user_data) {
+	case URING_TIMEOUT:
+		uring->timeout_requested = false;
+		return 0;
+	case URING_UPDATE: /* the timeout has passed before: it completes, too */
+		return 0;
+	default:
+		if (ended)
+			uring->fds[cqe->user_data % URING_FDS].requested = false;
+		return cqe->res < 0 ? cqe->res : 0;
+	}
+}
+
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
 	unsigned head, count = 0;
-	int result = 0;
+	int result = 0, one;
 
 	io_uring_for_each_cqe (&uring->ring, head, cqe) {
-		if ((cqe->flags & IORING_CQE_F_MORE) == 0)
-			uring->polls[cqe->user_data % URING_POLLS].polling = false;
-		if (cqe->res < 0)
-			result = cqe->res;
+		one = uring_complete(uring, cqe);
+		if (one < 0)
+			result = one;
 		count++;
 	}
 	io_uring_cq_advance(&uring->ring, count);
+	/* the kernel keeps what did not fit, and the ring readable, until it is asked */
+	if (io_uring_cq_has_overflow(&uring->ring))
+		(void)io_uring_get_events(&uring->ring);
 	return result;
 }
 
-/* EINTR is a success, unless there are too many in a row. */
-static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_arg *arg)
+static struct __kernel_timespec uring_timespec(uint64_t ns)
 {
-	struct sleeper_uring *uring = sleeper->state;
-	int result = io_uring_enter2((unsigned)uring->ring.ring_fd, 0, 1, uring->enter_flags,
-	                             (sigset_t *)(void *)arg, sizeof(*arg));
+	return (struct __kernel_timespec){ .tv_sec = (int64_t)(ns / 1000000000u),
+		                           .tv_nsec = (long long)(ns % 1000000000u) };
+}
 
-	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
+/*
+ * For ppoll(): one timeout is in the ring, and moved. A new one for each sleep would wake the owner
+ * in vain when the old one passes.
+ */
+static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
+{
+	struct io_uring_sqe *sqe;
+
+	if (timeout_ns == UINT64_MAX && !uring->timeout_requested)
 		return 0;
-	sleeper->interruptions = 0;
+	sqe = io_uring_get_sqe(&uring->ring);
+	if (!sqe)
+		return -EBUSY;
+	uring->timeout = uring_timespec(u64_min(timeout_ns, URING_NEVER_NS));
+	if (uring->timeout_requested) {
+		io_uring_prep_timeout_update(sqe, &uring->timeout, URING_TIMEOUT, 0);
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		io_uring_sqe_set_data64(sqe, URING_UPDATE);
+	} else {
+		io_uring_prep_timeout(sqe, &uring->timeout, 0, 0);
+		io_uring_sqe_set_data64(sqe, URING_TIMEOUT);
+	}
+	uring->timeout_requested = true;
+	return 0;
+}
+
+static int uring_ppoll(struct sleeper_uring *uring)
+{
+	struct pollfd fd = { .fd = uring->ring.ring_fd, .events = POLLIN };
+
+	if (ppoll(&fd, 1, NULL, NULL) >= 0)
+		return 0;
+	/* if a filter or an RLIMIT_NOFILE of 0 refuses it: rather iowait than no sleep */
+	uring->blocks_in_ppoll = errno == EINTR;
+	return -EINTR;
+}
+
+static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
+{
+	struct __kernel_timespec timeout = uring_timespec(timeout_ns);
+	struct io_uring_getevents_arg arg = {
+		.ts = timeout_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
+	};
+	unsigned flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+	int result;
+
+	if (uring_counts_no_iowait(&uring->ring))
+		flags |= URING_ENTER_NO_IOWAIT;
+	result = io_uring_enter2((unsigned)uring->ring.ring_fd, 0, 1, flags,
+	                         (sigset_t *)(void *)&arg, sizeof(arg));
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
@@ -157,18 +264,19 @@ static int uring_wait(struct sleeper *sleeper, const struct io_uring_getevents_a
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
-	struct __kernel_timespec timeout = {
-		.tv_sec = (int64_t)(timeout_ns / 1000000000u),
-		.tv_nsec = (long long)(timeout_ns % 1000000000u),
-	};
-	struct io_uring_getevents_arg arg = {
-		.ts = timeout_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
-	};
 	int result = uring_poll_fds(uring);
 
+	if (result == 0 && uring->blocks_in_ppoll)
+		result = uring_set_timeout(uring, timeout_ns);
+	if (result == 0)
+		result = uring_submit(uring);
 	if (result < 0)
 		return result;
-	result = uring_wait(sleeper, &arg);
+	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
+	/* a success, unless there are too many in a row */
+	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
+		return uring_reap(uring);
+	sleeper->interruptions = 0;
 	return result < 0 ? result : uring_reap(uring);
 }
 
@@ -199,11 +307,9 @@ int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd)
 		free(uring);
 		return result;
 	}
-	uring->enter_flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
-	if ((uring->ring.features & URING_FEAT_NO_IOWAIT) != 0)
-		uring->enter_flags |= URING_ENTER_NO_IOWAIT;
-	uring->polls[URING_BELL].fd = bell;
-	uring->polls[URING_DEADLINE_FD].fd = deadline_fd;
+	uring->blocks_in_ppoll = !uring_counts_no_iowait(&uring->ring);
+	uring->fds[URING_BELL].fd = bell;
+	uring->fds[URING_DEADLINE_FD].fd = deadline_fd;
 	*sleeper = (struct sleeper){
 		.ops = &sleeper_uring_ops, .bell = bell, .deadline_fd = deadline_fd, .state = uring
 	};

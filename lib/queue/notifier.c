@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *    owner                                consumer
+ * Writing to the eventfd costs a system call, so the owner does it only if `signalled` is 0, and a
+ * consumer that finds the outbox empty sets it to 0 again. No event can get lost between the two:
+ *
+ *   owner                                consumer
  *   publish in the outbox                clear the eventfd, signalled := 0
  *   signalled = 0? make it 1             read the outbox once more
  *   write to the eventfd
  *
- * All seq_cst: either the owner finds 0 and writes, or the second reading finds the event.
+ * All of these are seq_cst. So either the owner finds 0 and writes, or the consumer's second
+ * reading finds the event; that both see the old value is impossible.
  *
- * The eventfd is cleared first: if the owner signalled between a store of 0 and a later clearing,
- * `signalled` would stay 1 over a cleared eventfd for ever. In this order the owner may write while
- * it is still 1; the eventfd is then readable for nothing, and `rings`, counted before the write,
- * tells the next consumer to clear it: the write may wake a consumer that preempts the owner.
+ * The consumer clears the eventfd before it sets `signalled` to 0. In the other order the owner
+ * could signal in between, and `signalled` would then be 1 for ever while the eventfd is not
+ * readable. In this order the owner can write although a consumer is about to set 0; the eventfd is
+ * then readable for nothing, which the next consumer notices by `rings`. They are counted before
+ * the write, because the write may wake a consumer that runs at once in place of the owner.
+ *
+ * Threads that are blocked in timerhub_wait() are woken by a futex, the ticket:
  *
  *   owner                                waiter
  *   publish in the outbox                waiters += 1
  *   waiters > 0: ticket += 2, wake       read the outbox, block while ticket is unchanged
  *
- * `waiters` and the outbox are seq_cst: an owner that sees no waiter is seen by him. A waiter that
- * enters after the wake loads the new ticket, and with it the event, published before.
+ * `waiters` and the outbox are seq_cst too, so an owner that sees no waiter has published before
+ * the waiter reads the outbox. A waiter that enters after the wake loads the new ticket, and with
+ * it sees the event.
  *
  * Labels: [ticket] notifier_wake → notifier_wait_enter: carries the reason for the wake.
  */
@@ -38,13 +46,17 @@ static void notifier_ring(struct notifier *notifier)
 
 void notifier_wake(struct notifier *notifier, unsigned count)
 {
-	(void)u32_fetch_add_release(notifier->ticket, 2); /* [ticket]: carries the wake's reason */
+	/* [ticket]: whoever sees the new ticket sees why it was woken. */
+	(void)u32_fetch_add_release(notifier->ticket, 2);
 	futex_wake(notifier->ticket, count);
 }
 
 bool notifier_signal(struct notifier *notifier, unsigned count)
 {
-	/* Relaxed: who clears the flag afterwards sees the events, and who sets it writes. */
+	/*
+	 * The exchange may be relaxed: a consumer that sets 0 afterwards then reads the outbox, and
+	 * the thread that has set 1 is the one that writes to the eventfd.
+	 */
 	bool ring = u32_load_seq_cst(&notifier->signalled) == 0 &&
 	            u32_exchange_relaxed(&notifier->signalled, 1) == 0;
 
@@ -57,7 +69,7 @@ bool notifier_signal(struct notifier *notifier, unsigned count)
 
 void notifier_signal_again(struct notifier *notifier)
 {
-	/* Relaxed: the seq_cst addition in notifier_ring() publishes this store. */
+	/* Relaxed: the seq_cst addition in notifier_ring() comes after it and publishes it. */
 	u32_store_relaxed(&notifier->signalled, 1);
 	notifier_ring(notifier);
 }
@@ -65,7 +77,10 @@ void notifier_signal_again(struct notifier *notifier)
 void notifier_clear(struct notifier *notifier)
 {
 	bell_clear_counted(notifier->fd, notifier->bells, &notifier->rings);
-	/* Relaxed: with the new count one sees the 1, stored before, or a newer value. */
+	/*
+	 * Relaxed: whoever sees a ring's count sees the 1 that was stored before it, or what
+	 * followed.
+	 */
 	if (u32_load_relaxed(&notifier->signalled) != 0)
 		u32_store_seq_cst(&notifier->signalled, 0);
 }
@@ -73,11 +88,12 @@ void notifier_clear(struct notifier *notifier)
 uint32_t notifier_wait_enter(struct notifier *notifier)
 {
 	(void)u32_fetch_add_seq_cst(&notifier->waiters, 1);
-	return u32_load_acquire(notifier->ticket); /* [ticket]: carries the wake's reason */
+	/* [ticket]: with this ticket the reason of the last wake is seen. */
+	return u32_load_acquire(notifier->ticket);
 }
 
 void notifier_wait_leave(struct notifier *notifier)
 {
-	/* Relaxed: an old count wakes somebody in vain. */
+	/* Relaxed: an owner that still sees the old count only wakes somebody in vain. */
 	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the owner to consumers: the handles of expired timers, in order. Withdrawn expiries leave
- * stale ones, so it has twice the cells that live handles need, and the owner compacts a full one.
+ * The outbox: a ring buffer in which the owner leaves the handles of expired timers, in order, and
+ * from which any number of consumers take them.
+ *
+ * A handle is only a hint. If its timer is cancelled or re-armed before somebody takes the event,
+ * the handle stays here and is stale. The ring therefore has twice the cells that live handles
+ * need, and when it is full the owner compacts it, which removes the stale ones.
  */
 #ifndef TIMERHUB_OUTBOX_H
 #define TIMERHUB_OUTBOX_H
@@ -12,28 +16,40 @@
 #include "base/memory.h"
 
 struct outbox {
-	atomic_u64 *cells; /* handles; 0, which is none: blanked */
-	uint64_t mask;
+	atomic_u64 *cells; /* the handles; a cell that was blanked has 0, which is no handle */
+	uint64_t mask;     /* number of cells - 1 */
 	struct memory memory;
-	/* next to take */
+	/* The position of the next handle to take. Consumers move it. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
-	/* end of the published | TAIL_COMPACTING */
+	/* Where the handles end that consumers may take, and the flag TAIL_COMPACTING. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
-	_Alignas(CACHE_LINE_BYTES) uint64_t put; /* owner's alone: next to fill */
-	uint64_t head_seen;                      /* `head` when last read */
+	/*
+	 * The position of the next cell to fill, and `head` when it was last read: the owner's own.
+	 */
+	_Alignas(CACHE_LINE_BYTES) uint64_t put;
+	uint64_t head_seen;
 };
 
-/* 0 or -ENOMEM. `outbox` is zeroed; at most `capacity` timers are pending at once. */
+/*
+ * Opens an outbox for a hub in which at most `capacity` timers can have expired at once. `outbox`
+ * must be zeroed. Returns 0 or -ENOMEM.
+ */
 int outbox_open(struct outbox *outbox, uint32_t capacity);
+
+/* Gives back the memory. */
 void outbox_close(struct outbox *outbox);
 
-/* If not, outbox_compact() frees some. By the owner, like all to outbox_compact(). */
+/* ---- calls of the owner ---- */
+
+/*
+ * Tells whether there is room for one more handle. If there is none, outbox_compact() makes some.
+ */
 bool outbox_has_room(struct outbox *outbox);
 
-/* To be published later. Returns the position. */
+/* Stores a handle, which consumers see after outbox_publish(). Returns its position. */
 uint64_t outbox_put(struct outbox *outbox, uint64_t handle);
 
-/* What the next put and its publication will touch, last used by a consumer. */
+/* Fetches what the next put and its publication will touch, and a consumer has touched last. */
 CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 {
 	__builtin_prefetch(&outbox->cells[outbox->put & outbox->mask], 1);
@@ -41,30 +57,40 @@ CPU_FETCHES void outbox_fetch(const struct outbox *outbox)
 }
 
 /*
- * If the handle is still at `place` (modulo 2^32), so that nobody gets it beside the timer's next.
+ * Blanks a handle if it is still at `place`, of which the low 32 bits are enough. The owner does it
+ * before it puts a newer handle of the same timer, so that nobody gets both.
  */
 void outbox_blank(struct outbox *outbox, uint64_t handle, uint32_t place);
 
+/* Lets consumers take everything that was put so far. */
 void outbox_publish(struct outbox *outbox);
 
-/*
- * Take all out, and put back in order, at `new_place`, those that `keep` wants; returns their
- * number. Until the next outbox_publish() a take returns 0 and outbox_exhausted() false.
- */
+/* Decides in a compaction whether a handle stays. If so, it goes to the position `new_place`. */
 typedef bool outbox_keep_fn(void *context, uint64_t handle, uint64_t new_place);
+
+/*
+ * Takes all handles out, and puts those that `keep` wants back in the same order. Returns how many
+ * these are. Until the next outbox_publish() the outbox looks empty to consumers, but
+ * outbox_exhausted() says that it is not.
+ */
 unsigned outbox_compact(struct outbox *outbox, outbox_keep_fn *keep, void *context);
 
-/* The oldest. By any thread, like all below. */
+/* ---- calls of any thread ---- */
+
+/* Takes up to `max` of the oldest handles. Returns how many. */
 unsigned outbox_take(struct outbox *outbox, uint64_t *handles, unsigned max);
 
-/* Only before position `end`. Unless it returns 0, `*ret_tail` is the tail that it saw. */
+/*
+ * Takes up to `max` of the oldest handles from before the position `end`, and returns how many.
+ * Unless that is 0, *ret_tail is where the published handles ended at that time.
+ */
 unsigned outbox_take_before(struct outbox *outbox, uint64_t end, uint64_t *handles, unsigned max,
                             uint64_t *ret_tail);
 
-/* An estimate, 0 only if it is empty. */
+/* Returns about how many handles there are, and 0 only if the outbox is empty. */
 uint64_t outbox_count(const struct outbox *outbox);
 
-/* Empty, and nothing will be put back. */
+/* Tells whether the outbox is empty, and no compaction is about to put handles back. */
 bool outbox_exhausted(const struct outbox *outbox);
 
 #endif

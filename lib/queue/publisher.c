@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariant: the list holds exactly the queues with unpublished events. tests/unit/test_owner.c
- * counts the slots taken before a publication.
+ * The list holds exactly the queues that have unpublished events. tests/unit/test_owner.c counts
+ * how many slots are taken before a publication.
  */
 #include "queue/publisher.h"
 
@@ -15,7 +15,10 @@ void publisher_init(struct publisher *publisher, const struct clock *clock,
 	publisher->unpublished_end = &publisher->unpublished;
 }
 
-/* With their lateness, before a consumer has them. */
+/*
+ * Counts the unpublished events of a queue and how late they are. It comes before the publication,
+ * so that the time does not include that of a consumer which runs at once in place of the owner.
+ */
 static void publisher_count(struct publisher *publisher, struct timerhub_queue *queue)
 {
 	uint64_t now_ns = clock_now_ns(publisher->clock);

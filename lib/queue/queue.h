@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Most cache lines have one kind of writer: owner, consumers or callers. */
+/*
+ * A queue: the outbox in which its events wait, and the notifier that tells its consumers. The
+ * fields are arranged so that most cache lines have one kind of writer, which is the owner, or the
+ * consumers, or the callers.
+ */
 #ifndef TIMERHUB_QUEUE_H
 #define TIMERHUB_QUEUE_H
 
@@ -7,41 +11,45 @@
 #include "queue/notifier.h"
 #include "queue/outbox.h"
 
-/* So many unpublished events of a queue publish all queues' events. */
+/* When a queue has so many unpublished events, the events of all queues are published. */
 #ifndef PUBLISHER_BATCH
 #define PUBLISHER_BATCH 64
 #endif
 
 struct timerhub;
 
-/* in the hub's table: closed, but perhaps in use by the owner in this pass */
+/* In the hub's table of queues: this one is closed, but the owner may still use it in this pass. */
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	struct timerhub *hub;       /* fixed at open, like `counts` and `index` */
-	struct board_queue *counts; /* on the board, which outlives the queue */
-	uint32_t index;             /* in the hub's table and in timer_cold.queue_slack */
+	/* These three are fixed when the queue is opened. */
+	struct timerhub *hub;
+	struct board_queue *counts; /* its counters on the hub's board, which outlive the queue */
+	uint32_t index;             /* in the hub's table, and in the records of its timers */
 	struct outbox outbox;
 	struct notifier notifier;
 
-	/* owner's three; the publisher's list */
+	/*
+	 * What the owner alone uses: the publisher's list, and the events that it has not told yet.
+	 */
 	_Alignas(CACHE_LINE_BYTES) struct timerhub_queue *next_unpublished;
-	unsigned unpublished;                   /* 0: not in the list */
-	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* of the unpublished events */
+	unsigned unpublished;                   /* how many; 0: the queue is not in the list */
+	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of these events */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts;
-	atomic_u32 inside;  /* threads in timerhub_wait() */
-	atomic_u32 stopped; /* 1: waiters don't block */
-	atomic_u32 closing; /* 1: waiters must return */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* how often waits were interrupted */
+	atomic_u32 inside;  /* how many threads are in timerhub_wait() */
+	atomic_u32 stopped; /* 1: waits no longer block */
+	atomic_u32 closing; /* 1: waits must return at once */
 };
 
 /*
- * The callback of a loop's alarm, the only timer of the library's own: sets the uint64_t at the
- * event's ptr to never. By it, which no program has, timerhub_each() knows the alarm.
+ * The callback of a loop's alarm, which is the only timer that the library arms for itself: it sets
+ * the uint64_t at the event's ptr to never. timerhub_each() knows by this function which timer not
+ * to show, because no program can have it.
  */
 void queue_alarm(const struct timerhub_event *event);
 
-/* Perhaps of a withdrawn expiry. */
+/* Tells whether handles wait in the outbox, which can all be of expiries that were withdrawn. */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)
 {
 	return outbox_count(&queue->outbox) > 0;

@@ -13,6 +13,7 @@
 
 #include "base/futex.h"
 #include "base/test_point.h"
+#include "base/thread_self.h"
 
 #ifndef CALLBACKS_MAX
 #define CALLBACKS_MAX 16384
@@ -24,12 +25,6 @@
 #define NOW_SHIFT 2
 
 #define CALLBACK_NAP_NS 50000
-
-#ifndef THREAD_SELF
-/* Its address identifies the thread. This TLS model needs no allocation. */
-static _Thread_local char this_thread __attribute__((tls_model("initial-exec")));
-#define THREAD_SELF() ((void *)&this_thread)
-#endif
 
 int callbacks_open(struct callbacks *callbacks)
 {
@@ -48,11 +43,11 @@ void callbacks_close(struct callbacks *callbacks)
 
 static bool callback_claim(struct callback *callback)
 {
-	void *none = NULL;
+	uint64_t none = 0;
 
 	/* Relaxed: a hint. [callback-cell]: the CAS acquires the free cell. */
-	return ptr_load_relaxed(&callback->thread) == NULL &&
-	       ptr_cas_acquire(&callback->thread, &none, THREAD_SELF());
+	return u64_load_relaxed(&callback->thread) == 0 &&
+	       u64_cas_acquire(&callback->thread, &none, thread_self());
 }
 
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
@@ -75,8 +70,8 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 
 void callbacks_leave(struct callback *callback)
 {
-	u64_store_release(&callback->now, 0);       /* [callback-end] */
-	ptr_store_release(&callback->thread, NULL); /* [callback-cell] */
+	u64_store_release(&callback->now, 0);    /* [callback-end] */
+	u64_store_release(&callback->thread, 0); /* [callback-cell] */
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
@@ -110,9 +105,14 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 	return now != 0 && (now | NOW_FLAGS) == (handle << NOW_SHIFT | NOW_FLAGS);
 }
 
+/*
+ * True too of a cell that an ended thread with the same number has never left, because its stack
+ * was not unwound: no callback runs in that one any more.
+ */
 static bool callback_is_ours(const struct callback *callback)
 {
-	return ptr_load_relaxed(&callback->thread) == THREAD_SELF();
+	/* Relaxed: only this thread stores its number, and it sees its own stores. */
+	return u64_load_relaxed(&callback->thread) == thread_self();
 }
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)

@@ -157,6 +157,27 @@ struct delivery *deliveries_take(struct deliveries *all)
 	return one;
 }
 
+struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard)
+{
+	struct delivery *before = NULL, *found = NULL, *found_before = NULL;
+
+	for (struct delivery *one = all->first; one; before = one, one = one->next)
+		if (one->shard == shard) {
+			found = one;
+			found_before = before;
+		}
+	if (!found)
+		return NULL;
+	if (found_before)
+		found_before->next = found->next;
+	else
+		all->first = found->next;
+	if (all->last == found)
+		all->last = found_before;
+	all->prefetched--;
+	return found;
+}
+
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = find(all, entry, id), *one = *at;

@@ -59,6 +59,12 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
+/*
+ * Takes the last prefetched delivery of a server out of the table, which the caller frees. Returns
+ * NULL if that server has sent none that is left.
+ */
+struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
+
 /* Free a held delivery and its data. False: none has this entry and id, or is being confirmed. */
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id);
 

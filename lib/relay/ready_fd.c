@@ -2,14 +2,13 @@
 /* Implements the flags of ready_fd.h by eventfd(2). */
 #include "relay/ready_fd.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
+
+#include "base/descriptor.h"
 
 int ready_fd_open(void)
 {
-	int flag = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-
-	return flag < 0 ? -errno : flag;
+	return DESCRIPTOR_ABOVE_STDIO(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 void ready_fd_raise(int flag)

@@ -8,9 +8,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/thread.h"
 #include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
@@ -261,12 +262,16 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 			read_link(shard, i, now_ns);
 }
 
-/* To Redis. Under the lock. Returns the number of commands. */
+/*
+ * Sends the prefetched deliveries back, the last one first: Redis can then make each of them the
+ * next one to be delivered. Returns the number of commands. The caller holds the relay's lock.
+ */
 static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 {
+	struct delivery *one;
 	unsigned count = 0;
 
-	for (const struct delivery *one = shard->shared->deliveries.first; one; one = one->next) {
+	while ((one = deliveries_take_last(&shard->shared->deliveries, shard->client.shard))) {
 		struct request retry = {
 			.kind = REQUEST_RETRY,
 			.id = one->id,
@@ -276,9 +281,8 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 			.deadline_ns = sleeper_now_ns() + shard->shared->timeout_ns,
 		};
 
-		if (one->shard != shard->client.shard)
-			continue;
 		request_encode(&shard->client, &retry, wire_output(wire));
+		free(one);
 		count++;
 	}
 	return count;
@@ -317,6 +321,7 @@ static void *run(void *arg)
 	struct shard *shard = arg;
 	bool good;
 
+	thread_begin();
 	shard->begun = sleeper_begin(shard->sleeper);
 	good = shard->begun == 0;
 	eventcount_set(&shard->beginning, 1);
@@ -339,13 +344,8 @@ static void *run(void *arg)
 
 int shard_start(struct shard *shard)
 {
-	sigset_t all, before;
-	int result;
+	int result = thread_create(&shard->thread, run, shard);
 
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = -pthread_create(&shard->thread, NULL, run, shard);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	shard->has_thread = result == 0;
 	if (result < 0)
 		return result;

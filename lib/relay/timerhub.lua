@@ -658,7 +658,37 @@ local function done(keys, args)
     return {0}
 end
 
--- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: no attempt is used up.
+-- Returns the largest entry id below `entry`.
+local function id_below(entry)
+    local ms, seq = match(entry, '^(%d+)%-(%d+)$')
+    if seq == '0' then
+        return text(ms - 1) .. '-18446744073709551615'
+    end
+    return ms .. '-' .. text(seq - 1)
+end
+
+-- Returns an entry that was delivered but that nobody has seen to the stream, with its due time and
+-- its attempts. If the entries behind it are still undelivered, the group goes back by this one
+-- entry, so that it keeps its place. Nobody can be blocked in a read then. Otherwise it is added
+-- anew: at the end of the stream, which is its place if nothing is behind it, and where a blocked
+-- reader gets it at once. Returns nil, or the error with which Redis refuses the entry.
+local function give_back(task, ready, id, put_us, entry, due, attempts, data)
+    local last = last_delivered(ready)
+    local behind = redis_call('XRANGE', ready, '(' .. entry, '+', 'COUNT', 1)[1]
+    if behind and is_below(last, behind[1]) then
+        redis_call('XACK', ready, GROUP, entry)
+        redis_call('XGROUP', 'SETID', ready, GROUP, id_below(entry))
+        return nil
+    end
+    local again = add_entry(ready, id, due, text(attempts), data)
+    if type(again) == 'table' then
+        return again
+    end
+    redis_call('HSET', task, id, record_of('r', text(attempts), put_us, again))
+    acknowledge(ready, entry)
+end
+
+-- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: see give_back().
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
 -- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`, `untaken`.
 local function retry(keys, args)
@@ -685,11 +715,13 @@ local function retry(keys, args)
     if not attempts then
         return {ENOENT}
     end
+    if args[7] == '1' then
+        return give_back(task, ready, id, put_us, entry, was_due, attempts, data) or
+            {0, tonumber(was_due), now, 0}
+    end
     local conf, found = settings(state), find_seats(look_by, state, seats, due, now)
     redis_call('ZCARD', past)
-    if args[7] == '1' then
-        attempts = attempts - 1
-    elseif conf.attempts_max > 0 and attempts >= conf.attempts_max then
+    if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
         if type(buried) == 'table' then
             return buried

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 #define READ_BYTES 65536u
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -41,11 +43,13 @@ static int refusal(int error)
 
 static int connect_socket(int family, const struct sockaddr *to, socklen_t len, int *ret_fd)
 {
-	int one = 1, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int result = 0;
+	/* SIGPIPE would end a program that writes to a TCP socket without a connection */
+	int fd = DESCRIPTOR_BEHIND(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+	                           socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	int one = 1, result = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (family != AF_UNIX) {
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot is the index of a hub's timer or a loop's timeout; here is where its schedule entry lies.
+ * What wheel, run and heap have in common. A timer of a hub, or a timeout of a loop, is known to
+ * them by its slot, which is its index in the arrays of its owner. Each slot has at most one entry
+ * in the schedule, and a filing that says where the entry lies, so that it can be moved or removed
+ * at once.
  */
 #ifndef TIMERHUB_ENTRY_H
 #define TIMERHUB_ENTRY_H
@@ -9,19 +12,22 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/* Of a slot's entry; for the owner or the loop's thread, like all of this folder. */
+/*
+ * Says where a slot's entry lies in the schedule. Only the thread that keeps the schedule, which is
+ * a hub's owner or a loop's thread, reads and writes it, like everything in this folder.
+ */
 struct timer_filing {
-	uint32_t where; /* 0: not scheduled; else WHERE_ and the position there */
-	uint32_t place; /* in a hub: low bits of the outbox position of the slot's latest handle */
+	uint32_t where; /* WHERE_WHEEL, _RUN or _HEAP, and the position there; 0: not scheduled */
+	uint32_t place; /* a hub's: low bits of where the slot's latest handle is in the outbox */
 };
 
-/* timer_filing.where: the container, and below it the position */
+/* The two highest bits of timer_filing.where name the container, the others the position in it. */
 #define WHERE_WHEEL ((uint32_t)1 << 30)
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
 
-/* 12 bytes */
+/* A schedule entry. It is packed into 12 bytes, because millions of them are sorted and moved. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;

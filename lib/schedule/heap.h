@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots by their exact times: those that came into the wheel's current finest bucket after the run
- * was sorted, or are before it. 4-ary (D. B. Johnson, "Priority queues with update and finding
- * minimum spanning trees", 1975). No atomics, no clock.
+ * A 4-ary heap of slots by their exact times (D. B. Johnson, "Priority queues with update and
+ * finding minimum spanning trees", 1975).
+ *
+ * The schedule keeps here what is due so soon that the wheel's buckets are too coarse for it, and
+ * what arrived too late to be sorted into the run. It uses no atomics and reads no clock.
  */
 #ifndef TIMERHUB_HEAP_H
 #define TIMERHUB_HEAP_H
@@ -12,8 +14,8 @@
 #include "schedule/entry.h"
 
 struct heap {
-	struct timer_due *entries;    /* for every slot; entries[0] is the earliest */
-	struct timer_filing *filings; /* .where: WHERE_HEAP | index */
+	struct timer_due *entries;    /* has room for every slot; entries[0] is the earliest */
+	struct timer_filing *filings; /* by slot; .where is WHERE_HEAP | index in entries */
 	uint32_t count;
 };
 
@@ -24,25 +26,28 @@ static inline bool heap_empty(const struct heap *heap)
 	return heap->count == 0;
 }
 
-/* Not scheduled yet; O(log n). */
+/* Adds a slot that is not scheduled yet. Takes O(log n). */
 void heap_insert(struct heap *heap, struct timer_due due);
 
+/* Removes a slot that is in the heap. Takes O(log n). */
 void heap_remove(struct heap *heap, uint32_t slot);
 
+/* Returns the time of a slot that is in the heap. */
 uint64_t heap_at_ns(const struct heap *heap, uint32_t slot);
 
-/* UINT64_MAX if it is empty. */
+/* Returns the time of the earliest slot, or UINT64_MAX if the heap is empty. */
 static inline uint64_t heap_first_ns(const struct heap *heap)
 {
 	return heap_empty(heap) ? UINT64_MAX : heap->entries[0].at_ns;
 }
 
+/* Returns the earliest slot. The heap must not be empty. */
 static inline uint32_t heap_peek(const struct heap *heap)
 {
 	return heap->entries[0].slot;
 }
 
-/* O(log n). */
+/* Removes and returns the earliest slot. The heap must not be empty. Takes O(log n). */
 uint32_t heap_take(struct heap *heap);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariant: after run_sort() the entries from begin to end are in order. run_remove() writes
- * SLOT_NONE, which the front skips, so the first always has a slot. tests/unit/test_run.c compares
+ * After run_sort() the entries from begin to end are in order, and stay so. A removal does not
+ * close the gap, because that would move all entries behind it: it writes SLOT_NONE there, and
+ * `begin` moves on over such entries when it reaches them. tests/unit/test_run.c compares the run
  * with a sorted array.
  */
 #include "schedule/run.h"
@@ -10,11 +11,11 @@
 
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
-/* up to so many, insertion is faster than counting digits */
+/* Up to so many entries are sorted by insertion, which is then faster than counting digits. */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24
 #endif
-/* how many entries in advance run_sort() prefetches a filing */
+/* How many entries ahead run_sort() fetches the filing that it will write. */
 #define RUN_AHEAD 16
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -41,7 +42,11 @@ static void run_sort_by_insertion(struct run *run)
 	}
 }
 
-/* Stably, into `spare`, which changes places with `entries`. */
+/*
+ * Sorts by one digit of the times into `spare`, and lets the two arrays change places. Entries with
+ * the same digit keep their order, so sorting by the low digit and then by the high one sorts by
+ * both.
+ */
 static void run_sort_by_digit(struct run *run, unsigned shift)
 {
 	uint32_t places[RUN_DIGITS] = { 0 };
@@ -78,7 +83,7 @@ void run_sort(struct run *run)
 	}
 }
 
-/* An empty run starts again at index 0. */
+/* Moves `begin` over removed entries. A run that is empty then begins at index 0 again. */
 static void run_skip_removed(struct run *run)
 {
 	while (run->begin < run->end && run->entries[run->begin].slot == SLOT_NONE)
@@ -87,6 +92,7 @@ static void run_skip_removed(struct run *run)
 		run->begin = run->end = 0;
 }
 
+/* Returns the index of a slot's entry. */
 static uint32_t run_index_of(const struct run *run, uint32_t slot)
 {
 	uint32_t where = run->filings[slot].where;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slots of the wheel's current finest bucket, sorted once, by radix, and taken from the front,
- * so that the next ones' memory can be fetched in advance. No atomics, no clock.
+ * A sorted array of slots. When the time reaches a bucket of the wheel, the bucket's slots are put
+ * here, sorted once, and then taken from the front. Because it is known which slots come next,
+ * their memory can be fetched before it is needed. It uses no atomics and reads no clock.
  */
 #ifndef TIMERHUB_RUN_H
 #define TIMERHUB_RUN_H
@@ -11,11 +12,11 @@
 #include "schedule/entry.h"
 
 struct run {
-	struct timer_due *entries;    /* for every slot; sorted from begin to end */
-	struct timer_due *spare;      /* for sorting */
-	struct timer_filing *filings; /* .where: WHERE_RUN | index */
-	uint32_t begin;               /* earliest entry, whose slot is never SLOT_NONE */
-	uint32_t end;
+	struct timer_due *entries;    /* has room for every slot; in order from begin to end */
+	struct timer_due *spare;      /* a second array of this size, which the sort writes to */
+	struct timer_filing *filings; /* by slot; .where is WHERE_RUN | index in entries */
+	uint32_t begin; /* index of the earliest entry, which is never a removed one */
+	uint32_t end;   /* index behind the last entry; equals begin if it is empty */
 };
 
 void run_init(struct run *run, struct timer_due *entries, struct timer_due *spare,
@@ -26,23 +27,31 @@ static inline bool run_empty(const struct run *run)
 	return run->begin == run->end;
 }
 
-/* Add to an unsorted run, then sort. The times differ in the low 16 bits only. */
+/* Adds a slot at the end. The run is unsorted then, and run_sort() must follow. */
 void run_add(struct run *run, struct timer_due due);
+
+/* Sorts the run. It compares the low 16 bits of the times, because the others are all equal. */
 void run_sort(struct run *run);
 
-/* Of a sorted run. */
+/* Removes a slot that is in the run, which must be sorted. */
 void run_remove(struct run *run, uint32_t slot);
+
+/* Returns the time of a slot that is in the run. */
 uint64_t run_at_ns(const struct run *run, uint32_t slot);
 
-/* UINT64_MAX if it is empty. */
+/* Returns the time of the earliest slot, or UINT64_MAX if the run is empty. */
 static inline uint64_t run_first_ns(const struct run *run)
 {
 	return run_empty(run) ? UINT64_MAX : run->entries[run->begin].at_ns;
 }
 
+/* Removes and returns the earliest slot. The run must not be empty. */
 uint32_t run_take(struct run *run);
 
-/* Or SLOT_NONE; at most `ahead` slots come before it. */
+/*
+ * Returns a slot that will be taken soon: at most `ahead` others come before it, fewer if some were
+ * removed. Returns SLOT_NONE if there is no entry so far ahead, or if it was removed.
+ */
 static inline uint32_t run_peek(const struct run *run, uint32_t ahead)
 {
 	return ahead < run->end - run->begin ? run->entries[run->begin + ahead].slot : SLOT_NONE;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariant: if run or heap has an entry, the first one is there. The wheel makes insertion cheap,
- * run and heap keep the order to the nanosecond, and a slot alone in its bucket is taken straight
- * from the wheel. tests/unit/test_schedule.c compares with a sorted array in virtual time.
+ * The wheel makes insertion cheap, and run and heap keep the order to the nanosecond. As long as
+ * run or heap has an entry, the earliest slot is there, because everything in the wheel is due
+ * after the bucket that they stand for. A slot that is alone in its bucket needs no sort, and is
+ * taken straight from the wheel. tests/unit/test_schedule.c compares the schedule with a sorted
+ * array in virtual time.
  */
 #include "schedule/schedule.h"
 
@@ -19,7 +21,8 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 		return result;
 	chunks = memory.base;
 	levels = chunks + chunks_bytes;
-	dues = levels + levels_bytes; /* last, because struct timer_due has an alignment of 4 */
+	dues = levels +
+	       levels_bytes; /* last, because struct timer_due is aligned to 4 bytes only */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
 	           (struct wheel_chunk *)(void *)chunks, filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,
@@ -103,8 +106,8 @@ unsigned schedule_doubt(struct schedule *schedule, uint64_t before_ns, uint32_t 
 }
 
 /*
- * The next chunk, and what its slots' scheduling touches, last used when they were inserted:
- * fetched while the previous chunk is processed.
+ * Fetches the filings of a chunk's slots, and the chunk behind it, while the caller still works on
+ * the chunk before. They were last touched when the slots were inserted, so they are in no cache.
  */
 CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t chunk)
 {
@@ -118,7 +121,7 @@ CPU_FETCHES void schedule_fetch_chunk(const struct schedule *schedule, uint32_t 
 		wheel_fetch_chunk(&schedule->wheel, next);
 }
 
-/* Those of the base's finest bucket go into the run. */
+/* Inserts the slots of a chunk again: into the run, or on a lower level of the wheel. */
 static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 {
 	unsigned count;
@@ -133,7 +136,10 @@ static void schedule_file_chunk(struct schedule *schedule, uint32_t chunk)
 	schedule->cascaded += count;
 }
 
-/* With the slots that then leave the wheel. The run must be empty. */
+/*
+ * Moves the wheel's base, and sorts the slots of the bucket that it enters into the run, which must
+ * be empty.
+ */
 static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 {
 	uint32_t chunk = wheel_enter(&schedule->wheel, base_ns);
@@ -152,7 +158,7 @@ static void schedule_enter(struct schedule *schedule, uint64_t base_ns)
 	run_sort(&schedule->run);
 }
 
-/* From run or heap, if it is due. */
+/* Takes the earliest slot from run or heap if it is due, else returns SLOT_NONE. */
 static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 {
 	uint64_t run_ns = run_first_ns(&schedule->run);
@@ -164,26 +170,35 @@ static uint32_t schedule_take_known(struct schedule *schedule, uint64_t now_ns)
 }
 
 /*
- * From the wheel, if it is due; run and heap are empty. Not inline: schedule_take() saves fewer
- * registers for the run.
+ * Takes the earliest slot from the wheel if it is due, when run and heap are empty. It is not
+ * inlined, because then schedule_take() would have to save more registers, also when it takes from
+ * the run.
  */
 static __attribute__((noinline)) uint32_t schedule_take_later(struct schedule *schedule,
                                                               uint64_t now_ns, bool cheaply)
 {
 	while (run_empty(&schedule->run)) {
 		struct wheel_first first = wheel_first(&schedule->wheel);
-		/* empty wheel, whatever a manual clock shows */
+		/*
+		 * A manual clock can show UINT64_MAX, at which an empty wheel still has nothing
+		 * due.
+		 */
 		bool is_due = first.bound_ns <= now_ns && first.bound_ns != UINT64_MAX;
 
 		if (is_due && first.slot != SLOT_NONE && (first.is_alone || first.is_of_many)) {
-			/* alone, it needs no sort; a later call sorts a long bucket */
+			/*
+			 * A slot that is alone needs no sort. Of a long bucket the first slot is
+			 * taken now, because it is known; a later call sorts the others.
+			 */
 			wheel_remove(&schedule->wheel, first.slot);
 			schedule->taken_ns = first.bound_ns;
 			return first.slot;
 		}
 		if (first.is_of_many && cheaply)
 			return SLOT_DEAR;
-		/* to now if none is due, so that new slots get a low level */
+		/*
+		 * If none is due the base moves to now, so that what is inserted gets a low level.
+		 */
 		schedule_enter(schedule, is_due ? first.bound_ns : now_ns);
 		if (!is_due)
 			return SLOT_NONE;

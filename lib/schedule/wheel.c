@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A slot's level is the highest digit in which its time differs from the base, and that digit is
- * its bucket. So every slot of a level is before every slot of a higher one, and the earliest is in
- * the first occupied bucket of the lowest occupied level. Moving the base keeps this order, but for
- * the bucket that it enters, whose slots go to a lower level or the run. A bucket has a lower bound
- * of its times, and the base moves straight there, not first to where the bucket begins: a single
- * distant timer costs one wake-up, not one for each level. tests/unit/test_wheel.c compares with a
- * sorted array, at each level's edges up to 2^63.
+ * Think of a time as a number of four digits, each of 12 bits, above 16 bits that the wheel
+ * ignores. A slot's level is the highest digit in which its time differs from the base, and the
+ * value of that digit is its bucket. So each slot of a level is due before each slot of a higher
+ * level, and the earliest slot is in the first occupied bucket of the lowest occupied level.
+ *
+ * When the base moves on, this order still holds, except for the bucket that the base enters: its
+ * slots now differ from the base in a lower digit only, and go to a lower level or to the run.
+ *
+ * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
+ * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
+ * for each level. tests/unit/test_wheel.c compares the wheel with a sorted array, at the edges of
+ * each level.
  */
 #include "schedule/wheel.h"
 
@@ -15,7 +20,7 @@
 
 #include "base/invariant.h"
 
-/* bound that may be too low is computed again in a bucket of so few chunks */
+/* A bucket of more chunks is long: a bound that may be too early is not computed anew for it. */
 #ifndef WHEEL_RESCAN_CHUNKS_MAX
 #define WHEEL_RESCAN_CHUNKS_MAX 8
 #endif
@@ -32,11 +37,13 @@ void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_ch
 	};
 }
 
+/* Returns how many bits of a time lie below the digit of this level. */
 static unsigned level_shift(unsigned level)
 {
 	return WHEEL_FINEST_SHIFT + level * WHEEL_DIGIT_BITS;
 }
 
+/* Returns the level on which an entry of this time belongs. The wheel must cover the time. */
 static unsigned wheel_level_of(const struct wheel *wheel, uint64_t at_ns)
 {
 	return (bits_highest(at_ns ^ wheel->base_ns) - WHEEL_FINEST_SHIFT) / WHEEL_DIGIT_BITS;
@@ -60,7 +67,7 @@ static void level_unmark(struct wheel_level *level, uint32_t digit)
 		level->summary &= ~((uint64_t)1 << (digit / 64));
 }
 
-/* There must be an occupied one. */
+/* Returns the first bucket of the level that is not empty. There must be one. */
 static uint32_t level_first(const struct wheel_level *level)
 {
 	unsigned word = bits_lowest(level->summary);
@@ -93,6 +100,7 @@ uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk)
 	return next;
 }
 
+/* Writes an entry into a chunk, and its place into the filing of its slot. */
 static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
                             struct timer_due due)
 {
@@ -100,7 +108,7 @@ static void wheel_set_entry(struct wheel *wheel, uint32_t chunk, unsigned entry,
 	wheel->filings[due.slot].where = WHERE_WHEEL | chunk << WHEEL_ENTRY_BITS | entry;
 }
 
-/* And its entry there. */
+/* Returns the chunk in which a slot's entry lies, and in *ret_entry its index there. */
 static uint32_t wheel_find(const struct wheel *wheel, uint32_t slot, unsigned *ret_entry)
 {
 	uint32_t where = wheel->filings[slot].where;
@@ -128,7 +136,9 @@ static inline void bucket_lower_bound(struct wheel_bucket *bucket, struct timer_
 	bucket->bound_slot = due.slot;
 }
 
-/* A slot is now scheduled there. */
+/*
+ * Keeps the bounds of a bucket, and of a sweep over it, true for an entry that was written there.
+ */
 static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      struct timer_due due)
 {
@@ -137,7 +147,7 @@ static inline void wheel_lower_bound(struct wheel *wheel, struct wheel_bucket *b
 		bucket_lower_bound(&wheel->sweep.rest, due);
 }
 
-/* The slot leaves its time. */
+/* Notes that a slot is no longer due at the time that it had, so a bound may now be too early. */
 static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *bucket,
                                      uint32_t slot)
 {
@@ -147,7 +157,7 @@ static inline void wheel_leave_bound(struct wheel *wheel, struct wheel_bucket *b
 		wheel->sweep.rest.bound_slot = SLOT_NONE;
 }
 
-/* The bucket is empty now. */
+/* Ends a sweep over a bucket that is empty now. */
 static void wheel_forget_sweep(struct wheel *wheel, const struct wheel_bucket *bucket)
 {
 	if (wheel->sweep.bucket == bucket)
@@ -198,7 +208,7 @@ void wheel_remove(struct wheel *wheel, uint32_t slot)
 		wheel_set_entry(wheel, chunk, entry, last);
 	wheel->filings[slot].where = 0;
 	if (first->count > 0) {
-		/* next removal here may move the last entry, and writes its filing */
+		/* The next removal here moves this entry, and then writes its filing. */
 		__builtin_prefetch(&wheel->filings[first->entries[first->count - 1].slot], 1);
 	} else {
 		uint32_t number = first->bucket;
@@ -229,6 +239,7 @@ bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns)
 
 /* ---- time ---- */
 
+/* Tells whether a bucket has more than WHEEL_RESCAN_CHUNKS_MAX chunks. */
 static inline bool wheel_bucket_is_long(const struct wheel *wheel,
                                         const struct wheel_bucket *bucket)
 {
@@ -241,7 +252,10 @@ static inline bool wheel_bucket_is_long(const struct wheel *wheel,
 	return false;
 }
 
-/* If it may be too low, unless the bucket is long. Writes the bound, though the wheel is const. */
+/*
+ * Computes the bound of a bucket anew if it may be too early, unless the bucket is long. The bucket
+ * is written although the wheel is const, because for the caller nothing has changed.
+ */
 static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 {
 	uint32_t chunk = bucket->first;
@@ -254,6 +268,7 @@ static void wheel_rescan(const struct wheel *wheel, struct wheel_bucket *bucket)
 			bucket_lower_bound(bucket, wheel->chunks[chunk].entries[i]);
 }
 
+/* Returns the lowest level that has an entry, or NULL if the wheel is empty. */
 static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 {
 	for (unsigned i = 0; i < WHEEL_LEVELS; i++)
@@ -262,7 +277,7 @@ static struct wheel_level *wheel_lowest_level(const struct wheel *wheel)
 	return NULL;
 }
 
-/* With the earliest slot; NULL: none. */
+/* Returns the bucket that holds the earliest slot, or NULL if the wheel is empty. */
 static inline struct wheel_bucket *wheel_first_bucket(const struct wheel *wheel)
 {
 	struct wheel_level *level = wheel_lowest_level(wheel);
@@ -311,6 +326,7 @@ uint32_t wheel_peek(const struct wheel *wheel)
 
 /* ---- sweeping ---- */
 
+/* Begins a sweep over a bucket or goes on with it. Stores up to `max` slots, returns how many. */
 static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, uint32_t *slots,
                             unsigned max)
 {
@@ -342,7 +358,10 @@ static unsigned wheel_sweep(struct wheel *wheel, struct wheel_bucket *bucket, ui
 	return count;
 }
 
-/* Each slot of the bucket was scheduled again since it began. */
+/*
+ * Ends a sweep that has visited every slot of its bucket. The caller has inserted each of them
+ * again, so the bound of what was written since the sweep began is exact for the whole bucket.
+ */
 static void wheel_end_sweep(struct wheel *wheel, unsigned level)
 {
 	struct wheel_bucket *bucket = wheel->sweep.bucket;
@@ -391,7 +410,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	wheel->base_ns = base_ns;
 	if (!level)
 		return CHUNK_NONE;
-	/* base must not pass the earliest slot, so it enters the first bucket or none */
+	/* The base must not pass the earliest slot, so it can only enter the first bucket. */
 	digit = level_first(level);
 	bucket = &level->buckets[digit];
 	shift = level_shift((unsigned)(level - wheel->levels));
@@ -402,7 +421,7 @@ uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns)
 	bucket->first = CHUNK_NONE;
 	level_unmark(level, digit);
 	wheel_forget_sweep(wheel, bucket);
-	if (level->summary != 0) /* fetch the next bucket's first chunk */
+	if (level->summary != 0) /* the bucket that will probably be entered next */
 		wheel_fetch_chunk(wheel, level->buckets[level_first(level)].first);
 	return chunk;
 }

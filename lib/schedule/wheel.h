@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is due after the current finest bucket: a hierarchical timing wheel (G. Varghese and A.
- * Lauck, "Hashed and hierarchical timing wheels", 1987) of four levels with 4,096 buckets, the
- * finest 65.5 µs wide. It never ticks: bitmaps show the next occupied bucket. No atomics, no clock.
+ * A hierarchical timing wheel (G. Varghese and A. Lauck, "Hashed and hierarchical timing wheels",
+ * 1987), in which a slot is inserted, moved and removed in constant time, however many there are.
+ *
+ * It has four levels of 4,096 buckets each. A bucket of the finest level is 65.5 µs wide, and one
+ * of the next level is as wide as all of the level below. The wheel does not tick: bitmaps say
+ * which bucket is the next that holds anything. It uses no atomics and reads no clock.
  */
 #ifndef TIMERHUB_WHEEL_H
 #define TIMERHUB_WHEEL_H
@@ -13,8 +16,8 @@
 #include "base/cpu.h"
 #include "schedule/entry.h"
 
-#define WHEEL_FINEST_SHIFT 16 /* finest bucket: 2^16 ns */
-#define WHEEL_DIGIT_BITS 12   /* 16 + 4 x 12 = 64 bits of a time */
+#define WHEEL_FINEST_SHIFT 16 /* a bucket of the finest level is 2^16 ns wide */
+#define WHEEL_DIGIT_BITS 12   /* a level has 2^12 buckets; 16 + 4 x 12 are all 64 bits of a time */
 #define WHEEL_LEVELS 4
 #define WHEEL_DIGITS (1u << WHEEL_DIGIT_BITS)
 #define WHEEL_BITMAP_WORDS (WHEEL_DIGITS / 64)
@@ -22,53 +25,58 @@
 #define WHEEL_ENTRY_BITS 5
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
 
-/* Entries of a bucket, side by side in four cache lines. */
+/* Some entries of one bucket, in four cache lines. A bucket is a list of chunks. */
 struct wheel_chunk {
-	/* of the bucket or the free list, or CHUNK_NONE */
+	/* the next chunk of the bucket, or of the free list, or CHUNK_NONE */
 	_Alignas(CACHE_LINE_BYTES) uint32_t next;
-	uint16_t bucket; /* level << 12 | digit */
-	uint16_t count;  /* only a bucket's first chunk may be partly filled */
+	uint16_t bucket; /* level << 12 | index of the bucket in its level */
+	uint16_t count; /* how many entries it has; all chunks of a bucket but the first are full */
 	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
 };
 
 struct wheel_bucket {
-	uint64_t bound_ns;   /* no slot of it is scheduled earlier */
-	uint32_t first;      /* chunk */
-	uint32_t bound_slot; /* slot at bound_ns; SLOT_NONE: it has left */
+	uint64_t bound_ns;   /* no entry of the bucket is earlier */
+	uint32_t first;      /* its first chunk; CHUNK_NONE if the bucket is empty */
+	uint32_t bound_slot; /* the slot whose time bound_ns is; SLOT_NONE if it is gone since */
 };
 
 struct wheel_level {
-	uint64_t summary;                    /* bit w: bitmap[w] is not 0 */
-	uint64_t bitmap[WHEEL_BITMAP_WORDS]; /* bit d: bucket d is not empty */
+	uint64_t summary;                    /* bit w says that bitmap[w] is not 0 */
+	uint64_t bitmap[WHEEL_BITMAP_WORDS]; /* bit d says that bucket d is not empty */
 	struct wheel_bucket buckets[WHEEL_DIGITS];
 };
 
 /*
- * A walk over a bucket's slots, chunk by chunk, in each from the last entry to the first: a removal
- * fills its hole with the first chunk's last entry, which was visited, so none is missed.
+ * A sweep: a walk over all slots of one bucket, which may pause between any two of them while slots
+ * are added and removed. It goes chunk by chunk, in each from the last entry to the first. No slot
+ * is missed, because a removal fills the hole with the last entry of the bucket's first chunk,
+ * which the sweep has visited before all others.
  */
 struct wheel_sweep {
-	struct wheel_bucket *bucket; /* NULL: none */
-	/* `first` is the walk's chunk; the bound covers what was written since it began */
+	struct wheel_bucket *bucket; /* the bucket that is swept; NULL if there is no sweep */
+	/*
+	 * `first` is the chunk that the sweep has come to. The bound is that of all entries that
+	 * were written since the sweep began, so at its end it is the bound of the bucket.
+	 */
 	struct wheel_bucket rest;
-	unsigned entry; /* the chunk's entries from here on were visited */
+	unsigned entry; /* the entries of that chunk from here on have been visited */
 };
 
 struct wheel {
-	struct timer_filing *filings; /* .where: WHERE_WHEEL | chunk << 5 | entry */
-	uint64_t base_ns;             /* each slot is due after its finest bucket */
+	struct timer_filing *filings; /* by slot; .where is WHERE_WHEEL | chunk << 5 | entry */
+	uint64_t base_ns; /* every slot is due after the finest bucket that has this time */
 	struct wheel_level *levels;
 	struct wheel_chunk *chunks;
-	uint32_t chunks_used; /* those from here on were never used */
-	uint32_t free_chunk;  /* or CHUNK_NONE */
+	uint32_t chunks_used; /* the chunks from this one on have never been used */
+	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
-	/* a level's buckets up to here are not swept again, unless the base goes back */
+	/* Buckets of a level up to this time are not swept again, unless the base goes back. */
 	uint64_t swept_ns[WHEEL_LEVELS];
 };
 
 /*
- * The most for so many slots: each bucket may have one that is not full, one may be half emptied,
- * and chunk 0 is not used.
+ * Returns how many chunks are enough for so many slots. Each bucket can have one chunk that is not
+ * full, the bucket that is being emptied can have another, and chunk 0 is not used.
  */
 static inline uint32_t wheel_chunks_for(uint32_t slots)
 {
@@ -77,20 +85,25 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
 
-/* `levels` and `chunks` are zeroed, and stay untouched. */
+/*
+ * Begins an empty wheel. `levels` and `chunks` must be zeroed. They are not touched here, so that
+ * the kernel commits their pages only when they are used.
+ */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
                 struct timer_filing *filings);
 
-/* Is it after the base's finest bucket? */
+/*
+ * Tells whether the wheel can hold an entry of this time, because it is after the current bucket.
+ */
 static inline bool wheel_covers(const struct wheel *wheel, uint64_t at_ns)
 {
 	return at_ns >> WHEEL_FINEST_SHIFT > wheel->base_ns >> WHEEL_FINEST_SHIFT;
 }
 
-/* Not scheduled yet, at a time that the wheel covers; O(1). */
+/* Adds a slot that is not scheduled yet, at a time that the wheel covers. Takes O(1). */
 void wheel_insert(struct wheel *wheel, struct timer_due due);
 
-/* What its move will touch. */
+/* Fetches the memory that moving the slot will touch. */
 CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 {
 	uint32_t where = wheel->filings[slot].where & ~WHERE_MASK;
@@ -100,6 +113,7 @@ CPU_FETCHES void wheel_fetch(const struct wheel *wheel, uint32_t slot)
 	__builtin_prefetch(&chunk->entries[where & ((1u << WHEEL_ENTRY_BITS) - 1)], 1);
 }
 
+/* Fetches a chunk, all of whose entries will be read. */
 CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	const char *lines = (const char *)&wheel->chunks[chunk];
@@ -108,46 +122,62 @@ CPU_FETCHES void wheel_fetch_chunk(const struct wheel *wheel, uint32_t chunk)
 		__builtin_prefetch(lines + i);
 }
 
-/* Both O(1). */
+/* Removes a slot that is in the wheel. Takes O(1). */
 void wheel_remove(struct wheel *wheel, uint32_t slot);
+
+/* Returns the time of a slot that is in the wheel. */
 uint64_t wheel_at_ns(const struct wheel *wheel, uint32_t slot);
 
-/* True, with the new time in the entry, if both times are in one bucket; else nothing. */
+/*
+ * Gives a slot's entry a new time if that lies in the same bucket as the old one. Returns false,
+ * and changes nothing, if it does not.
+ */
 bool wheel_move_within(struct wheel *wheel, uint32_t slot, uint64_t at_ns);
 
-/* Of the first slot; earlier if a long bucket has lost its first. */
+/*
+ * Returns the time of the earliest slot, or UINT64_MAX if the wheel is empty. If the earliest slot
+ * of a long bucket was removed, the result can be too early, because finding the next one would
+ * mean reading the whole bucket.
+ */
 uint64_t wheel_bound_ns(const struct wheel *wheel);
 
-/* And the cost of entering its bucket. */
+/* What wheel_first() says about the earliest slot, and about the bucket that it is in. */
 struct wheel_first {
-	uint64_t bound_ns; /* as wheel_bound_ns() */
-	uint32_t slot;     /* SLOT_NONE: it has left a long bucket */
-	bool is_alone;     /* in its bucket */
-	bool is_of_many;   /* its bucket is long: dear to enter */
+	uint64_t bound_ns; /* what wheel_bound_ns() returns */
+	uint32_t slot;     /* the earliest slot; SLOT_NONE if only a bound of its time is known */
+	bool is_alone;     /* it is the only slot of its bucket */
+	bool is_of_many;   /* its bucket is long, so that sorting it takes a while */
 };
 
 struct wheel_first wheel_first(const struct wheel *wheel);
 
-/* What the first slot's removal will touch. Returns it, or SLOT_NONE. */
+/*
+ * Returns the earliest slot, or SLOT_NONE if it is not known, and fetches the memory that its
+ * removal will touch.
+ */
 uint32_t wheel_peek(const struct wheel *wheel);
 
 /*
- * Up to `max` slots whose entries may be stale: the first if it is known, else some of the first
- * bucket. The caller removes or schedules each again. Returns their number; 0: none before
- * `before_ns`, or the first bucket is long, was swept, and then lost its first slot:
- * wheel_bound_ns() may then be earlier than every slot.
+ * Stores up to `max` slots whose entries the caller should check, because their timers may have
+ * moved since: the earliest slot if it is known, else some of the first bucket. The caller must
+ * remove or insert each of them again. Returns how many it has stored.
+ *
+ * It returns 0 if no slot is due before `before_ns`, and also if the first bucket is long and lost
+ * its earliest slot after a sweep. In that case wheel_bound_ns() can be earlier than every slot.
  */
 unsigned wheel_doubt(struct wheel *wheel, uint64_t before_ns, uint32_t *slots, unsigned max);
 
 /*
- * To at most wheel_bound_ns(), forward, but for an empty wheel after a set-back wall clock. A
- * bucket that the base enters is emptied: its first chunk is returned, then the next by
- * wheel_leave_chunk(), and the caller schedules their slots, whose `where` is unchanged.
- * CHUNK_NONE: none entered.
+ * Moves the base to a later time, at most to wheel_bound_ns(). An empty wheel can also be moved
+ * back, which is needed after the wall clock was set back.
+ *
+ * If the base thereby enters a bucket, the bucket is emptied: the call returns its first chunk, and
+ * wheel_leave_chunk() the next ones. The caller must insert the slots of these chunks again, whose
+ * `where` still names their old place. Returns CHUNK_NONE if no bucket was entered.
  */
 uint32_t wheel_enter(struct wheel *wheel, uint64_t base_ns);
 
-/* `*ret_count` of them. */
+/* Returns the entries of a chunk, and their number in *ret_count. */
 static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel, uint32_t chunk,
                                                        unsigned *ret_count)
 {
@@ -155,13 +185,13 @@ static inline const struct timer_due *wheel_chunk_dues(const struct wheel *wheel
 	return wheel->chunks[chunk].entries;
 }
 
-/* Of the same bucket, or CHUNK_NONE. */
+/* Returns the chunk behind this one in its bucket, or CHUNK_NONE. */
 static inline uint32_t wheel_next_chunk(const struct wheel *wheel, uint32_t chunk)
 {
 	return wheel->chunks[chunk].next;
 }
 
-/* Its slots were scheduled again. Returns the next, or CHUNK_NONE. */
+/* Frees a chunk, whose slots the caller has inserted again. Returns the next, or CHUNK_NONE. */
 uint32_t wheel_leave_chunk(struct wheel *wheel, uint32_t chunk);
 
 #endif

@@ -9,6 +9,12 @@
  * to their shard. So what a consumer frees comes back to those who arm, and the four pairs of a
  * cache line mostly stay with one CPU.
  *
+ * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
+ * the stacks of others. But at each ARENA_LOOK-th fresh slot it looks at all stacks, and takes from
+ * one with more than ARENA_LEAVE slots instead. So memory grows only with what lives, however the
+ * bursts of CPUs alternate: a look finds at most ARENA_LEAVE slots free on each stack, and after it
+ * at most ARENA_LOOK - 1 fresh slots are taken from each end of a shard before the next look.
+ *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
 #include "timer/arena.h"
@@ -16,14 +22,20 @@
 #include "base/cpu.h"
 #include "base/test_point.h"
 
-/*
- * Having used as many of its own, a CPU rather takes from another's stack, if more are free there
- * than it has used: so a thread that is moved round the CPUs does not touch new memory on each, and
- * two busy CPUs leave each other's cache lines alone.
- */
 #ifndef ARENA_KEEP
 #define ARENA_KEEP 256
 #endif
+#ifndef ARENA_LOOK
+#define ARENA_LOOK 32
+#endif
+#ifndef ARENA_LEAVE
+#define ARENA_LEAVE 64
+#endif
+/*
+ * The manual promises 256 slots for each CPU beside what lives. There may be nearly twice as many
+ * shards as CPUs, because their number is a power of two.
+ */
+_Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows what lives");
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 #define TAKES_BITS (64 - TIMER_SLOT_BITS) /* of a top */
 /* slots of a shard, at least */
@@ -245,6 +257,23 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 	return 1 + link_depth_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
+/*
+ * Whether more than ARENA_LEAVE slots are there, which is also assumed if the top slot was taken
+ * meanwhile, because its link may then be any number. A link is loaded by an acquire, so that the
+ * second load of the top comes after it.
+ */
+static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
+{
+	uint64_t top = u64_load_acquire(&shard->top); /* [free]: so the top slot's link is valid */
+	uint64_t link;
+
+	if (top_slot(top) == SLOT_NONE)
+		return false;
+	test_point(TEST_POINT_TAKE_READ_TOP);
+	link = u64_load_acquire(&arena->timers.cold[top_slot(top)].data);
+	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
+}
+
 /* In one step, slots[0] lowest, unless over `depth_max` are there. */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
@@ -279,39 +308,6 @@ static uint64_t fresh_next(uint64_t fresh)
 static uint64_t fresh_end(uint64_t fresh)
 {
 	return fresh >> 32;
-}
-
-/*
- * Never used: the shard's own CPUs from the bottom, others from the top, so that they meet in one
- * cache line. Relaxed: zeroed, and nobody has written. The first access is a write: a read would
- * map the kernel's page of zeros, to be removed on every CPU later.
- */
-static inline __attribute__((always_inline)) uint32_t shard_take_fresh(const struct arena *arena,
-                                                                       struct arena_shard *shard,
-                                                                       bool own)
-{
-	uint64_t fresh = u64_load_relaxed(&shard->fresh);
-
-	while (fresh_next(fresh) < fresh_end(fresh)) {
-		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
-		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
-		                    : fresh_make(fresh_next(fresh), slot);
-
-		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
-			continue;
-		if (shard->notes)
-			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-		/* Not scheduled. Relaxed: nobody else has the slot. */
-		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
-		return (uint32_t)slot;
-	}
-	return SLOT_NONE;
-}
-
-/* Relaxed: a hint is enough. */
-static uint64_t shard_depth(const struct arena *arena, const struct arena_shard *shard)
-{
-	return stack_depth(arena, u64_load_relaxed(&shard->top));
 }
 
 static uint64_t shard_left(const struct arena_shard *shard)
@@ -349,16 +345,69 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 	return home ^ i;
 }
 
-/* One other stack, the next after each fresh slot. */
-static uint32_t arena_steal(struct arena *arena, uint32_t home)
+/*
+ * Takes a slot from a stack with more than ARENA_LEAVE, if there is one. The search begins where
+ * the last one ended, because a burst empties one stack after the other. Not inline, because few
+ * takes of a fresh slot need it.
+ */
+static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
-	uint64_t used = shard_used(&arena->shards[home]);
-	struct arena_shard *other;
+	/* Relaxed: only where to begin. */
+	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
-	if (used < ARENA_KEEP || arena->shard_mask == 0)
-		return SLOT_NONE;
-	other = &arena->shards[shard_other(home, 1 + (uint32_t)used % arena->shard_mask)];
-	return shard_depth(arena, other) > used ? shard_pop(arena, other) : SLOT_NONE;
+	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
+		uint32_t other = ((uint32_t)first + i) & arena->shard_mask;
+		struct arena_shard *shard = &arena->shards[shard_other(home, other)];
+		uint32_t slot;
+
+		if (!shard_has_surplus(arena, shard))
+			continue;
+		slot = shard_pop(arena, shard);
+		if (slot == SLOT_NONE)
+			continue;
+		if (i > 0)
+			(void)u64_cas_relaxed(&arena->shards[home].surplus, &first, other);
+		return slot;
+	}
+	return SLOT_NONE;
+}
+
+/*
+ * Takes a fresh slot of one shard, or instead what a look at the stacks finds. The shard's own CPUs
+ * take from the bottom and others from the top, so that they meet in one cache line. Relaxed,
+ * because the slot is zeroed and nobody has written it. The first access is a write: a read would
+ * map the kernel's page of zeros, to be removed on every CPU later.
+ */
+static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct arena *arena,
+                                                                          uint32_t home,
+                                                                          uint32_t index)
+{
+	struct arena_shard *shard = &arena->shards[index];
+	uint64_t fresh = u64_load_relaxed(&shard->fresh);
+	bool looked = false;
+
+	while (fresh_next(fresh) < fresh_end(fresh)) {
+		bool own = index == home;
+		uint64_t slot = own ? fresh_next(fresh) : fresh_end(fresh) - 1;
+		uint64_t left = own ? fresh_make(slot + 1, fresh_end(fresh))
+		                    : fresh_make(fresh_next(fresh), slot);
+
+		if (slot % ARENA_LOOK == 0 && !looked) {
+			uint32_t used = arena_take_surplus(arena, home);
+
+			if (used != SLOT_NONE)
+				return used;
+			looked = true;
+		}
+		if (!u64_cas_relaxed(&shard->fresh, &fresh, left))
+			continue;
+		if (shard->notes)
+			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
+		/* Not scheduled. Relaxed: nobody else has the slot. */
+		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
+		return (uint32_t)slot;
+	}
+	return SLOT_NONE;
 }
 
 /*
@@ -404,7 +453,7 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 	/* where others emptied the next one too, arena_take_last() searches all */
 	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
-		uint32_t slot = shard_take_fresh(arena, &arena->shards[index], filling == 0);
+		uint32_t slot = arena_take_fresh_of(arena, home, index);
 		uint32_t next;
 
 		if (slot != SLOT_NONE)
@@ -418,46 +467,58 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * All shards. SLOT_NONE only if no stack has changed meanwhile: a take changes the count in the
- * top, a put the slot. The second loop reads each top by a CAS that changes nothing, because a load
- * could be older: one thread puts slot A back, another takes B, the last fresh one, by a relaxed
- * CAS; who sees B taken could load a top without A.
+ * Whether `count` slots are free. If not, there was a moment between the two loops at which fewer
+ * were: the second one finds each top as the first one has read it, and a take would have changed
+ * the count in the top, a put the slot; fresh slots only become fewer. The second loop reads by a
+ * CAS that changes nothing, because a load could be older: one thread puts slot A back, another
+ * takes B, the last fresh one, by a relaxed CAS; who sees B taken could load a top without A.
  */
-static uint32_t arena_take_last(struct arena *arena, uint32_t home)
+static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
 	uint64_t tops[ARENA_SHARDS_MAX];
+	uint64_t depth, found;
 	bool changed;
 
 	do {
+		found = 0;
+		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
+			found += shard_left(&arena->shards[shard_other(home, i)]);
+		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
+			/* [free]: a slot's last use has ended, so its link is valid */
+			tops[i] = u64_load_acquire(&arena->shards[i].top);
+			found += stack_depth(arena, tops[i]);
+			test_point(TEST_POINT_TAKE_READ_TOP);
+		}
+		changed = false;
+		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
+			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
+	} while (changed);
+	return found >= count;
+}
+
+/* SLOT_NONE only if at some point no slot was free. */
+static uint32_t arena_take_last(struct arena *arena, uint32_t home)
+{
+	do {
 		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
 			uint32_t index = shard_other(home, i);
-			struct arena_shard *shard = &arena->shards[index];
-			uint32_t slot = shard_take_fresh(arena, shard, i == 0);
+			uint32_t slot = arena_take_fresh_of(arena, home, index);
 
-			tops[index] = u64_load_relaxed(&shard->top);
 			if (slot == SLOT_NONE)
-				slot = shard_pop(arena, shard);
+				slot = shard_pop(arena, &arena->shards[index]);
 			if (slot != SLOT_NONE)
 				return slot;
 			test_point(TEST_POINT_TAKE_FOUND_NONE);
 		}
-		changed = false;
-		for (uint32_t i = 0; i <= arena->shard_mask; i++) {
-			uint64_t depth;
-
-			changed |= tops[i] != shard_read_top(arena, &arena->shards[i], &depth);
-		}
-	} while (changed);
+	} while (arena_has(arena, home, 1));
 	return SLOT_NONE;
 }
 
 /* Not inline, so that arena_take() saves no registers. */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
-	uint32_t slot = arena_steal(arena, home);
+	uint32_t slot = arena_take_fresh(arena, home);
 
-	if (slot == SLOT_NONE)
-		slot = arena_take_fresh(arena, home);
 	return slot == SLOT_NONE ? arena_take_last(arena, home) : slot;
 }
 
@@ -487,16 +548,13 @@ static void arena_put_list(struct arena *arena, unsigned cpu, uint32_t slot, uns
 
 uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsigned *ret_taken)
 {
-	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
-	uint32_t list;
+	uint32_t home = cpu & arena->shard_mask;
+	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
+	/* Asked first, because fresh slots that are taken in vain stay committed. */
+	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
-	*ret_taken = 0;
-	/* taken in vain, all slots would stay committed */
-	if (count > arena->capacity)
-		return SLOT_NONE;
-	list = shard_pop_list(arena, shard, count, ret_taken);
 	while (*ret_taken < count) {
-		uint32_t slot = arena_take(arena, cpu);
+		uint32_t slot = enough ? arena_take(arena, cpu) : SLOT_NONE;
 
 		if (slot == SLOT_NONE) {
 			arena_put_list(arena, cpu, list, *ret_taken);

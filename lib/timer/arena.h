@@ -14,6 +14,7 @@ struct arena_shard {
 	uint32_t begin, end;                       /* its slots */
 	atomic_u64 laps;                           /* of the takes, which have 38 bits */
 	atomic_u64 filling;        /* shard whose fresh slots its CPUs take, as home ^ i */
+	atomic_u64 surplus;        /* where they last found a stack to take from, as home ^ i */
 	struct board_shard *notes; /* NULL: not observable */
 };
 

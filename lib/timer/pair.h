@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bits of pair and handle, periods and slack; pure. timer.[ch] have the pair's transitions.
+ * What a timer is: its pair, 16 bytes with a deadline and a state, which one compare-and-swap
+ * changes together. This file has the bits of the pair and of the handle, and the arithmetic of
+ * periods and slack. It is pure computation; timer.h and timer.c have what may happen to a pair.
  *
  *   deadline   exact nanoseconds on the hub's clock; UINT64_MAX: never
  *   state      63        26 25  7   6       5        4          3     2   0
@@ -8,7 +10,15 @@
  *   handle     63        26 25                                           0
  *             | generation |                    slot                      |
  *
- * The generation is as wide as a handle has room for.
+ * The slot is where the timer lies in the hub's arrays, and is used again after the timer's end.
+ * The generation changes with each timer of a slot, so that an old handle does not name the slot's
+ * next timer. It has as many bits as a handle has room for.
+ *
+ * The claim: whoever makes a change that the owner must hear of, because the schedule may be too
+ * late for the timer's new deadline, sets STATE_CLAIMED in the same compare-and-swap, and then
+ * pushes the slot into the inbox. The owner clears it when it looks at the slot. While it is set,
+ * everybody who arms or re-arms the timer pushes the slot too, because the thread that set it may
+ * have been stopped before its push.
  */
 #ifndef TIMERHUB_PAIR_H
 #define TIMERHUB_PAIR_H
@@ -19,49 +29,71 @@
 #include "base/bits.h"
 #include "schedule/entry.h"
 
-/* 292 years after the clock's zero; not INT64_MAX, std::chrono's "no limit" */
+/*
+ * The latest deadline, 292 years after the clock's zero. It is less than INT64_MAX because that is
+ * what std::chrono uses for "no limit", which must not become a deadline.
+ */
 #define TIMER_DEADLINE_MAX_NS (((uint64_t)1 << 63) - 128)
 #define TIMER_NEVER_NS UINT64_MAX
 
 #define TIMER_SLOT_BITS 26
 #define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
-#define TIMER_SLOTS_MAX ((uint32_t)TIMER_SLOT_MASK - 1) /* slot + 1 has TIMER_SLOT_BITS too */
+#define TIMER_SLOTS_MAX                                                                            \
+	((uint32_t)TIMER_SLOT_MASK - 1) /* so that slot + 1 fits into the bits too */
 #define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
-#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner must look: the schedule may be late */
-#define STATE_PERIODIC ((uint64_t)1 << 4)
-#define STATE_SLACK ((uint64_t)1 << 5)
-#define STATE_KEPT ((uint64_t)1 << 6)
+#define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner must look, because the schedule may be late */
+#define STATE_PERIODIC ((uint64_t)1 << 4) /* the timer has an interval */
+#define STATE_SLACK ((uint64_t)1 << 5)    /* the timer has a slack */
+#define STATE_KEPT ((uint64_t)1 << 6)     /* the timer outlives its delivery (TIMERHUB_KEEP) */
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
 
+/* Where a timer is in its life. lib/README.md draws the ways from one phase to the others. */
 enum timer_phase {
-	/* no timer; unless CLAIMED, scheduled no later than the deadline, which may be never */
+	/*
+	 * There is no timer. Unless the slot is claimed, its schedule entry is no later than its
+	 * deadline; a deadline of "never" therefore means that it needs no entry.
+	 */
 	TIMER_FREE = 0,
-	TIMER_ARMED = 1, /* waits for its deadline; unless CLAIMED, scheduled no later */
-	/* expired, undelivered; if periodic, scheduled for the next period or earlier */
+	/*
+	 * Waits for its deadline. Unless it is claimed, its schedule entry is no later than that.
+	 */
+	TIMER_ARMED = 1,
+	/*
+	 * Has expired, and nobody has taken the event. The schedule entry of a periodic timer is no
+	 * later than the period after its deadline.
+	 */
 	TIMER_PENDING = 2,
-	/* next period is due too; no entry needed */
+	/* As TIMER_PENDING, and the next period is due too. It needs no schedule entry. */
 	TIMER_OVERDUE = 3,
-	/* kept, and delivered: deadline TIMER_NEVER_NS, no entry */
+	/*
+	 * A kept timer whose event was taken. Its deadline is "never", and it has no schedule
+	 * entry.
+	 */
 	TIMER_IDLE = 4,
 };
 
-/* Perhaps a guess (atomic.h). */
+/*
+ * A copy of a timer's pair. Its two words were loaded one after the other, so they can belong to
+ * different moments: it is a guess until a compare-and-swap with it succeeds.
+ */
 struct pair {
 	uint64_t deadline_ns;
 	uint64_t state;
 };
 
 #define TIMER_QUEUE_BITS 16
-#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1) /* 78 hours; a longer slack is cut */
+#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1) /* 78 hours; a longer slack becomes this */
 
 static inline enum timer_phase state_phase(uint64_t state)
 {
 	return (enum timer_phase)(state & STATE_PHASE_MASK);
 }
 
-/* Nobody knows whether another has pushed the slot, so who arms or re-arms pushes too. */
+/*
+ * Tells whether the owner still has to look at the slot, so that whoever arms or re-arms it pushes.
+ */
 static inline bool state_claimed(uint64_t state)
 {
 	return (state & STATE_CLAIMED) != 0;
@@ -77,7 +109,7 @@ static inline bool state_has_slack(uint64_t state)
 	return (state & STATE_SLACK) != 0;
 }
 
-/* Survives its delivery. */
+/* Tells whether the timer outlives its delivery, because it was armed with TIMERHUB_KEEP. */
 static inline bool state_kept(uint64_t state)
 {
 	return (state & STATE_KEPT) != 0;
@@ -88,12 +120,13 @@ static inline uint64_t state_generation(uint64_t state)
 	return state >> STATE_GENERATION_SHIFT;
 }
 
+/* Tells whether the timer has expired and nobody has taken the event yet. */
 static inline bool state_undelivered(uint64_t state)
 {
 	return state_phase(state) == TIMER_PENDING || state_phase(state) == TIMER_OVERDUE;
 }
 
-/* Never 0. */
+/* Returns the generation of a slot's next timer. It is never 0, so that no handle is 0. */
 static inline uint64_t generation_next(uint64_t generation)
 {
 	generation = (generation + 1) & TIMER_GENERATION_MASK;
@@ -115,13 +148,13 @@ static inline uint32_t handle_slot(uint64_t handle)
 	return (uint32_t)(handle & TIMER_SLOT_MASK);
 }
 
-/* And live. */
+/* Tells whether a state is that of the handle's timer, and the timer is live. */
 static inline bool state_is_of(uint64_t state, uint64_t handle)
 {
 	return state_generation(state ^ handle) == 0 && state_phase(state) != TIMER_FREE;
 }
 
-/* Armed, with none of `flags`. One comparison. */
+/* Tells by one comparison whether the handle's timer is armed and has none of `flags`. */
 static inline bool state_is_armed(uint64_t state, uint64_t handle, uint64_t flags)
 {
 	uint64_t differ = state ^ ((handle & ~TIMER_SLOT_MASK) | TIMER_ARMED);
@@ -135,13 +168,19 @@ static inline struct pair pair_with_phase(struct pair pair, enum timer_phase pha
 	return pair;
 }
 
-/* From `deadline_ns` to `now_ns`, which is not earlier: 1 to 2^64 - 1. */
+/*
+ * Returns how many periods have passed from the one at `deadline_ns` to `now_ns`, which must not be
+ * earlier. Both ends count, so it is at least 1, and at most 2^64 - 1.
+ */
 static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	return u64_add_saturating((now_ns - deadline_ns) / interval_ns, 1);
 }
 
-/* Not due at `now_ns`, or never. The one at `deadline_ns` is due, and the interval not 0. */
+/*
+ * Returns when the first period begins that is not due at `now_ns`, or TIMER_NEVER_NS if it would
+ * be beyond the latest deadline. The period at `deadline_ns` must be due, and the interval not 0.
+ */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
@@ -150,6 +189,7 @@ static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 
+/* Packs the index of a timer's queue and its slack into one word. */
 static inline uint64_t queue_slack_make(uint32_t queue, uint64_t slack_ns)
 {
 	return u64_min(slack_ns, TIMER_SLACK_MAX_NS) << TIMER_QUEUE_BITS | queue;
@@ -166,9 +206,13 @@ static inline uint64_t queue_slack_slack_ns(uint64_t queue_slack)
 }
 
 /*
- * The time in [deadline, deadline + slack] with the most trailing zero bits, so that overlapping
- * windows often meet. There is one: between two with equally many lies one with more. So with equal
- * slacks a later deadline never gives an earlier instant.
+ * Returns the instant of a timer with slack: the time in [deadline, deadline + slack] that has the
+ * most trailing zero bits. Timers whose windows overlap often get the same instant in this way, and
+ * then cost one wake-up.
+ *
+ * There is only one such time, because between two numbers with equally many zeros lies one with
+ * more. So of two timers with equal slack, the one with the later deadline never gets the earlier
+ * instant.
  */
 static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 {
@@ -179,7 +223,10 @@ static inline uint64_t timer_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 		return deadline_ns;
 	if (last > TIMER_DEADLINE_MAX_NS)
 		last = u64_max(TIMER_DEADLINE_MAX_NS, deadline_ns);
-	/* down to the highest bit in which it differs from deadline - 1, so that it stays later */
+	/*
+	 * All bits of the window's end below the highest one in which it differs from deadline - 1
+	 * are cleared. What is left is still greater than deadline - 1.
+	 */
 	differ = (deadline_ns - 1) ^ last;
 	return last & ~(((uint64_t)1 << bits_highest(differ)) - 1);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every CAS compares the generation too, so it can't change another timer, and no decision is
- * undone. Every change is acq_rel, although some need less. Cancel is final: a delivery and a
- * cancel change the same undelivered pair, so one fails and decides again. Why no timer is lost
- * although few calls wake the owner: invariants 1 and 2 of lib/README.md. tests/unit/test_timer.c
- * walks every decision from every state.
+ * Every compare-and-swap (CAS) of a pair also compares the generation. So it can never change a
+ * later timer of the slot, and no decision has to be undone.
+ *
+ * A cancel is final because a delivery and a cancel change the same pair: whichever comes second
+ * fails and decides again, by what it then finds. Why no timer is lost although few calls wake the
+ * owner is said by invariants 1 and 2 of lib/README.md.
+ *
+ * Every change has acquire and release order, although some would need less.
+ * tests/unit/test_timer.c makes every decision from every state.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
  *         record, the end of the slot's previous timer, and which thread delivered that.
@@ -17,20 +21,21 @@
 
 /* ---- transitions of a pair; each keeps what it does not name ---- */
 
-/* Any → FREE, deadline never; no entry needed. */
+/* Frees a slot in such a way that it needs no schedule entry. */
 static struct pair pair_unscheduled(struct pair pair)
 {
 	pair.deadline_ns = TIMER_NEVER_NS;
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
-/* ARMED, PENDING, OVERDUE, IDLE → ARMED with another deadline. */
+/* Arms a live timer with another deadline. */
 static struct pair pair_rearmed(struct pair pair, uint64_t deadline_ns)
 {
 	pair.deadline_ns = deadline_ns;
 	return pair_with_phase(pair, TIMER_ARMED);
 }
 
+/* Says that the owner must look. */
 static struct pair pair_claimed(struct pair pair)
 {
 	pair.state |= STATE_CLAIMED;
@@ -45,13 +50,16 @@ static uint64_t arming_flags(const struct timer_arming *arming)
 	       (arming->slack_ns > 0 ? STATE_SLACK : 0) | (arming->kept ? STATE_KEPT : 0);
 }
 
-/* May a timer with this deadline be armed in the free slot without a push? */
+/*
+ * Tells whether a timer with this deadline can be armed in the free slot without a push, because
+ * the slot has a schedule entry that is early enough.
+ */
 static bool pair_covers(struct pair free, uint64_t deadline_ns)
 {
 	return !state_claimed(free.state) && free.deadline_ns <= deadline_ns;
 }
 
-/* FREE → ARMED; if pair_covers(), it takes over the entry. */
+/* Arms a timer in a free slot. If pair_covers(), the timer takes over the slot's schedule entry. */
 static struct pair pair_armed(struct pair free, uint64_t deadline_ns, uint64_t generation,
                               uint64_t flags)
 {
@@ -71,7 +79,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	uint64_t flags = arming_flags(arming), generation;
 	struct pair free, armed;
 
-	/* Relaxed: the slot was acquired by [free], and the CAS checks. */
+	/* Relaxed: the arena's [free] has acquired what the last user did, and the CAS checks. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
 	generation = state_generation(free.state);
@@ -83,9 +91,9 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	u64_store_relaxed(&cold->queue_slack, queue_slack_make(arming->queue, arming->slack_ns));
 	if (ret_handle)
 		*ret_handle = handle_make(generation, slot);
-	/* in a register already, unless `ret_handle` is NULL */
+	/* The handle is in a register already, unless ret_handle is NULL. */
 	probe3(arm, handle_make(generation, slot), arming->deadline_ns, arming->interval_ns);
-	/* The owner may look at or unschedule the slot. */
+	/* The CAS can fail although the slot is ours, because the owner may look at it. */
 	do {
 		armed = pair_armed(free, arming->deadline_ns, generation, flags);
 	} while (!timer_change(timer, &free, armed));
@@ -107,7 +115,7 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 		if (!state_is_of(pair.state, handle))
 			return timer_done(-ENOENT);
 		rearmed = pair_rearmed(pair, deadline_ns);
-		/* without a push the owner reads the pair at the old instant or earlier */
+		/* Without a push the owner reads the pair at the old instant or earlier. */
 		submit = state_phase(pair.state) != TIMER_ARMED || deadline_ns < pair.deadline_ns ||
 		         state_claimed(pair.state);
 		if (submit)
@@ -119,7 +127,10 @@ struct timer_outcome timer_rearm(const struct timers *timers, uint64_t handle, u
 	return submit ? timer_submit(result, state_claimed(pair.state)) : timer_done(result);
 }
 
-/* An armed timer's slot stays scheduled, no later than its instant. */
+/*
+ * Frees a slot by a cancel. The slot of an armed timer stays scheduled, so that nothing needs to be
+ * pushed, and its deadline becomes the instant of its entry.
+ */
 static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, struct pair pair)
 {
 	if (state_phase(pair.state) != TIMER_ARMED)
@@ -128,6 +139,7 @@ static struct pair pair_cancelled(const struct timers *timers, uint32_t slot, st
 	return pair_with_phase(pair, TIMER_FREE);
 }
 
+/* Ends a live timer in whatever phase it is. */
 static __attribute__((noinline)) int timer_cancel_any(const struct timers *timers, uint64_t handle,
                                                       uint32_t queue)
 {
@@ -147,17 +159,18 @@ static __attribute__((noinline)) int timer_cancel_any(const struct timers *timer
 }
 
 /*
- * Armed without slack it keeps its deadline, which timer_move() may change meanwhile: a cheaper
- * swap of the state, to TIMER_FREE, which is 0.
+ * The frequent case is a timer that is armed and has no slack. Its deadline stays as it is, also if
+ * timer_move() changes it at this moment, so it is enough to swap the state alone, which is cheaper
+ * than the whole pair. The new phase, TIMER_FREE, is 0.
  */
 int timer_cancel(const struct timers *timers, uint64_t handle, uint32_t queue)
 {
 	uint32_t slot = handle_slot(handle);
 	struct timer *timer = &timers->pairs[slot];
-	/* Relaxed: a guess, which the CAS checks, with acquire. */
+	/* Relaxed: a guess, which the CAS checks. The CAS also acquires. */
 	uint64_t state = u64_load_relaxed(&timer->state);
 
-	timer_fetch_record(timers, slot); /* arena_put() will write the record */
+	timer_fetch_record(timers, slot); /* because arena_put() will write the record */
 	if (!state_is_armed(state, handle, STATE_SLACK) || queue != TIMER_ANY_QUEUE)
 		return timer_cancel_any(timers, handle, queue);
 	if (!u64_cas_acq_rel(&timer->state, &state, state & ~STATE_PHASE_MASK)) /* [armed] */
@@ -193,7 +206,7 @@ bool timer_deadline(const struct timers *timers, uint64_t handle, uint64_t *ret_
 
 /* ---- the owner's decisions ---- */
 
-/* If it ends a claim on a FREE slot, the entry goes. */
+/* Ends the claim. A free slot that was claimed loses its schedule entry. */
 static struct pair pair_looked_at(struct pair pair)
 {
 	if (state_claimed(pair.state) && state_phase(pair.state) == TIMER_FREE)
@@ -207,17 +220,23 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 	struct timer *timer = &timers->pairs[slot];
 	struct pair pair = timer_guess(timer), looked;
 
-	/* even if it changes nothing: see inbox.c */
+	/*
+	 * The pair is stored even if nothing in it changes, because a thread that finds its push
+	 * already made relies on this store to be ordered behind it. inbox.c explains it.
+	 */
 	do {
 		looked = pair_looked_at(pair);
 		*ret_at_ns = timer_instant_ns(timers, slot, looked);
 	} while (!timer_change(timer, &pair, looked));
-	/* unclaimed or expired: the entry is right */
+	/* If the slot was not claimed, or its timer has expired, the schedule entry is right. */
 	return state_claimed(pair.state) &&
 	       (state_phase(pair.state) == TIMER_FREE || state_phase(pair.state) == TIMER_ARMED);
 }
 
-/* Deadline never, as the entry goes. False: the pair has changed. */
+/*
+ * Notes that a free slot has no schedule entry any more, by a deadline of "never". If the slot is
+ * claimed, nothing is noted, because a look will follow. Returns false if the pair has changed.
+ */
 static bool timer_unschedule(struct timer *timer, struct pair pair)
 {
 	return state_claimed(pair.state) || pair.deadline_ns == TIMER_NEVER_NS ||
@@ -247,15 +266,16 @@ enum timer_expired timer_expire(const struct timers *timers, uint32_t slot, uint
 		case TIMER_IDLE:
 			return TIMER_IS_NEITHER;
 		case TIMER_PENDING:
-			/* deliverer will push the slot */
+			/* Whoever delivers the event of an overdue timer pushes the slot. */
 			next = TIMER_OVERDUE;
 			break;
 		case TIMER_ARMED:
 			if (ret_expiry->at_ns > by_ns)
 				return TIMER_IS_LATER;
 			/*
-			 * not PENDING with an entry for a later period: a consumer with an older
-			 * clock may arm for an earlier one
+			 * It would be wrong to call it PENDING and to schedule a later period,
+			 * because a consumer that has read the clock earlier may arm it for an
+			 * earlier one.
 			 */
 			if (ret_expiry->interval_ns > 0 &&
 			    u64_add_saturating(pair.deadline_ns, ret_expiry->interval_ns) <= now_ns)
@@ -281,12 +301,12 @@ uint64_t timer_true_ns(const struct timers *timers, uint32_t slot, uint64_t file
 		return UINT64_MAX;
 	case TIMER_ARMED:
 		/*
-		 * a new timer's slack, perhaps; but that has taken over the entry, and is no
-		 * earlier, or is claimed
+		 * The slack may be that of a newer timer of the slot. That does no harm: such a
+		 * timer has taken over the entry, so it is not due earlier, or it is claimed.
 		 */
 		return u64_max(filed_ns, timer_instant_ns(timers, slot, pair));
 	default:
-		return filed_ns; /* for a periodic timer, the entry of its next period */
+		return filed_ns; /* a pending periodic timer needs it for its next period */
 	}
 }
 
@@ -309,10 +329,10 @@ struct timer_outcome timer_deliver_periodic(const struct timers *timers, struct 
 {
 	struct timer *timer = &timers->pairs[handle_slot(view->handle)];
 	struct pair before = view->pair;
-	/* PENDING, claimed or not: the expiry has scheduled the next period, or an earlier time */
+	/* For a PENDING timer, claimed or not, the expiry has scheduled the next period. */
 	bool submit = state_phase(before.state) == TIMER_OVERDUE;
 
-	/* perhaps torn: the deadline newer than the state, and not due */
+	/* The view can be torn: a deadline that is newer than the state, and is not due. */
 	if (before.deadline_ns > now_ns) {
 		view->pair = timer_guess(timer);
 		return timer_done(TIMER_CHANGED);

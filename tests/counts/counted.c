@@ -288,6 +288,28 @@ static void turn_idle(void)
 		must(timerhub_loop_turn(loop), 0, "turn");
 }
 
+static void settle_idle(void)
+{
+	uint64_t block_ns;
+
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_loop_settle(loop, &block_ns), 0, "settle");
+}
+
+/* An iteration of a server that has received a message: the idle timeout moves. */
+__attribute__((noinline)) static int inline_message(struct timerhub_timeout *timeout)
+{
+	int result = timerhub_timeout_set(loop, timeout, 120 * SECOND_NS);
+
+	return result < 0 || timerhub_loop_turn(loop) != 0 || timerhub_loop_timeout(loop) == 0;
+}
+
+static void message_each(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(inline_message(&timeouts[i]), 0, "message");
+}
+
 static void turn_until_called(void)
 {
 	for (unsigned turns = 0; turns < TIMERS && called < TIMERS; turns++)
@@ -319,9 +341,11 @@ static void arm_and_expire(void)
 	expire_all();
 }
 
-static void open_loop_of(struct timerhub *its_hub)
+static void open_loop_with(struct timerhub *its_hub, uint32_t flags)
 {
-	must(timerhub_loop_open(&loop, its_hub, NULL), 0, "loop_open");
+	struct timerhub_loop_config config = { .size = sizeof(config), .flags = flags };
+
+	must(timerhub_loop_open(&loop, its_hub, &config), 0, "loop_open");
 	memset(timeouts, 0, sizeof(timeouts));
 	for (unsigned i = 0; i < TIMERS; i++)
 		must(timerhub_timeout_add(loop, &timeouts[i], count_timeout), 0, "add");
@@ -329,7 +353,7 @@ static void open_loop_of(struct timerhub *its_hub)
 
 static void open_loop(void)
 {
-	open_loop_of(hub);
+	open_loop_with(hub, 0);
 }
 
 static void open_loop_and_set(void)
@@ -340,7 +364,13 @@ static void open_loop_and_set(void)
 
 static void open_loop_alone_and_set(void)
 {
-	open_loop_of(NULL);
+	open_loop_with(NULL, 0);
+	set_and_file();
+}
+
+static void open_manual_loop_and_set(void)
+{
+	open_loop_with(NULL, TIMERHUB_LOOP_MANUAL);
 	set_and_file();
 }
 
@@ -385,6 +415,10 @@ static const struct operation {
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
+	{ "loop_alone_settle_idle", open_loop_alone_and_set, settle_idle },
+	{ "loop_alone_message", open_loop_alone_and_set, message_each },
+	{ "loop_manual_settle_idle", open_manual_loop_and_set, settle_idle },
+	{ "loop_manual_message", open_manual_loop_and_set, message_each },
 };
 
 /* check_counts.py gives callgrind the name counted(), so callgrind counts only inside counted(). */

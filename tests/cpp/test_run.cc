@@ -11,6 +11,9 @@
 #include <system_error>
 #include <thread>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "expect.hpp"
 
 using namespace std::chrono_literals;
@@ -91,6 +94,27 @@ void queue_that_is_not_open()
 	expect(timerhub::queue().run(std::stop_token()) == std::errc::invalid_argument);
 }
 
+/* The descriptor that a stop signals. */
+void closed_stderr_is_not_taken()
+{
+	const int kept = ::dup(STDERR_FILENO);
+	rig rig;
+	std::atomic<int> ended{ 0 }, seen{ 0 };
+
+	expect(kept > STDERR_FILENO && ::close(STDERR_FILENO) == 0);
+	{
+		std::jthread first([&](std::stop_token stop) { runs(rig.queue, stop, ended); });
+
+		expect(!rig.queue.call_after(1ms, [&seen] {
+			seen = ::fcntl(STDERR_FILENO, F_GETFD) == -1 ? 1 : -1;
+			seen.notify_all();
+		}));
+		seen.wait(0);
+	}
+	expect(::dup2(kept, STDERR_FILENO) == STDERR_FILENO && ::close(kept) == 0);
+	expect(seen == 1 && ended == 1);
+}
+
 } // namespace
 
 #define TEST(name)                                                                                 \
@@ -103,6 +127,7 @@ static const test tests[] = {
 	TEST(stop_ends_one_thread_of_a_queue),
 	TEST(stop_by_a_callable_or_before_the_run),
 	TEST(queue_that_is_not_open),
+	TEST(closed_stderr_is_not_taken),
 };
 
 int main(int argc, char **argv)

@@ -338,6 +338,39 @@ void session_is_destroyed_in_anothers_callback()
 	expect(rig.go(1h) == 2 && !one && !two);
 }
 
+/* The members are destroyed in the opposite order: the hub after its loop. */
+struct server {
+	timerhub::hub hub;
+	timerhub::loop loop;
+	timerhub::timeout<> idle;
+	timerhub::timeout<std::function<void()>> request;
+};
+
+/* Returns a server whose clock is the machine's, with or without a hub. */
+std::unique_ptr<server> serving(bool with_hub)
+{
+	auto one = std::make_unique<server>();
+
+	expect(!with_hub || !one->hub.open());
+	expect(with_hub ? !one->loop.open(one->hub) : !one->loop.open());
+	return one;
+}
+
+void server_is_destroyed_by_its_timeout()
+{
+	for (int kind = 0; kind < 4; kind++) {
+		std::unique_ptr<server> one = serving(kind % 2 > 0);
+		const auto end = [&one] { one.reset(); };
+
+		if (kind < 2)
+			expect(!one->idle.add(one->loop, end) && !one->idle.set(0s));
+		else
+			expect(!one->request.add(one->loop, end) && !one->request.set(0s));
+		unsigned count = 0;
+		expect(!one->loop.turn(&count) && count == 1 && !one);
+	}
+}
+
 void session_is_destroyed_by_a_timer_of_the_loops_queue()
 {
 	rig rig;
@@ -502,6 +535,26 @@ void timeouts_outlive_their_loop()
 }
 
 #if defined(__cpp_exceptions)
+void server_is_destroyed_by_its_timeout_that_throws()
+{
+	for (int kind = 0; kind < 2; kind++) {
+		std::unique_ptr<server> one = serving(kind > 0);
+		bool thrown = false;
+
+		expect(!one->request.add(one->loop, [&one, big = std::vector<int>(100, 7)] {
+			one.reset();
+			throw big[99];
+		}));
+		expect(!one->request.set(0s));
+		try {
+			static_cast<void>(one->loop.turn());
+		} catch (const int seven) {
+			thrown = seven == 7;
+		}
+		expect(thrown && !one);
+	}
+}
+
 void exception_leaves_turn_and_the_next_goes_on()
 {
 	rig rig;
@@ -768,6 +821,7 @@ static const test tests[] = {
 	TEST(session_is_destroyed_at_any_time),
 	TEST(session_is_destroyed_in_its_own_callback),
 	TEST(session_is_destroyed_in_anothers_callback),
+	TEST(server_is_destroyed_by_its_timeout),
 	TEST(session_is_destroyed_by_a_timer_of_the_loops_queue),
 	TEST(timer_of_the_loops_queue_sets_a_timeout),
 	TEST(callable_may_own_its_session),
@@ -776,6 +830,7 @@ static const test tests[] = {
 	TEST(loop_is_closed_in_a_callback),
 	TEST(timeouts_outlive_their_loop),
 #if defined(__cpp_exceptions)
+	TEST(server_is_destroyed_by_its_timeout_that_throws),
 	TEST(exception_leaves_turn_and_the_next_goes_on),
 	TEST(exception_of_a_copy_adds_nothing),
 #endif

@@ -5,27 +5,40 @@
  * the sockets are in it too. The C recipes share this file; storm_asio.cc and storm_asyncio.py do
  * the same for the other two languages.
  *
- * Usage: storm_name [interrupted | ready | nested | break | break_in_turn | deferred]
+ * Usage: storm_name [many | interrupted | ready | nested | break | break_in_turn]
  *
- * interrupted  The first wait ends with EINTR, as in a process that was stopped; the data came and
- *              the timeouts fell due in the meantime.
- * ready        All sockets stay ready for ever. A timer of the queue must come, then a timeout.
+ * many         The process is stopped in its first wait; the timeouts fall due and the data comes
+ *              in the meantime, to so many sockets that a recipe with a fixed limit leaves some
+ *              out. io_uring's ring has IORING_SETUP_DEFER_TASKRUN.
+ * interrupted  The same, with few sockets; the wait ends with EINTR.
+ * ready        All sockets stay ready for ever. A timer of the queue must come, and then a timeout
+ *              before each socket was served ROUNDS_MAX times more.
  * nested       The callback of a timeout runs the event loop until all sockets are served.
  * break        The first handler ends the event loop; in break_in_turn a timeout's callback does.
- * deferred     The storm in a ring with IORING_SETUP_DEFER_TASKRUN.
  */
 #include <stdbool.h>
-#include <string.h>
 
 #include "../../examples/loops/reminders.h"
 #include "storm.h"
 
 #define ITERATIONS_MAX 1000 /* of a nested loop, which may be refused */
+#define ROUNDS_MAX 40
+
+/* More than the recipe would serve with a fixed limit. */
+#if defined(STORM_io_uring)
+#define MANY 6000
+#elif defined(STORM_sdevent)
+#define MANY 4200
+#define SD_EVENT_BATCH 64
+#else
+#define MANY 1000
+#endif
 
 static const char *mode = "";
 static struct timerhub *hub;
 static struct timerhub_timeout due;
 static int to_come; /* callbacks of `due` */
+static int served_at_timer;
 
 /* of a library that has it */
 static void (*run_nested)(void);
@@ -39,6 +52,7 @@ static bool is_mode(const char *name)
 static void on_timer(const struct timerhub_event *event)
 {
 	(void)event;
+	served_at_timer = served;
 	storm_must("set", timerhub_timeout_set_at(storm_loop, &due, 1) == 0);
 }
 
@@ -47,6 +61,11 @@ static void on_due(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	(void)loop;
 	(void)timeout;
 	to_come--;
+	if (is_mode("ready") && served - served_at_timer > ROUNDS_MAX * connection_count) {
+		printf("ready sockets were served %d times before a timeout\n",
+		       served - served_at_timer);
+		exit(1);
+	}
 	if (to_come == 0)
 		return;
 	if (is_mode("break_in_turn")) {
@@ -54,9 +73,9 @@ static void on_due(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 		return;
 	}
 	storm_send();
-	for (int i = 0; i < ITERATIONS_MAX && served < CONNECTIONS; i++)
+	for (int i = 0; i < ITERATIONS_MAX && served < connection_count; i++)
 		run_nested();
-	storm_must("a nested loop", served == CONNECTIONS);
+	storm_must("a nested loop", served == connection_count);
 }
 
 static void handle(struct connection *one)
@@ -65,7 +84,7 @@ static void handle(struct connection *one)
 		storm_serve(one);
 		if (is_mode("break") && served == 1)
 			break_loop();
-		if (served == CONNECTIONS) /* a last turn */
+		if (served == connection_count) /* a last turn */
 			storm_must("set", timerhub_timeout_set_at(storm_loop, &due, 1) == 0);
 	} else if (served++ == 0) {
 		storm_must("call", timerhub_call(timerhub_loop_queue(storm_loop), 0, on_timer, NULL,
@@ -79,6 +98,8 @@ struct timerhub_loop *reminders_open(int file_count, char **files)
 
 	if (file_count > 0)
 		mode = files[0];
+	if (is_mode("many"))
+		connection_count = MANY;
 	if (is_mode("ready"))
 		storm_must("hub", timerhub_open(&hub, NULL) == 0);
 	storm_must("open", timerhub_loop_open(&loop, hub, NULL) == 0);
@@ -88,7 +109,7 @@ struct timerhub_loop *reminders_open(int file_count, char **files)
 	to_come = has_due ? 2 : 1;
 	if (has_due)
 		storm_must("set", timerhub_timeout_set_at(loop, &due, 1) == 0);
-	if (!is_mode("interrupted") && !is_mode("nested"))
+	if (!is_mode("many") && !is_mode("interrupted") && !is_mode("nested"))
 		storm_send();
 	return loop;
 }
@@ -111,33 +132,41 @@ int reminders_close(void)
 	return is_early || (!is_mode("ready") && storm_verdict() != 0);
 }
 
-/* A wait of the recipe begins. True: return -1 and this errno. */
+/*
+ * A wait of the recipe begins. At the first, the timeouts fall due and then the data comes, as in a
+ * process that was stopped. True: return -1 and this errno.
+ */
 static inline __attribute__((unused)) bool is_interrupted(void)
 {
-	static bool was_interrupted;
+	static bool has_waited;
 
-	if (!is_mode("interrupted") || was_interrupted)
+	if (has_waited || !(is_mode("many") || is_mode("interrupted")))
 		return false;
-	was_interrupted = true;
-	storm_send();
+	has_waited = true;
 	storm_all_due(NULL);
+	if (is_mode("many")) /* so that the loop's fd is the first that is ready */
+		storm_must("settle", timerhub_loop_settle(storm_loop, NULL) == 0);
+	storm_send();
 	errno = EINTR;
-	return true;
+	return is_mode("interrupted");
 }
 
 #if defined(STORM_epoll)
 
 #include <sys/epoll.h>
 
+static int descriptors; /* the recipe's */
+
 static int storm_epoll_create(int flags)
 {
 	const int epoll_fd = epoll_create1(flags);
 
-	for (int i = 0; i < CONNECTIONS; i++) {
-		struct epoll_event event = { .events = EPOLLIN, .data.fd = connections[i].fds[0] };
+	for (int i = 0; i < connection_count; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.ptr = &connections[i] };
 		storm_must("epoll_ctl",
-		           epoll_ctl(epoll_fd, EPOLL_CTL_ADD, event.data.fd, &event) == 0);
+		           epoll_ctl(epoll_fd, EPOLL_CTL_ADD, connections[i].fd, &event) == 0);
 	}
+	descriptors += connection_count;
 	return epoll_fd;
 }
 
@@ -146,10 +175,11 @@ static int storm_epoll_wait(int epoll_fd, struct epoll_event *events, int max, i
 {
 	const int count = is_interrupted() ? -1 : epoll_wait(epoll_fd, events, max, timeout);
 
-	for (int event = 0; event < count; event++)
-		for (int i = 0; i < CONNECTIONS; i++)
-			if (events[event].data.fd == connections[i].fds[0])
-				handle(&connections[i]);
+	for (int i = 0; i < count; i++) {
+		struct connection *one = events[i].data.ptr; /* or the recipe's fd */
+		if (one >= connections && one < connections + CONNECTIONS_MAX)
+			handle(one);
+	}
 	return count;
 }
 
@@ -163,15 +193,16 @@ static int storm_epoll_wait(int epoll_fd, struct epoll_event *events, int max, i
 /* The recipe polls one descriptor, and a server has its sockets in the same array. */
 static int storm_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-	struct pollfd all[CONNECTIONS + 1] = { fds[0] };
+	static struct pollfd all[CONNECTIONS_MAX + 1];
 
 	storm_must("one descriptor", count == 1);
-	for (int i = 0; i < CONNECTIONS; i++)
-		all[i + 1] = (struct pollfd){ .fd = connections[i].fds[0], .events = POLLIN };
+	all[0] = fds[0];
+	for (int i = 0; i < connection_count; i++)
+		all[i + 1] = (struct pollfd){ .fd = connections[i].fd, .events = POLLIN };
 	if (is_interrupted())
 		return -1;
-	const int ready = poll(all, CONNECTIONS + 1, timeout);
-	for (int i = 0; i < CONNECTIONS; i++)
+	const int ready = poll(all, (nfds_t)connection_count + 1, timeout);
+	for (int i = 0; i < connection_count; i++)
 		if (all[i + 1].revents != 0)
 			handle(&connections[i]);
 	return ready;
@@ -181,6 +212,8 @@ static int storm_poll(struct pollfd *fds, nfds_t count, int timeout)
 
 #elif defined(STORM_libuv)
 
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <uv.h>
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -190,14 +223,41 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	handle(poll->data);
 }
 
+/*
+ * libuv's wait. libuv waits again, up to 48 times, while its array of 1,024 is full. This wait
+ * fills the array with 8 events and others that libuv skips, so that libuv serves 384 sockets in
+ * place of 49,152.
+ */
+int epoll_pwait(int epoll_fd, struct epoll_event *events, int max, int timeout,
+                const sigset_t *mask)
+{
+	const int few = is_mode("many") ? 8 : max;
+
+	is_interrupted(); /* libuv itself waits again */
+	const long count = syscall(SYS_epoll_pwait, epoll_fd, events, few, timeout, mask, 8);
+
+	storm_must("libuv's array", max == 1024);
+	if (count < 8 || !is_mode("many"))
+		return (int)count;
+	for (int i = few; i < max; i++)
+		events[i] = (struct epoll_event){ .data.fd = -1 };
+	return max;
+}
+
+/* The wait of a libuv before 1.45 */
+int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
+{
+	return epoll_pwait(epoll_fd, events, max, timeout, NULL);
+}
+
 static int storm_prepare_init(uv_loop_t *loop, uv_prepare_t *prepare)
 {
-	static uv_poll_t polls[CONNECTIONS];
+	static uv_poll_t polls[CONNECTIONS_MAX];
 
-	for (int i = 0; i < CONNECTIONS; i++) {
+	for (int i = 0; i < connection_count; i++) {
 		polls[i].data = &connections[i];
 		storm_must("uv_poll",
-		           uv_poll_init(loop, &polls[i], connections[i].fds[0]) == 0 &&
+		           uv_poll_init(loop, &polls[i], connections[i].fd) == 0 &&
 		                   uv_poll_start(&polls[i], UV_READABLE, on_readable) == 0);
 		uv_unref((uv_handle_t *)&polls[i]); /* the recipe's own handles end the loop */
 	}
@@ -226,14 +286,14 @@ static void on_readable(evutil_socket_t fd, short what, void *argument)
 
 static struct event_base *storm_event_base(void)
 {
-	static struct event *events[CONNECTIONS];
+	static struct event *events[CONNECTIONS_MAX];
 	struct event_base *base = event_base_new();
 
 	base_of_recipe = base;
 	break_loop = break_base;
-	for (int i = 0; i < CONNECTIONS; i++) {
-		events[i] = event_new(base, connections[i].fds[0], EV_READ | EV_PERSIST,
-		                      on_readable, &connections[i]);
+	for (int i = 0; i < connection_count; i++) {
+		events[i] = event_new(base, connections[i].fd, EV_READ | EV_PERSIST, on_readable,
+		                      &connections[i]);
 		storm_must("event_add", events[i] != NULL && event_add(events[i], NULL) == 0);
 	}
 	return base;
@@ -261,11 +321,11 @@ static void on_readable(struct ev_loop *loop, ev_io *watcher, int revents)
 
 static struct ev_loop *storm_ev_loop(unsigned flags)
 {
-	static ev_io watchers[CONNECTIONS];
+	static ev_io watchers[CONNECTIONS_MAX];
 	struct ev_loop *loop = ev_loop_new(flags);
 
-	for (int i = 0; i < CONNECTIONS; i++) {
-		ev_io_init(&watchers[i], on_readable, connections[i].fds[0], EV_READ);
+	for (int i = 0; i < connection_count; i++) {
+		ev_io_init(&watchers[i], on_readable, connections[i].fd, EV_READ);
 		watchers[i].data = &connections[i];
 		ev_io_start(loop, &watchers[i]);
 	}
@@ -300,8 +360,8 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer argument)
 
 static GMainLoop *storm_main_loop(GMainContext *context, gboolean is_running)
 {
-	for (int i = 0; i < CONNECTIONS; i++)
-		g_unix_fd_add(connections[i].fds[0], G_IO_IN, on_readable, &connections[i]);
+	for (int i = 0; i < connection_count; i++)
+		g_unix_fd_add(connections[i].fd, G_IO_IN, on_readable, &connections[i]);
 	run_nested = iterate_context;
 	g_main_context_set_poll_func(context, storm_g_poll);
 	return g_main_loop_new(context, is_running);
@@ -323,12 +383,15 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 	return 0;
 }
 
+static int sources; /* the recipe's */
+
 static int storm_sd_event(sd_event **ret_event)
 {
 	int r = sd_event_new(ret_event);
 
-	for (int i = 0; r >= 0 && i < CONNECTIONS; i++)
-		r = sd_event_add_io(*ret_event, NULL, connections[i].fds[0], EPOLLIN, on_readable,
+	sources = connection_count;
+	for (int i = 0; r >= 0 && i < connection_count; i++)
+		r = sd_event_add_io(*ret_event, NULL, connections[i].fd, EPOLLIN, on_readable,
 		                    &connections[i]);
 	return r;
 }
@@ -340,14 +403,16 @@ static int storm_sd_event(sd_event **ret_event)
 #include <liburing.h>
 #include <poll.h>
 
+static int requests; /* the recipe's */
+
 static int storm_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 {
-	const bool is_deferred = is_mode("deferred");
+	const bool is_deferred = is_mode("many");
 	int r;
 
 	if (is_deferred)
 		flags |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
-	r = io_uring_queue_init(entries + CONNECTIONS, ring, flags);
+	r = io_uring_queue_init(entries + (unsigned)connection_count, ring, flags);
 	if (r == -EINVAL && is_deferred) {
 		puts("skipped: the kernel does not know IORING_SETUP_DEFER_TASKRUN");
 		exit(77);
@@ -356,9 +421,10 @@ static int storm_queue_init(unsigned entries, struct io_uring *ring, unsigned fl
 		puts("skipped: the kernel refuses io_uring");
 		exit(77);
 	}
-	for (int i = 0; r == 0 && i < CONNECTIONS; i++) {
+	requests += connection_count;
+	for (int i = 0; r == 0 && i < connection_count; i++) {
 		struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-		io_uring_prep_poll_multishot(sqe, connections[i].fds[0], POLLIN);
+		io_uring_prep_poll_multishot(sqe, connections[i].fd, POLLIN);
 		io_uring_sqe_set_data(sqe, &connections[i]);
 	}
 	return r;
@@ -386,13 +452,16 @@ static int storm_submit_and_wait(struct io_uring *ring, struct io_uring_cqe **cq
 
 #endif
 
-#if defined(STORM_libev) || defined(STORM_sdevent)
+#if defined(STORM_libevent) || defined(STORM_libev) || defined(STORM_sdevent)
 
 #include <sys/epoll.h>
 
-/* The library's wait. */
+/* The library's wait. sd-event asks for all ready sockets before each handler: a few are enough. */
 int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
+#ifdef STORM_sdevent
+	max = max < SD_EVENT_BATCH ? max : SD_EVENT_BATCH;
+#endif
 	return is_interrupted() ? -1 : epoll_pwait(epoll_fd, events, max, timeout, NULL);
 }
 

@@ -2,9 +2,9 @@
 #include "refusal.h"
 
 #include "fault_suite.h"
+#include "refuse_calls.h"
 
 #include <link.h>
-#include <seccomp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,12 +221,6 @@ unsigned refused(void)
 
 void deny_everywhere(int call, int error)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1), 0);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)error), call, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
+	refuse_calls(call, error);
 	faults_count(1);
 }

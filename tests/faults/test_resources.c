@@ -86,7 +86,8 @@ struct shortage {
 	int error;
 	bool fatal;     /* true if the open fails when some k-th call is refused */
 	uint32_t flags; /* flags in the config of the hub */
-	enum { HUB, LOOP, LOOP_WITH_HUB } opened;
+	/* LOW_HUB: 0, 1 and 2 are closed, so calls that make descriptors are repeated */
+	enum { HUB, LOW_HUB, LOOP, LOOP_WITH_HUB } opened;
 };
 
 static const struct shortage shortages[] = {
@@ -108,6 +109,10 @@ static const struct shortage shortages[] = {
 	{ SCMP_SYS(ftruncate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fallocate), ENOSPC, true, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(fcntl), EPERM, true, TIMERHUB_OBSERVABLE, HUB },
+	{ SCMP_SYS(eventfd2), EMFILE, true, 0, LOW_HUB },
+	{ SCMP_SYS(memfd_create), EMFILE, true, TIMERHUB_OBSERVABLE, LOW_HUB },
+	/* moves the ring, and seals the board */
+	{ SCMP_SYS(fcntl), EMFILE, true, TIMERHUB_OBSERVABLE, LOW_HUB },
 	/* tried again */
 	{ SCMP_SYS(mmap), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
 	{ SCMP_SYS(memfd_create), EINTR, false, TIMERHUB_OBSERVABLE, HUB },
@@ -158,8 +163,8 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 	int result;
 
 	refuse(shortage->call, shortage->error, k, 1);
-	result = shortage->opened == HUB ? open_rig(&rig, shortage->flags)
-	                                 : timerhub_loop_open(&loop, hub, NULL);
+	result = shortage->opened <= LOW_HUB ? open_rig(&rig, shortage->flags)
+	                                     : timerhub_loop_open(&loop, hub, NULL);
 	fired = refuse_no_more();
 	if (result == 0) {
 		if (loop)
@@ -173,7 +178,8 @@ static bool open_with_one_refusal(const struct shortage *shortage, struct timerh
 			test_skips("io_uring", -result);
 		/* glibc: EAGAIN for ENOMEM, where it cannot map a stack */
 		expect(result == -shortage->error ||
-		       (shortage->opened == HUB && shortage->error == ENOMEM && result == -EAGAIN));
+		       (shortage->opened <= LOW_HUB && shortage->error == ENOMEM &&
+		        result == -EAGAIN));
 		*failed = true;
 	}
 	expect_nothing_left(&before);
@@ -221,6 +227,8 @@ static void refuse_each(const struct shortage *shortage)
 
 	if (!refusals_open(calls, COUNT_OF(calls)))
 		return;
+	for (int fd = 0; shortage->opened == LOW_HUB && fd <= STDERR_FILENO; fd++)
+		expect_eq(close(fd), 0);
 	warm_up(shortage->flags);
 	if (shortage->opened == LOOP_WITH_HUB)
 		expect_eq(open_rig(&rig, TIMERHUB_MANUAL), 0);

@@ -305,7 +305,7 @@ static const struct {
 	LINE(free_stacks_hold_a_slot_once, HUB_HAS_CALLERS),
 	LINE(inbox_has_no_hole, HUB_HAS_CALLERS),
 	LINE(events_are_published, HUB_HAS_CALLERS),
-	LINE(events_are_signalled, HUB_HAS_NO_CALLERS),
+	LINE(events_are_signalled, HUB_HAD_LATE_CALLERS),
 	LINE(board_counts_what_waits, HUB_HAS_NO_CALLERS),
 };
 
@@ -320,10 +320,10 @@ static const struct {
 	LINE(period_is_scheduled, HUB_HAS_CALLERS),
 	LINE(waiting_is_unscheduled, HUB_HAS_CALLERS),
 	LINE(promise_covers_schedule, HUB_HAS_CALLERS),
-	LINE(claim_is_pushed, HUB_HAS_NO_CALLERS),
-	LINE(promise_covers_inbox, HUB_HAS_NO_CALLERS),
-	LINE(expiry_is_in_outbox, HUB_HAS_NO_CALLERS),
-	LINE(free_is_on_stack, HUB_HAS_NO_CALLERS),
+	LINE(claim_is_pushed, HUB_HAD_LATE_CALLERS),
+	LINE(promise_covers_inbox, HUB_HAD_LATE_CALLERS),
+	LINE(expiry_is_in_outbox, HUB_HAD_LATE_CALLERS),
+	LINE(free_is_on_stack, HUB_HAD_LATE_CALLERS),
 };
 
 static const char *slot_check(const struct timerhub *hub, uint32_t slot, enum hub_callers callers)

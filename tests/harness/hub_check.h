@@ -13,8 +13,11 @@ struct pair;
 struct schedule;
 struct timerhub;
 
-/* some invariants hold only while no thread is inside a call */
-enum hub_callers { HUB_HAS_CALLERS, HUB_HAS_NO_CALLERS };
+/*
+ * Some invariants hold only while no thread is inside a call, and one of these only if nobody has
+ * armed a timer during the close of a queue, which the contract forbids.
+ */
+enum hub_callers { HUB_HAS_CALLERS, HUB_HAD_LATE_CALLERS, HUB_HAS_NO_CALLERS };
 
 /* The first broken invariant's name, or NULL. No other thread of the program may run meanwhile. */
 const char *hub_check(const struct timerhub *hub, enum hub_callers callers);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "rig.h"
+#include "older_uring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +28,10 @@ enum timerhub_sleeper sleeper_asked(void)
 		return TIMERHUB_SLEEPER_AUTO;
 	if (!strcmp(name, "poll"))
 		return TIMERHUB_SLEEPER_POLL;
-	if (!strcmp(name, "uring"))
+	uring_is_older = !strcmp(name, "older_uring");
+	if (!strcmp(name, "uring") || uring_is_older)
 		return TIMERHUB_SLEEPER_URING;
-	fprintf(stderr, "TIMERHUB_TEST_SLEEPER=%s: not uring, poll or auto\n", name);
+	fprintf(stderr, "TIMERHUB_TEST_SLEEPER=%s: not uring, older_uring, poll or auto\n", name);
 	exit(EXIT_FAILURE);
 }
 

@@ -3,7 +3,8 @@
  * Opens hubs for test programs, through the public header only, with the sleeper that the
  * environment names.
  *
- * TIMERHUB_TEST_SLEEPER      sleeper of every hub: uring, poll or auto (the default)
+ * TIMERHUB_TEST_SLEEPER      sleeper of every hub: uring, poll or auto (the default), or
+ *                            older_uring: uring on a ring like those of Linux before 6.15
  * TIMERHUB_TEST_OBSERVABLE   if this variable is set, every hub is observable
  */
 #ifndef TESTS_RIG_H

@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +19,7 @@
 
 #include <harness.h>
 #include <process_usage.h>
+#include <refuse_calls.h>
 
 static char dir[64];
 static struct timerhub_journal *journal;
@@ -468,27 +469,138 @@ START_TEST(one_thread_keeps_many_puts_in_flight)
 }
 END_TEST
 
-/* As when the program has closed its standard input. */
-START_TEST(completion_fd_may_be_number_0)
+/* Also when the program has closed its standard input. */
+START_TEST(completion_fd_is_one_fd_for_the_journals_life)
 {
 	struct timerhub_journal_completion completion;
+	int fd;
 
 	begin(&small);
 	expect_eq(close(STDIN_FILENO), 0);
 	errno = EDOM; /* an errno that an earlier call has left */
-	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
-	expect_eq(timerhub_journal_completion_fd(journal), STDIN_FILENO);
-	expect(!fd_readable(STDIN_FILENO));
+	fd = timerhub_journal_completion_fd(journal);
+	expect_lt(STDERR_FILENO, fd);
+	expect_eq(timerhub_journal_completion_fd(journal), fd);
+	expect(!fd_readable(fd));
 	expect_eq(submit_put(7, NULL), 0);
-	expect(fd_readable_within(STDIN_FILENO, ARRIVES));
+	expect(fd_readable_within(fd, ARRIVES));
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
 	expect_eq(completion.tag, 7);
 	expect_eq(timerhub_journal_completions(journal, &completion, 1), 0);
-	expect(!fd_readable(STDIN_FILENO));
+	expect(!fd_readable(fd));
 	timerhub_journal_close(journal);
-	/* closed with the journal, so the number is free */
-	expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+	expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
 	remove_dir();
+}
+END_TEST
+
+/* ---- standard streams that the program has closed ---- */
+
+#define STREAMS 3
+
+static unsigned streams_closed; /* bit i: the test has closed descriptor i */
+static atomic_bool printing_ends;
+
+static void expect_streams_closed(void)
+{
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+}
+
+/* Of any length: over the header of a segment, and beyond it. */
+static void *print_on_and_on(void *unused)
+{
+	static const char text[] = "a message that is as long as the header of a file, and longer; "
+				   "nobody reads it, and it must not be in the journal";
+
+	for (size_t i = 0; !atomic_load(&printing_ends); i++)
+		for (int fd = 0; fd < STREAMS; fd++)
+			if ((streams_closed >> fd & 1) != 0)
+				(void)!write(fd, text, 1 + i % (sizeof(text) - 1));
+	return unused;
+}
+
+#define TASKS 63
+#define TASKS_AT_ONCE 7 /* of which a segment has room for no more */
+#define TASKS_LEFT 21
+
+static void put_and_end_tasks(void)
+{
+	static const char data[500] = "data";
+	struct timerhub_journal_task tasks[TASKS_AT_ONCE];
+	struct timerhub_journal_change puts[TASKS_AT_ONCE], ends[TASKS_AT_ONCE];
+
+	for (unsigned i = 0; i < TASKS_AT_ONCE; i++) {
+		puts[i] = (struct timerhub_journal_change){
+			.op = TIMERHUB_JOURNAL_PUT,
+			.data = data,
+			.data_len = sizeof(data),
+		};
+		ends[i] = (struct timerhub_journal_change){
+			.op = TIMERHUB_JOURNAL_DONE,
+			.task = &tasks[i],
+		};
+	}
+	for (unsigned i = 0; i < TASKS; i += TASKS_AT_ONCE)
+		expect_eq(timerhub_journal_commit(journal, puts, TASKS_AT_ONCE), 0);
+	for (unsigned i = TASKS; i > TASKS_LEFT; i -= TASKS_AT_ONCE) {
+		for (unsigned j = 0; j < TASKS_AT_ONCE; j++)
+			tasks[j] = take();
+		expect_eq(timerhub_journal_commit(journal, ends, TASKS_AT_ONCE), 0);
+	}
+}
+
+/* Segments begin, are opened again, compacted and copied while another thread prints. */
+static void live_without_streams(const struct timerhub_journal_config *config, const char *copy)
+{
+	pthread_t printer;
+
+	thread_start(&printer, print_on_and_on, NULL);
+	if (!journal)
+		expect_eq(timerhub_journal_open(&journal, dir, config), 0);
+	expect_lt(STDERR_FILENO, timerhub_journal_completion_fd(journal));
+	expect_lt(STDERR_FILENO, timerhub_journal_fd(journal));
+	put_and_end_tasks();
+	for (unsigned i = 0; i < 5; i++) {
+		timerhub_journal_close(journal);
+		expect_eq(timerhub_journal_open(&journal, dir, config), 0);
+	}
+	expect_eq(mkdir(copy, 0700), 0);
+	expect_eq(timerhub_journal_backup(journal, copy), 0);
+	atomic_store(&printing_ends, true);
+	thread_join(printer);
+	expect_streams_closed();
+	expect_eq(stats().tasks, TASKS_LEFT);
+	expect_eq(stats().failed, 0);
+}
+
+/* Closed before the open, or after it, when the numbers are free for the next segment. */
+START_TEST(no_descriptor_of_a_journal_is_a_standard_stream)
+{
+	static const unsigned closed[] = { 7, 7, 1, 2, 4 };
+	struct timerhub_journal_config config = small;
+	struct timerhub_journal_report report;
+	char copy[160];
+
+	config.data_max = 500;
+	config.segment_bytes = 4096;
+	new_dir();
+	in_dir(copy, "copy");
+	if (_i % 2 == 1)
+		expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
+	streams_closed = closed[_i];
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect_eq(close(fd), 0);
+	live_without_streams(&config, copy);
+	timerhub_journal_close(journal);
+	expect_eq(timerhub_journal_check(copy, &report), 0);
+	expect_eq(report.tasks, TASKS_LEFT);
+	expect_eq(timerhub_journal_open(&journal, dir, &config), 0);
+	expect_streams_closed();
+	expect_eq(stats().tasks, TASKS_LEFT);
+	end();
 }
 END_TEST
 
@@ -1437,22 +1549,48 @@ START_TEST(every_task_ends_once_under_many_threads)
 }
 END_TEST
 
-/* Let io_uring_setup() fail with EPERM, as in many containers. */
-static void refuse_uring(void)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter != NULL);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), 425, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
 START_TEST(journal_serves_where_io_uring_is_refused)
 {
-	refuse_uring();
+	refuse_calls(SCMP_SYS(io_uring_setup), EPERM);
 	begin(&small);
 	run_threads(scaled(1000));
+	end();
+}
+END_TEST
+
+/* Refused to the keeper when it begins, or not. */
+START_TEST(a_trapped_name_of_the_keeper_is_done_without)
+{
+	const struct scmp_arg_cmp only = { .op = SCMP_CMP_EQ, .datum_a = PR_SET_NAME };
+	uint64_t id;
+
+	trap_calls_if(SCMP_SYS(prctl), ENOSYS, &only);
+	begin(&small);
+	id = put(0, "data");
+	expect_eq(take().id, id);
+	expect_cmp(trap_count, >, 0);
+	end();
+}
+END_TEST
+
+/* A SIGSYS handler's answer is the disk's error, to a caller that writes and to the keeper. */
+START_TEST(a_trapped_sync_is_a_sync_that_fails)
+{
+	struct timerhub_journal_completion completion;
+	struct pollfd fd = { .events = POLLIN };
+
+	begin(&small);
+	fd.fd = timerhub_journal_completion_fd(journal);
+	trap_calls_if(SCMP_SYS(fdatasync), ENOSYS, NULL);
+	if (_i == 0) {
+		expect_eq(timerhub_journal_put(journal, 0, 0, "data", 4, NULL), -EIO);
+	} else {
+		expect_eq(submit_put(1, NULL), 0);
+		expect_eq(poll(&fd, 1, (int)(ARRIVES / MS)), 1);
+		expect_eq(timerhub_journal_completions(journal, &completion, 1), 1);
+		expect_eq(completion.result, -EIO);
+	}
+	expect_cmp(trap_count, >, 0);
 	end();
 }
 END_TEST
@@ -1713,7 +1851,8 @@ int main(int argc, char **argv)
 	tests_add(period_is_said_once_and_is_a_length, 60);
 	tests_add(periodic_task_ends_if_its_next_period_is_beyond_all_time, 60);
 	tests_add(one_thread_keeps_many_puts_in_flight, 60);
-	tests_add(completion_fd_may_be_number_0, 60);
+	tests_add(completion_fd_is_one_fd_for_the_journals_life, 60);
+	tests_add_loop(no_descriptor_of_a_journal_is_a_standard_stream, 60, 5);
 	tests_add(submit_refuses_at_once_what_commit_would, 60);
 	tests_add(each_task_is_told_in_order_of_time, 60);
 	tests_add(task_that_ends_while_all_are_told_is_left_out, 60);
@@ -1739,6 +1878,8 @@ int main(int argc, char **argv)
 	tests_add(change_that_says_what_this_version_does_not_know_is_refused, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
+	tests_add(a_trapped_name_of_the_keeper_is_done_without, 60);
+	tests_add_loop(a_trapped_sync_is_a_sync_that_fails, 60, 2);
 	tests_add(a_limit_of_file_sizes_refuses_and_does_not_kill, 60);
 	tests_add(journal_serves_where_io_uring_is_refused, 120);
 	tests_add(close_sends_blocked_takers_away, 60);

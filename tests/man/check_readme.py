@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Compares README.md with the tree, and its programs with their description.
 
-Usage: check_readme.py text ROOT                  its links, the names in it, and
-                                                  the parts of examples that it shows
+Usage: check_readme.py text ROOT                  its links, and the names in it
        check_readme.py program README NAME FILE   writes a program of it, built by cc NAME.c
        check_readme.py run README NAME PROGRAM    does the program print what README shows?
+       check_readme.py parts README FILE          writes the parts of its server
+       check_readme.py small SOURCE FILE          writes examples/idle_server.c with a small array
        check_readme.py server PROGRAM             does it echo, and close only silent connections?
+       check_readme.py stopped PROGRAM            and nobody after it was stopped?
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to a program.
@@ -21,7 +23,6 @@ import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import time
 
 sys.dont_write_bytecode = True  # the sources may be read-only, or be copied just now
@@ -44,17 +45,10 @@ def programs(text):
             for program, command, name, printed in found}
 
 
-def excerpts(text):
-    """(example, the command that builds it, the parts that README shows of it), of each."""
-    found = []
-    for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
-        whole = re.search(r"^The whole program is \[(examples/\w+\.c)\]\(\1\)\."
-                          r"[^`]*`(cc \1 [^`]*)`", chapter, re.MULTILINE)
-        if whole:
-            parts = re.findall(r"^```c\n((?:(?!```).*\n)+)```\n", chapter[:whole.start()],
-                               re.MULTILINE)
-            found.append((whole[1], whole[2], parts))
-    return found
+def parts(text):
+    """The server: all blocks of the chapter, in order."""
+    chapter = re.search(r"^## One event loop\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)[1]
+    return re.findall(r"^```c\n(.*?)^```\n", chapter, re.MULTILINE | re.DOTALL)
 
 
 def program_of(readme, name):
@@ -74,28 +68,40 @@ def check_text(root):
     complaints = [f"README.md: {target} leads nowhere"
                   for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
                   if not (root / target).exists()]
-    shown = [(example, part) for example, _, parts in excerpts(text) for part in parts]
-    for example, part in shown:
-        source = (root / example).read_text(encoding="utf-8")
-        if f"\n{part}" not in source and f"\n{textwrap.indent(part, chr(9))}" not in source:
-            complaints.append(f"README.md: this is not in {example}, even indented:\n{part}")
-    if len(programs(text)) + len(shown) != text.count("```c\n"):
-        complaints.append(f"README.md: programs {sorted(programs(text))}, {len(shown)} parts of "
-                          "examples, and others with no name")
+    if len(programs(text)) + len(parts(text)) != text.count("```c\n"):
+        complaints.append(f"README.md: programs {sorted(programs(text))}, {len(parts(text))} parts "
+                          "of the server, and others with no name")
     headers = "".join(path.read_text(encoding="utf-8") for path in (root / "include").iterdir())
     complaints += [f"README.md: {name} is in no header"
                    for name in sorted(set(re.findall(NAME, text)))
                    if not re.search(rf"\b{name}\b", headers) and
                    not list((root / "include").glob(f"{name}.h*"))]
+    drawn = subprocess.run([sys.executable, root / "tools/bench/bars.py"], check=True,
+                           capture_output=True, text=True).stdout
+    picture = root / "tools/bench/server_message.svg"
+    if drawn != picture.read_text(encoding="utf-8"):
+        complaints.append(f"{picture}: the table has changed: tools/bench/bars.py > {picture.name}")
     return complaints
 
 
-# ---- program, run ----
+# ---- program, parts, small, run ----
 
 
 def write_program(readme, name, target):
     target.write_text(program_of(readme, name.name)[0], encoding="utf-8")
     return []
+
+
+def write_parts(readme, target):
+    target.write_text("\n".join(parts(readme.read_text(encoding="utf-8"))), encoding="utf-8")
+    return []
+
+
+def write_small(source, target):
+    """With this array, the clients of stop() are more than 64 of it hold."""
+    text = source.read_text(encoding="utf-8")
+    target.write_text(text.replace("BATCH = 64 ", "BATCH = 2 "), encoding="utf-8")
+    return [] if "BATCH = 64 " in text else [f"{source}: no array of 64 events"]
 
 
 def check_run(readme, name, program):
@@ -109,7 +115,7 @@ def check_run(readme, name, program):
     return []
 
 
-# ---- server ----
+# ---- server, stopped ----
 
 
 def exchange(client, message):
@@ -152,7 +158,7 @@ def answer(client):
 def stop(server, port):
     """Data comes, and every timeout passes, while the server is stopped: it serves the data."""
     clients = [socket.create_connection(("127.0.0.1", port), timeout=ARRIVES)
-               for _ in range(200)]  # more than its array holds
+               for _ in range(200)]
     for client in clients:
         exchange(client, b"one")
     stat = pathlib.Path(f"/proc/{server.pid}/stat")
@@ -171,17 +177,18 @@ def stop(server, port):
     return []
 
 
-def check_server(program):
+def check_server(program, is_stopped=False):
     """A second after a message the connection is open. The server closes it later, and not early.
-    Then a second client, and 200 while the server is stopped."""
+    Then a second client, or 200 while the server is stopped."""
     with subprocess.Popen(emulated(program), stderr=subprocess.PIPE, text=True) as server:
         try:
             line = server.stderr.readline()
             port = re.fullmatch(r"try: nc localhost (\d+) \(Debian: netcat-openbsd\)\n", line)
             if not port:
                 return [f"it says {line}"]
-            complaints = talk(int(port[1]), [b"one", b"two"]) + talk(int(port[1]), [b"three"])
-            complaints += stop(server, int(port[1]))
+            complaints = talk(int(port[1]), [b"one", b"two"])
+            complaints += stop(server, int(port[1])) if is_stopped else \
+                talk(int(port[1]), [b"three"])
             if server.poll() is not None:
                 complaints.append(f"it has ended with {server.returncode}")
         finally:
@@ -190,7 +197,8 @@ def check_server(program):
 
 
 COMMANDS = {"text": (1, check_text), "program": (3, write_program), "run": (3, check_run),
-            "server": (1, check_server)}
+            "parts": (2, write_parts), "small": (2, write_small), "server": (1, check_server),
+            "stopped": (1, lambda program: check_server(program, True))}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ installed     installs what a plain `meson setup` builds, not optimized, into a 
 wrap          the meson project and the wrap file of timerhub-building(7), with a repository of the
               sources: only libtimerhub is built, static as the project is.
 no-io-uring   the libraries without liburing, the clients, the example, and some tests of the laws.
-musl          the libraries by musl-gcc, and the C clients against them, static.
+musl          the libraries by musl-gcc: the C clients against them, static, and a program that
+              loads the shared ones by dlopen().
 machine       a machine other than x86-64 and AArch64 is refused when the build is set up.
 amalgamation  the single file by gcc and musl-gcc, with io_uring and without, and a program with it.
 """
@@ -370,9 +371,8 @@ def test_musl(root, directory):
     triplet = run("gcc", "-print-multiarch").strip()
     headers = ["-idirafter/usr/include", f"-idirafter/usr/include/{triplet}"]
     run("meson", "setup", directory / "build", root, f"--prefix={prefix}", "-Dbuildtype=debug",
-        "-Ddefault_library=static", "-Dprefer_static=true", "-Dwerror=true",
-        "-Drelay=disabled", f"-Dc_args={' '.join(headers)}",
-        env={"CC": "musl-gcc"})
+        "-Dprefer_static=true", "-Dwerror=true", "-Drelay=disabled",
+        f"-Dc_args={' '.join(headers)}", env={"CC": "musl-gcc"})
     run("meson", "install", "-C", directory / "build", "--quiet")
     uring = run("gcc", "-print-file-name=liburing.a").strip()
     archives = [library_folder(prefix) / f"lib{package}.a"
@@ -382,6 +382,10 @@ def test_musl(root, directory):
         run("musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{prefix / 'include'}",
             root / f"tests/packaging/{client}.c", *archives, uring, "-o", program)
         check_client(program, package, version, static=True)
+    shared = [library_folder(prefix) / f"lib{package}.so" for package in CLIENTS.values()]
+    run("musl-gcc", "-std=c11", *WARNINGS, f"-I{prefix / 'include'}",
+        root / "tests/service/test_unload.c", "-o", directory / "unload")
+    run(directory / "unload", *shared, timeout=60)
 
 
 # ---- machine ----

@@ -166,8 +166,10 @@ class Run:
         delay = self.dice.choice(("0", "1000", "50000000", "never"))
         if len(life) == 3 and self.dice.randrange(2):
             life.append(self.dice.choice(("", "1")))
-        return (self.call("retry", name, delay, entry, *life),
-                self.model.retry(name, delay, entry, *life))
+        answers = (self.call("retry", name, delay, entry, *life),
+                   self.model.retry(name, delay, entry, *life))
+        self.learn_entries()
+        return answers
 
     def step_look(self):
         relay, batch = self.dice.choice(RELAYS), self.dice.choice((1, 2, 5, 128))

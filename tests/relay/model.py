@@ -271,10 +271,12 @@ class Model:
         refusal = refusal or self.late(*life)
         if refusal:
             return refusal
-        self.forget_entry(task.entry)
         if untaken:
-            task.attempts -= 1
-        elif 0 < self.conf["attempts_max"] <= task.entry.attempts:
+            was_due = task.entry.due
+            self.give_back(name, task)
+            return [0, was_due, self.now, 0]
+        self.forget_entry(task.entry)
+        if 0 < self.conf["attempts_max"] <= task.entry.attempts:
             self.bury(name, task)
             return [0, -1, self.now, 1]
         task.entry = None
@@ -282,6 +284,17 @@ class Model:
         self.poison.pop(name, None)
         self.ring(due)
         return [0, -1 if due == NEVER else due, self.now, 0]
+
+    def give_back(self, name, task):
+        """Makes an entry that nobody has seen ready again. It keeps its place before the entries
+        that nobody has been given yet; otherwise it goes to the end of the stream."""
+        behind = self.stream[self.stream.index(task.entry) + 1:]
+        if behind and not behind[0].delivered:
+            task.entry.delivered = task.entry.pending = False
+            return
+        self.forget_entry(task.entry)
+        task.attempts -= 1
+        self.add(name, task, task.entry.due)
 
     def bury(self, name, task):
         self.dead.append((name, task.entry.due, task.entry.attempts, "attempts", task.data))

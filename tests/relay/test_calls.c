@@ -4,6 +4,7 @@
  * wire_test.py and kill_test.py test failures of the connection and of the server.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +23,7 @@
 
 #include <harness.h>
 #include <process_usage.h>
+#include <refuse_calls.h>
 
 #include <relay/error_reply.h>
 #include <relay/keys.h>
@@ -542,6 +544,69 @@ static void *serve_nobody(void *listener)
 	return NULL;
 }
 
+#define STREAMS 3
+
+static unsigned streams_closed; /* bit i: the test has closed descriptor i */
+static atomic_bool printing_ends;
+
+static void expect_streams_closed(void)
+{
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+}
+
+/* A command to Redis, if a connection had the number of a stream. */
+static void *print_on_and_on(void *unused)
+{
+	static const char text[] = "\r\nSET printed yes\r\n";
+
+	while (!atomic_load(&printing_ends))
+		for (int fd = 0; fd < STREAMS; fd++)
+			if ((streams_closed >> fd & 1) != 0)
+				(void)!write(fd, text, sizeof(text) - 1);
+	return unused;
+}
+
+/* Its connections are lost, and made again, while another thread prints. */
+START_TEST(what_is_printed_to_a_closed_stream_is_no_command)
+{
+	static const unsigned closed[] = { 1, 2, 4, 7 };
+	struct timerhub_relay_task task;
+	pthread_t printer;
+	char id[16];
+
+	begin();
+	timerhub_relay_close(relay);
+	streams_closed = closed[_i];
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((streams_closed >> fd & 1) != 0)
+			expect_eq(close(fd), 0);
+	expect_eq(pthread_create(&printer, NULL, print_on_and_on, NULL), 0);
+	relay = open_relay(TIMERHUB_RELAY_SERVE);
+	expect_lt(STDERR_FILENO, timerhub_relay_fd(relay));
+	for (unsigned i = 0; i < 20; i++) {
+		int result;
+
+		(void)snprintf(id, sizeof(id), "%u", i);
+		(void)command("CLIENT", "KILL", "TYPE", "normal");
+		do
+			result = timerhub_relay_put(relay, id, 0, 0, NULL, 0, NULL);
+		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
+		/* the reply was lost with the connection, and the put repeated */
+		expect(result == 0 || result == -EEXIST);
+		task = take();
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+	}
+	atomic_store(&printing_ends, true);
+	(void)pthread_join(printer, NULL);
+	expect_streams_closed();
+	expect_eq(command("EXISTS", "printed", NULL, NULL), 0);
+	end();
+	expect_streams_closed();
+}
+END_TEST
+
 START_TEST(open_without_descriptors_says_so)
 {
 	struct timerhub_relay_config config;
@@ -574,6 +639,43 @@ START_TEST(open_without_descriptors_says_so)
 	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	relay = other;
 	put("task", 0);
+	end();
+}
+END_TEST
+
+/* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
+START_TEST(a_trapped_open_is_refused)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *other = NULL;
+
+	begin();
+	config = config_of(0);
+	trap_calls_if(SCMP_SYS(timerfd_create), ENOSYS, NULL);
+	expect_eq(timerhub_relay_open(&other, queue, &config), -ENOSYS);
+	expect(!other);
+	expect_cmp(trap_count, >, 0);
+	end();
+}
+END_TEST
+
+/* So is a send later: by either refusal the server cannot be asked. */
+START_TEST(a_trapped_send_is_a_lost_connection)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *other;
+
+	begin();
+	config = config_of(0);
+	config.timeout_ns = 50 * MS;
+	expect_eq(timerhub_relay_open(&other, queue, &config), 0);
+	if (_i == 0)
+		refuse_calls(SCMP_SYS(sendto), ENOSYS);
+	else
+		trap_calls_if(SCMP_SYS(sendto), ENOSYS, NULL);
+	expect_eq(timerhub_relay_put(other, "task", 0, 0, "data", 4, NULL), -ETIMEDOUT);
+	expect_eq(trap_count > 0, _i == 1);
+	timerhub_relay_close(other);
 	end();
 }
 END_TEST
@@ -959,6 +1061,45 @@ static uint32_t prefetched(void)
 	return count;
 }
 
+/* What a relay has read in advance when it closes is for others as if it had not been read. */
+START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
+{
+	struct timerhub_relay *clock;
+	struct timerhub_relay_task task;
+	uint64_t due_ns;
+	char id[] = "0-0";
+
+	for (unsigned behind = 0; behind < 3; behind++) {
+		begin();
+		id[0] = (char)('0' + behind);
+		clock = relay;
+		relay = open_relay(0);
+		(void)timerhub_relay_fd(relay);
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+		due_ns = wall_ns() / 1000 * 1000;
+		for (unsigned i = 0; i <= behind; i++) {
+			id[2] = (char)('0' + i);
+			expect_eq(timerhub_relay_put(clock, id, due_ns + i * 1000,
+			                             TIMERHUB_ABSOLUTE, id, 3, NULL),
+			          0);
+			while (stats().ready <= i || prefetched() == 0)
+				;
+		}
+		timerhub_relay_close(relay);
+		relay = clock;
+		for (unsigned i = 0; i <= behind; i++) {
+			task = take();
+			id[2] = (char)('0' + i);
+			expect(strcmp(task.id, id) == 0);
+			expect_eq(task.attempts, 1);
+			expect_eq(task.due_ns, due_ns + i * 1000);
+			expect_eq(timerhub_relay_done(relay, &task), 0);
+		}
+		end();
+	}
+}
+END_TEST
+
 START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 {
 	struct timerhub_relay_task task;
@@ -1031,11 +1172,25 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 }
 END_TEST
 
+/*
+ * Puts until the relay has heard from the server again. A call that ends before says so: it is in
+ * doubt if it was sent, and else has found no connection within its timeout, which a loaded machine
+ * needs for the reconnect alone.
+ */
+static int put_when_connected(const char *id, int besides)
+{
+	int result;
+
+	do
+		result = timerhub_relay_put(relay, id, HOUR, 0, NULL, 0, NULL);
+	while (result == -ETIMEDOUT || result == -EHOSTUNREACH || result == besides);
+	return result;
+}
+
 /* The servers changed under an open relay: its puts must not say that their tasks are there. */
 START_TEST(a_refused_handshake_is_no_known_id)
 {
 	struct timerhub_relay_config config;
-	int result;
 
 	begin();
 	timerhub_relay_close(relay);
@@ -1044,30 +1199,19 @@ START_TEST(a_refused_handshake_is_no_known_id)
 	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
 	expect_eq(command("HSET", key("state"), "shards", "2"), 0);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
-	do
-		result = timerhub_relay_put(relay, "new", HOUR, 0, NULL, 0, NULL);
-	while (result == -ETIMEDOUT);
-	expect_eq(result, -EROFS);
+	expect_eq(put_when_connected("new", -ETIMEDOUT), -EROFS);
 	expect_eq(command("HSET", key("state"), "shards", "1"), 0);
-	do
-		result = timerhub_relay_put(relay, "new", HOUR, 0, NULL, 0, NULL);
-	while (result == -EROFS || result == -ETIMEDOUT);
-	expect_eq(result, 0);
+	expect_eq(put_when_connected("new", -EROFS), 0);
 	end();
 }
 END_TEST
 
 START_TEST(an_open_relay_outlives_a_shorter_past)
 {
-	int result;
-
 	begin();
 	set("past_us", 100000);
 	(void)command("CLIENT", "KILL", "TYPE", "normal");
-	do
-		result = timerhub_relay_put(relay, NULL, HOUR, 0, NULL, 0, NULL);
-	while (result == -ETIMEDOUT);
-	expect_eq(result, 0);
+	expect_eq(put_when_connected(NULL, -ETIMEDOUT), 0);
 	end();
 }
 END_TEST
@@ -1146,13 +1290,17 @@ int main(int argc, char **argv)
 	tests_add(check_tells_what_the_server_keeps, 60);
 	tests_add(check_tells_that_no_relay_serves, 60);
 	tests_add(misuse_is_answered, 60);
+	tests_add_loop(what_is_printed_to_a_closed_stream_is_no_command, 60, 4);
 	tests_add(open_without_descriptors_says_so, 60);
+	tests_add(a_trapped_open_is_refused, 60);
+	tests_add_loop(a_trapped_send_is_a_lost_connection, 60, 2);
 	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
 	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
 	tests_add(every_task_ends_once_under_many_threads, 120);
 	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
 	tests_add(a_refusal_is_the_same_for_each_call, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
+	tests_add(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);

@@ -357,6 +357,26 @@ def check_descriptors(tool):
         expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
 
 
+def check_closed_streams(tool, redis):
+    """The numbers of streams that are closed at the start must belong to nothing that the tool, the
+    relay or Redis reads from or writes to."""
+    def closed():
+        die_with_test()
+        os.closerange(0, 3)
+
+    seats = f"timerhub:{{{QUEUE}}}:seats"
+    with subprocess.Popen([tool.program, "run", QUEUE], env=tool.environment,
+                          preexec_fn=closed) as daemon:
+        wait_until(lambda: redis("ZCARD", seats) == 1, "a seat")
+        links = [os.readlink(f"/proc/{daemon.pid}/fd/{stream}") for stream in range(3)]
+        expect(links == ["/"] * 3, "descriptors", links)
+        daemon.terminate()
+        expect(daemon.wait(ARRIVES) == 0, "the daemon did not end well")
+    done = subprocess.run([tool.program, "stat", QUEUE], env=tool.environment, check=False,
+                          stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
+    expect(done.returncode == 3 and "standard output" in done.stderr, "a closed stdout", done)
+
+
 def check_repair(tool, redis):
     """check must report keys that disagree. check --repair must correct them, and then check must
     find no fault."""
@@ -654,6 +674,7 @@ def main(arguments):
         check_words_of_daemon(tool, server.client())
         redis = server.client()
         check_descriptors(tool)
+        check_closed_streams(tool, redis)
         check_dead(tool, redis)
         tool("cancel", QUEUE, "poor")
         redis("DEL", f"timerhub:{{{QUEUE}}}:past")

@@ -296,6 +296,72 @@ START_TEST(cancel_sync_from_a_callback_within_cancels)
 }
 END_TEST
 
+/* ---- threads with the same number ---- */
+
+/* On a stack of the test's: threads that have it one after the other have one thread pointer. */
+static pthread_t thread_start_on(void *stack, size_t bytes, void *(*main)(void *), void *arg)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	expect_eq(pthread_attr_init(&attributes), 0);
+	expect_eq(pthread_attr_setstack(&attributes, stack, bytes), 0);
+	expect_eq(pthread_create(&thread, &attributes, main, arg), 0);
+	expect_eq(pthread_attr_destroy(&attributes), 0);
+	return thread;
+}
+
+static pthread_t ended; /* the thread that has ended inside the callback */
+
+static void end_thread_or_stay(const struct timerhub_event *event)
+{
+	if (atomic_fetch_add(&period_next, 1) == 0) {
+		ended = pthread_self();
+		pthread_exit(NULL);
+	}
+	stay_inside(event);
+}
+
+static void *cancel_with_the_same_number(void *arg)
+{
+	expect(pthread_equal(pthread_self(), ended));
+	return cancel_and_see(arg);
+}
+
+/*
+ * The first thread has ended inside the callback, and the canceller is not taken for it: inside,
+ * it would not wait after -ENOENT.
+ */
+START_TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside)
+{
+	static _Alignas(4096) unsigned char stack[1 << 20];
+	struct rig rig = rig_manual(8);
+	struct stay stay = { false };
+	struct canceller canceller = { .rig = &rig, .stays = { &stay }, .wanted = -ENOENT };
+	pthread_t dispatcher;
+
+	canceller.timer = arm(rig.queue, SPEC(.expires_ns = 1, .interval_ns = 640,
+	                                      .data = (uintptr_t)&stay, .fn = end_thread_or_stay));
+	advance(rig.hub, 64);
+	thread_join(thread_start_on(stack, sizeof(stack), dispatch_one, &rig));
+	advance(rig.hub, 704);
+	thread_start(&dispatcher, dispatch_one, &rig);
+	stay_wait_inside(&stay);
+	expect_eq(timerhub_cancel(rig.hub, canceller.timer), 0);
+	canceller.thread =
+		thread_start_on(stack, sizeof(stack), cancel_with_the_same_number, &canceller);
+	while (atomic_load(&canceller.tid) == 0)
+		sleep_ns(100 * US);
+	thread_blocks(atomic_load(&canceller.tid));
+	sleep_ns(20 * MS);
+	expect(!atomic_load(&canceller.back));
+	atomic_store(&stay.let_out, true);
+	thread_join(canceller.thread);
+	thread_join(dispatcher);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(cancel_sync_in_a_forked_child_is_answered)
 {
 	struct rig rig = rig_open(8);
@@ -319,6 +385,7 @@ int main(int argc, char **argv)
 	tests_add(cancel_sync_waits_for_nobody_else, 60);
 	tests_add_loop(cancel_sync_from_inside_cancels, 30, 3);
 	tests_add(cancel_sync_from_a_callback_within_cancels, 30);
+	tests_add(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30);
 	tests_add(cancel_sync_in_a_forked_child_is_answered, 30);
 	return tests_run();
 }

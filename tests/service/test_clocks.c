@@ -3,6 +3,7 @@
  * Hubs on the boot clock and the wall clock, also in time namespaces that are days away: the value,
  * the owner's sleep, no event early. ../traps/test_wall_clock_set.c sets the wall clock.
  */
+#include "refuse_calls.h"
 #include "rig.h"
 
 #include <timerhub_loop.h>
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,18 +208,6 @@ END_TEST
 
 /* ---- without timerfds ---- */
 
-/* In every thread of the process, running ones too. */
-static void deny(int call)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1), 0);
-	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0), 0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
 START_TEST(denied_timerfd_is_told_at_open)
 {
 	struct timerhub_config config = { .size = sizeof(config),
@@ -229,7 +217,7 @@ START_TEST(denied_timerfd_is_told_at_open)
 	unsigned fds = process_fd_count();
 	struct timerhub *hub = NULL;
 
-	deny(SCMP_SYS(timerfd_create));
+	refuse_calls(SCMP_SYS(timerfd_create), EPERM);
 	expect_eq(hub_open(&hub, &config), wanted ? -EPERM : 0);
 	expect_eq(hub == NULL, wanted);
 	timerhub_close(hub);
@@ -242,7 +230,7 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 {
 	struct rig rig;
 
-	deny(SCMP_SYS(timerfd_settime));
+	refuse_calls(SCMP_SYS(timerfd_settime), EPERM);
 	rig = rig_clock(clocks[_i].clock);
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
@@ -261,7 +249,7 @@ START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 	arm_after(rig.queue, 200 * MS, 0);
 	arm_after(rig.queue, HOUR, 1);
 	(void)stats_settled(rig.hub);
-	deny(SCMP_SYS(timerfd_settime));
+	refuse_calls(SCMP_SYS(timerfd_settime), EPERM);
 	expect_eq(take_one(rig.queue).data, 0);
 	begin_ns = monotonic_ns();
 	wakeups = stats_of(rig.hub).owner_wakeups;

@@ -4,37 +4,21 @@
  * laws hold. A process for each test, with calls refused by seccomp or rlimits; an open that fails
  * halfway leaves nothing.
  */
+#include "refuse_calls.h"
 #include "rig.h"
 
 #include <linux/io_uring.h>
-#include <seccomp.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void deny_if(int call, int error, const struct scmp_arg_cmp *arguments, unsigned count)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-
-	expect(filter);
-	expect_eq(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((uint32_t)error), call, count,
-	                                 arguments),
-	          0);
-	expect_eq(seccomp_load(filter), 0);
-	seccomp_release(filter);
-}
-
-static void deny(int call, int error)
-{
-	deny_if(call, error, NULL, 0);
-}
-
 /* Of 8 bytes, as an eventfd takes them. */
-static void deny_eights(int call, int error)
+static void refuse_eights(int call, int error)
 {
 	const struct scmp_arg_cmp length = { .arg = 2, .op = SCMP_CMP_EQ, .datum_a = 8 };
 
-	deny_if(call, error, &length, 1);
+	refuse_calls_if(call, error, &length);
 }
 
 static int open_on(uint32_t clock, uint32_t sleeper, struct timerhub **ret_hub)
@@ -51,6 +35,16 @@ static int open_sleeper(uint32_t sleeper, struct timerhub **ret_hub)
 	return open_on(TIMERHUB_CLOCK_MONOTONIC, sleeper, ret_hub);
 }
 
+static void expect_works(struct rig *rig)
+{
+	for (unsigned i = 0; i < 50; i++) {
+		timerhub_timer timer = arm_after(rig->queue, HOUR, i);
+
+		expect_eq(timerhub_rearm(rig->hub, timer, i * 10 * US, 0), 0);
+		expect_eq(take_one(rig->queue).data, i);
+	}
+}
+
 static void expect_works_with(uint32_t asked, uint32_t used)
 {
 	struct rig rig = { NULL, NULL };
@@ -58,12 +52,7 @@ static void expect_works_with(uint32_t asked, uint32_t used)
 	expect_eq(open_sleeper(asked, &rig.hub), 0);
 	rig.queue = queue_open(rig.hub);
 	expect_eq(stats_of(rig.hub).sleeper, used);
-	for (unsigned i = 0; i < 50; i++) {
-		timerhub_timer timer = arm_after(rig.queue, HOUR, i);
-
-		expect_eq(timerhub_rearm(rig.hub, timer, i * 10 * US, 0), 0);
-		expect_eq(take_one(rig.queue).data, i);
-	}
+	expect_works(&rig);
 	rig_close(&rig);
 }
 
@@ -72,7 +61,7 @@ static void expect_rings_without(int call)
 {
 	struct rig rig = { NULL, NULL };
 
-	deny(call, EPERM);
+	refuse_calls(call, EPERM);
 	expect_eq(open_sleeper(TIMERHUB_SLEEPER_AUTO, &rig.hub), 0);
 	rig.queue = queue_open(rig.hub);
 	for (unsigned i = 0; i < 20; i++) {
@@ -98,7 +87,7 @@ START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
 	unsigned threads = process_threads_at_rest();
 	struct timerhub *hub = NULL;
 
-	deny(SCMP_SYS(io_uring_setup), error);
+	refuse_calls(SCMP_SYS(io_uring_setup), error);
 	expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
 	expect_works_with(TIMERHUB_SLEEPER_POLL, TIMERHUB_SLEEPER_POLL);
 	expect_eq(open_sleeper(TIMERHUB_SLEEPER_URING, &hub), -refused);
@@ -114,9 +103,9 @@ START_TEST(denied_io_uring_altogether_falls_back)
 {
 	int error = refusals[_i];
 
-	deny(SCMP_SYS(io_uring_setup), error);
-	deny(SCMP_SYS(io_uring_enter), error);
-	deny(SCMP_SYS(io_uring_register), error);
+	refuse_calls(SCMP_SYS(io_uring_setup), error);
+	refuse_calls(SCMP_SYS(io_uring_enter), error);
+	refuse_calls(SCMP_SYS(io_uring_register), error);
 	expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
 }
 END_TEST
@@ -151,7 +140,7 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 	struct timerhub_queue *queue = NULL;
 	unsigned fds = process_fd_count();
 
-	deny(SCMP_SYS(eventfd2), ENFILE);
+	refuse_calls(SCMP_SYS(eventfd2), ENFILE);
 	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), -ENFILE);
 	expect(!queue);
 	expect_eq(process_fd_count(), fds);
@@ -178,11 +167,63 @@ START_TEST(denied_eventfd_that_cannot_ring_is_told_at_the_open)
 	struct timerhub *hub = NULL;
 	unsigned fds = process_fd_count();
 
-	deny(calls[_i][0], EPERM);
-	deny_eights(calls[_i][1], EPERM);
+	refuse_calls(calls[_i][0], EPERM);
+	refuse_eights(calls[_i][1], EPERM);
 	expect_eq(open_sleeper(TIMERHUB_SLEEPER_AUTO, &hub), -EPERM);
 	expect(!hub);
 	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
+/* ---- traps ---- */
+
+/* The call that a sandbox traps; `only` is its first argument, if not 0. */
+struct trap {
+	int call;
+	unsigned only;
+	uint32_t clock, sleeper;
+	bool uring, later; /* made only on io_uring; trapped only after the open */
+};
+
+static const struct trap traps[] = {
+	{ .call = SCMP_SYS(io_uring_setup), .uring = true },
+	{ .call = SCMP_SYS(io_uring_register), .uring = true },
+	{ .call = SCMP_SYS(io_uring_enter), .uring = true },
+	{ .call = SCMP_SYS(prctl), .only = PR_SET_NAME },
+	{ .call = SCMP_SYS(prctl), .only = PR_SET_TIMERSLACK, .sleeper = TIMERHUB_SLEEPER_POLL },
+	{ .call = SCMP_SYS(ppoll), .sleeper = TIMERHUB_SLEEPER_POLL },
+	{ .call = SCMP_SYS(writev) },
+	{ .call = SCMP_SYS(io_uring_enter), .uring = true, .later = true },
+	{ .call = SCMP_SYS(ppoll), .sleeper = TIMERHUB_SLEEPER_POLL, .later = true },
+	{ .call = SCMP_SYS(timerfd_settime), .clock = TIMERHUB_CLOCK_BOOTTIME, .later = true },
+	{ .call = SCMP_SYS(writev), .later = true },
+};
+
+static void install(const struct trap *trap)
+{
+	const struct scmp_arg_cmp only = { .op = SCMP_CMP_EQ, .datum_a = trap->only };
+
+	trap_calls_if(trap->call, ENOSYS, trap->only ? &only : NULL);
+}
+
+/* Browsers and Android trap, and the process's SIGSYS handler answers in place of the call. */
+START_TEST(denied_by_a_trap_as_by_an_error)
+{
+	const struct trap *trap = &traps[_i];
+	struct rig rig = { NULL, NULL };
+
+	if (!trap->later)
+		install(trap);
+	expect_eq(open_on(trap->clock, trap->sleeper, &rig.hub), 0);
+	rig.queue = queue_open(rig.hub);
+	if (trap->later)
+		install(trap);
+	expect_works(&rig);
+	if (!trap->uring || !uring_refused())
+		expect_cmp(trap_count, >, 0);
+	if (trap->uring)
+		expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_POLL);
+	rig_close(&rig);
 }
 END_TEST
 
@@ -197,5 +238,6 @@ int main(int argc, char **argv)
 	tests_add(denied_queue_leaves_the_hub_alone, 30);
 	tests_add_loop(denied_vectors_the_eventfds_use_plain_calls, 30, 2);
 	tests_add_loop(denied_eventfd_that_cannot_ring_is_told_at_the_open, 30, 2);
+	tests_add_loop(denied_by_a_trap_as_by_an_error, 30, COUNT_OF(traps));
 	return tests_run();
 }

@@ -10,9 +10,11 @@
 
 #include <poll.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -119,6 +121,36 @@ START_TEST(misuse_of_open_is_answered)
 	timerhub_loop_close(NULL);
 }
 END_TEST
+
+/* A field of a packed struct. */
+START_TEST(misuse_of_a_packed_struct_is_answered)
+{
+	_Alignas(8) char memory[64] = { 0 };
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+
+	loop_begin(_i);
+	for (unsigned offset = 1; offset < 8; offset++) {
+		struct timerhub_timeout *timeout = (void *)(memory + offset);
+
+		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EINVAL);
+	}
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		expect_eq(memory[i], 0);
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	expect_eq(stats.added, 0);
+	expect_eq(timerhub_timeout_add(loop, (void *)(memory + 8), on_item), 0);
+	loop_end();
+}
+END_TEST
+
+static int each_counts(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *count)
+{
+	expect(of == loop);
+	expect_eq(timerhub_timeout_is_added(timeout), 1);
+	if (count)
+		++*(unsigned *)count;
+	return 0;
+}
 
 static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *context)
 {
@@ -241,6 +273,16 @@ static void *stranger(void *argument)
 	return NULL;
 }
 
+#define STRANGERS_CALLS 13
+
+static uint64_t loop_refused(void)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+
+	expect_eq(timerhub_loop_stats(loop, &stats), 0);
+	return stats.refused;
+}
+
 START_TEST(another_thread_is_refused)
 {
 	struct item item;
@@ -249,10 +291,18 @@ START_TEST(another_thread_is_refused)
 	loop_begin(_i);
 	item_add(&item);
 	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	thread_start(&thread, stranger, &item);
-	thread_join(thread);
+	for (unsigned i = 1; i <= 3; i++) {
+		thread_start(&thread, stranger, &item);
+		thread_join(thread);
+		expect_eq(loop_refused(), i * STRANGERS_CALLS);
+	}
 	expect_eq(timerhub_timeout_is_set(&item.timeout), 1);
 	expect_eq(timerhub_loop_turn(loop), 0);
+	/* other mistakes are not counted */
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, NEVER), -ERANGE);
+	expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EEXIST);
+	expect_eq(timerhub_loop_advance(loop, HOUR), -EINVAL);
+	expect_eq(loop_refused(), 3 * STRANGERS_CALLS);
 	loop_end();
 }
 END_TEST
@@ -343,7 +393,6 @@ START_TEST(adopted_loop_goes_on)
 {
 	struct item items[3];
 	pthread_t thread;
-	pid_t child;
 
 	loop_begin(_i);
 	thread_start(&thread, former_owner, items);
@@ -359,13 +408,109 @@ START_TEST(adopted_loop_goes_on)
 	expect_eq(timerhub_loop_turn(loop), 1);
 	thread_start(&thread, stranger, &items[0]);
 	thread_join(thread);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		expect_eq(timerhub_loop_adopt(loop), -EOWNERDEAD);
-		_exit(0);
+	loop_end();
+}
+END_TEST
+
+/* ---- a loop that is locked ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned locked_calls;
+
+static void loop_begin_with(int alarm, uint32_t flags)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config), .flags = flags };
+
+	loop_begin(alarm);
+	timerhub_loop_close(loop);
+	expect_eq(timerhub_loop_open(&loop, rig.hub, &config), 0);
+}
+
+/* A program may let go of its lock while it runs its own code. */
+static void on_locked(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	expect_eq(timerhub_loop_turn(of), -EBUSY);
+	expect_eq(timerhub_loop_settle(of, NULL), -EBUSY);
+	expect_eq(timerhub_loop_adopt(of), 0);
+	expect_eq(timerhub_loop_timeout(of), 0);
+	locked_calls++;
+	expect_eq(timerhub_timeout_set(of, timeout, US), 0);
+	expect_eq(pthread_mutex_unlock(&lock), 0);
+	expect_eq(pthread_mutex_lock(&lock), 0);
+}
+
+/* Every call, by one of two threads in turn. */
+static void *use_locked(void *own)
+{
+	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
+	struct item *item = own;
+
+	for (unsigned i = 0; i < scaled(500); i++) {
+		int result;
+
+		expect_eq(pthread_mutex_lock(&lock), 0);
+		memset(item, 0, sizeof(*item));
+		expect_eq(timerhub_timeout_add(loop, &item->timeout, on_locked), 0);
+		expect_eq(timerhub_timeout_set(loop, &item->timeout, US), 0);
+		expect_eq(timerhub_timeout_set_at(loop, &item->timeout, 1), 0);
+		expect_eq(timerhub_timeout_stop(loop, &item->timeout), 1);
+		expect_eq(timerhub_timeout_set(loop, &item->timeout, 0), 0);
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_le(0, timerhub_loop_fd(loop));
+		expect_le(timerhub_loop_timeout(loop), HOUR);
+		result = timerhub_loop_turn(loop); /* another thread may be in a callback */
+		expect(result >= 0 || result == -EBUSY);
+		result = timerhub_loop_settle(loop, NULL);
+		expect(result == 0 || result == -EBUSY);
+		expect_le(0, timerhub_loop_timeout_ms(loop));
+		expect_eq(timerhub_loop_each(loop, each_counts, NULL), 0);
+		expect_eq(timerhub_loop_stats(loop, &stats), 0);
+		expect_eq(stats.refused, 0);
+		expect_eq(timerhub_timeout_remove(loop, &item->timeout), 0);
+		expect_eq(pthread_mutex_unlock(&lock), 0);
 	}
-	child_ends_well(child);
+	return NULL;
+}
+
+START_TEST(locked_loop_refuses_no_thread)
+{
+	struct item items[2];
+	pthread_t threads[2];
+
+	loop_begin_with(_i, TIMERHUB_LOOP_LOCKED);
+	locked_calls = 0;
+	for (unsigned i = 0; i < 2; i++)
+		thread_start(&threads[i], use_locked, &items[i]);
+	for (unsigned i = 0; i < 2; i++)
+		thread_join(threads[i]);
+	if (_i != WITH_MANUAL_HUB)
+		expect_lt(0, locked_calls);
+	expect_eq(loop_refused(), 0);
+	loop_end();
+}
+END_TEST
+
+static void *advance_locked(void *now_ns)
+{
+	expect_eq(timerhub_loop_advance(loop, (uint64_t)(uintptr_t)now_ns), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	return NULL;
+}
+
+/* With a time that threads give in turn. */
+START_TEST(locked_loop_may_be_manual)
+{
+	struct item item;
+	pthread_t thread;
+
+	loop_begin_with(ALONE, TIMERHUB_LOOP_LOCKED | TIMERHUB_LOOP_MANUAL);
+	item_add(&item);
+	for (uint64_t i = 1; i <= 4; i++) {
+		expect_eq(timerhub_timeout_set(loop, &item.timeout, 10), 0);
+		thread_start(&thread, advance_locked, (void *)(uintptr_t)(i * 10));
+		thread_join(thread);
+		expect_eq(item.calls, i);
+	}
 	loop_end();
 }
 END_TEST
@@ -416,13 +561,13 @@ static void forked_child(struct item *item, int alarm)
 		expect_eq(timerhub_loop_open(&mine, rig.hub, NULL), -EOWNERDEAD);
 		expect(mine == NULL);
 	}
+	expect_eq(timerhub_loop_advance(loop, HOUR), -EOWNERDEAD);
 	expect_eq(timerhub_timeout_stop(loop, &item->timeout), 1);
-	expect_eq(timerhub_timeout_set(loop, &item->timeout, 1), 0);
-	for (unsigned i = 0; i < 1000; i++) {
-		expect_eq(timerhub_timeout_remove(loop, &item->timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &item->timeout, on_item), 0);
+	for (unsigned i = 0; i < 1000; i++)
 		expect_eq(timerhub_timeout_set(loop, &item->timeout, i), 0);
-	}
+	expect_eq(timerhub_timeout_remove(loop, &item->timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &item->timeout, on_item), -EOWNERDEAD);
+	expect_eq(timerhub_timeout_is_added(&item->timeout), 0);
 	timerhub_loop_close(loop);
 	expect_eq(item->timeout.owner, 0);
 	/* a loop of the child's own works */
@@ -466,6 +611,325 @@ START_TEST(fork_is_told_and_leaves_the_parent_alone)
 }
 END_TEST
 
+/* ---- a forked child goes on with the loop ---- */
+
+/* What a timeout of the forked loop is at the fork. */
+enum { FAR, SOON, FRESH, PAST, STOPPED, STATES };
+
+/* The parent's loop: the bits of the test's number. */
+enum { BY_ANOTHER_THREAD = 1, IS_POLLED = 2, IS_LOCKED = 4, IS_ON_WALL = 8, FORKED_LOOPS = 16 };
+
+static void *set_for_fork(void *own)
+{
+	struct item *items = own;
+
+	for (unsigned i = 0; i < STATES; i++)
+		item_add(&items[i]);
+	expect_eq(timerhub_timeout_set(loop, &items[FAR].timeout, HOUR), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[SOON].timeout, SEC / 50), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[STOPPED].timeout, SEC / 50), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_timeout_stop(loop, &items[STOPPED].timeout), 1);
+	expect_eq(timerhub_timeout_set(loop, &items[FRESH].timeout, SEC / 100), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[PAST].timeout, 1), 0);
+	return NULL;
+}
+
+static void set_for_fork_by(struct item *items, int kind)
+{
+	pthread_t thread;
+
+	if ((kind & IS_POLLED) != 0)
+		expect_le(0, timerhub_loop_fd(loop));
+	if ((kind & BY_ANOTHER_THREAD) == 0) {
+		(void)set_for_fork(items);
+		return;
+	}
+	thread_start(&thread, set_for_fork, items);
+	thread_join(thread);
+}
+
+/* Before the child adopts. On any thread of it. */
+static void *copy_may_change_only(void *own)
+{
+	struct item *items = own;
+	struct item *far = &items[FAR];
+	uint64_t far_ns = timerhub_timeout_deadline(&far->timeout);
+	uint64_t refused = loop_refused();
+	unsigned count = 0;
+	struct item another;
+
+	memset(&another, 0, sizeof(another));
+	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	expect_eq(timerhub_loop_settle(loop, NULL), -EOWNERDEAD);
+	expect_eq(timerhub_loop_fd(loop), -EOWNERDEAD);
+	expect_eq(timerhub_loop_advance(loop, HOUR), -EOWNERDEAD);
+	expect_eq(timerhub_timeout_add(loop, &another.timeout, on_item), -EOWNERDEAD);
+	expect_eq(timerhub_loop_timeout_ms(loop), 0);
+	expect_eq(timerhub_loop_each(loop, each_counts, &count), 0);
+	expect_eq(count, STATES);
+	expect_eq(loop_refused(), refused);
+	expect_eq(timerhub_timeout_is_set(&far->timeout), 1);
+	expect_eq(timerhub_timeout_stop(loop, &far->timeout), 1);
+	expect_eq(timerhub_timeout_set(loop, &far->timeout, 2 * HOUR), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &far->timeout, far_ns), 0);
+	return NULL;
+}
+
+/* Calls all that is due within a second. */
+static void run_adopted(struct item *items)
+{
+	static const unsigned calls[STATES] = { [SOON] = 1, [FRESH] = 1, [PAST] = 1 };
+	unsigned left = 3;
+
+	while (left > 0) {
+		int count;
+
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+		count = timerhub_loop_turn(loop);
+		expect_le(0, count);
+		left -= (unsigned)count;
+	}
+	for (unsigned i = 0; i < STATES; i++)
+		expect_eq(items[i].calls, calls[i]);
+}
+
+static void child_of_the_child_adopts(struct item *items)
+{
+	pid_t child = fork();
+
+	expect_le(0, child);
+	if (child == 0) {
+		(void)copy_may_change_only(items);
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_eq(timerhub_timeout_set(loop, &items[FAR].timeout, 0), 0);
+		expect_eq(timerhub_loop_turn(loop), 1);
+		_exit(0);
+	}
+	child_ends_well(child);
+}
+
+static void adopt_and_run(struct item *items, int kind)
+{
+	uint64_t far_ns = timerhub_timeout_deadline(&items[FAR].timeout);
+	bool is_locked = (kind & IS_LOCKED) != 0;
+	unsigned fds = process_fd_count();
+	pthread_t thread;
+
+	expect_eq(timerhub_loop_adopt(loop), 0);
+	fds -= (kind & IS_POLLED) != 0; /* the parent's timerfd */
+	expect_eq(process_fd_count(), fds);
+	expect_eq(timerhub_timeout_deadline(&items[FAR].timeout), far_ns);
+	expect_eq(timerhub_loop_adopt(loop), 0);
+	run_adopted(items);
+	expect_eq(process_fd_count(), fds + 1);
+	expect_lt(0, timerhub_loop_timeout_ms(loop));
+	if (!is_locked) {
+		thread_start(&thread, stranger, &items[FAR]);
+		thread_join(thread);
+		expect_eq(loop_refused(), STRANGERS_CALLS);
+	}
+	child_of_the_child_adopts(items);
+	timerhub_loop_close(loop);
+	expect_eq(process_fd_count(), fds);
+}
+
+static void forked_loop_begin(struct item *items, int kind)
+{
+	struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.flags = (kind & IS_LOCKED) != 0 ? TIMERHUB_LOOP_LOCKED : 0,
+		.clock = (kind & IS_ON_WALL) != 0 ? TIMERHUB_CLOCK_REALTIME : 0,
+	};
+
+	memset(&rig, 0, sizeof(rig));
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	set_for_fork_by(items, kind);
+}
+
+/* The parent's timeouts come as if there were no child. */
+static void parent_goes_on(struct item *items, int kind)
+{
+	if ((kind & BY_ANOTHER_THREAD) != 0)
+		expect_eq(timerhub_loop_adopt(loop), 0);
+	expect_le(0, timerhub_loop_settle(loop, NULL));
+	run_adopted(items);
+	loop_end();
+}
+
+START_TEST(fork_child_adopts_the_loop)
+{
+	struct item items[STATES];
+	pthread_t thread;
+	pid_t child;
+
+	forked_loop_begin(items, _i);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		(void)copy_may_change_only(items);
+		thread_start(&thread, copy_may_change_only, items);
+		thread_join(thread);
+		adopt_and_run(items, _i);
+		_exit(0);
+	}
+	child_ends_well(child);
+	parent_goes_on(items, _i);
+}
+END_TEST
+
+static void refuse_wipes(int result)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	expect(filter);
+	expect_eq(seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)result), SCMP_SYS(madvise), 1,
+	                           SCMP_A2(SCMP_CMP_EQ, MADV_WIPEONFORK, 0)),
+	          0);
+	expect_eq(seccomp_load(filter), 0);
+	seccomp_release(filter);
+}
+
+/* By raw clone(2) (even), and where the kernel wipes no memory (2 and 3). */
+START_TEST(fork_child_adopts_the_loop_however_made)
+{
+	struct item items[STATES];
+	pid_t child;
+
+	if (_i >= 2)
+		refuse_wipes(EINVAL);
+	forked_loop_begin(items, IS_POLLED);
+	child = _i % 2 == 0 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+	expect_le(0, child);
+	if (child == 0) {
+		(void)copy_may_change_only(items);
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		run_adopted(items);
+		child_of_the_child_adopts(items);
+		_exit(0);
+	}
+	child_ends_well(child);
+	parent_goes_on(items, IS_POLLED);
+}
+END_TEST
+
+/* A daemon may poll at once: what the parent's last turn has seen is in the new descriptor. */
+START_TEST(fork_child_polls_without_a_turn)
+{
+	struct item item;
+	pid_t child;
+
+	loop_begin(ALONE);
+	item_add(&item);
+	expect_le(0, timerhub_loop_fd(loop));
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 50), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_by_descriptor(&item);
+		_exit(0);
+	}
+	child_ends_well(child);
+	expect_by_descriptor(&item);
+	loop_end();
+}
+END_TEST
+
+/* Its time goes on from the parent's. */
+START_TEST(fork_child_adopts_a_manual_loop)
+{
+	struct item item;
+	pid_t child;
+
+	loop_begin_with(ALONE, TIMERHUB_LOOP_MANUAL);
+	item_add(&item);
+	expect_eq(timerhub_loop_advance(loop, 100), 0);
+	expect_eq(timerhub_timeout_set(loop, &item.timeout, 50), 0);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		expect_eq(timerhub_loop_advance(loop, 150), -EOWNERDEAD);
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_eq(timerhub_loop_now(loop), 100);
+		expect_eq(timerhub_loop_timeout(loop), 50);
+		expect_eq(timerhub_loop_advance(loop, 149), 0);
+		expect_eq(timerhub_loop_turn(loop), 0);
+		expect_eq(timerhub_loop_advance(loop, 150), 0);
+		expect_eq(timerhub_loop_turn(loop), 1);
+		expect_eq(timerhub_loop_fd(loop), -EINVAL);
+		_exit(0);
+	}
+	child_ends_well(child);
+	loop_end();
+}
+END_TEST
+
+/* The child of a loop that nobody has used yet. */
+START_TEST(fork_child_adopts_an_unused_loop)
+{
+	struct item item;
+	pid_t child;
+
+	loop_begin(ALONE);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		memset(&item, 0, sizeof(item));
+		expect_eq(timerhub_timeout_add(loop, &item.timeout, on_item), -EOWNERDEAD);
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		item_add(&item);
+		expect_eq(timerhub_timeout_set(loop, &item.timeout, 0), 0);
+		expect_eq(timerhub_loop_turn(loop), 1);
+		timerhub_loop_close(loop);
+		_exit(0);
+	}
+	child_ends_well(child);
+	loop_end();
+}
+END_TEST
+
+/* A loop with a hub, whose owner thread the child lacks, whatever its kind. */
+static void *copy_with_a_hub(void *own)
+{
+	(void)copy_may_change_only(own);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_eq(timerhub_loop_adopt(loop), -EOWNERDEAD);
+		expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	}
+	return NULL;
+}
+
+START_TEST(fork_child_of_a_loop_with_a_hub_may_free)
+{
+	struct item *items = calloc(STATES, sizeof(*items));
+	pthread_t thread;
+	pid_t child;
+
+	expect(items);
+	loop_begin_with(_i % 2 > 0 ? WITH_HUB : WITH_MANUAL_HUB,
+	                _i >= 2 ? TIMERHUB_LOOP_LOCKED : 0);
+	set_for_fork_by(items, BY_ANOTHER_THREAD);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		(void)copy_with_a_hub(items);
+		thread_start(&thread, copy_with_a_hub, items);
+		thread_join(thread);
+		for (unsigned i = 0; i < STATES; i++)
+			expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
+		free(items); /* AddressSanitizer reports any access by the close */
+		timerhub_loop_close(loop);
+		rig_close(&rig);
+		_exit(0);
+	}
+	child_ends_well(child);
+	loop_end();
+	free(items);
+}
+END_TEST
+
 static void on_forking(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
 	struct item *item = (struct item *)(void *)timeout;
@@ -473,10 +937,12 @@ static void on_forking(struct timerhub_loop *of, struct timerhub_timeout *timeou
 
 	expect_le(0, child);
 	item->calls++;
-	if (child == 0)
+	if (child == 0) {
 		expect_eq(timerhub_loop_turn(of), -EOWNERDEAD);
-	else
+		expect_eq(timerhub_loop_adopt(of), rig.hub ? -EOWNERDEAD : -EBUSY);
+	} else {
 		child_ends_well(child);
+	}
 }
 
 START_TEST(fork_in_a_callback_calls_no_other_in_the_child)
@@ -499,11 +965,117 @@ START_TEST(fork_in_a_callback_calls_no_other_in_the_child)
 	if (getpid() != parent) {
 		expect_eq(result, 2);
 		expect_eq(items[2].calls, 0);
+		if (_i == ALONE) {
+			expect_eq(timerhub_loop_adopt(loop), 0);
+			expect_eq(timerhub_loop_turn(loop), 1);
+			expect_eq(items[2].calls, 1);
+		}
 		timerhub_loop_close(loop);
 		_exit(0);
 	}
 	expect_eq(result, 3);
 	expect_eq(items[2].calls, 1);
+	loop_end();
+}
+END_TEST
+
+static void on_forking_away(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	pid_t child = fork();
+
+	on_item(of, timeout);
+	expect_le(0, child);
+	if (child > 0)
+		child_ends_well(child);
+}
+
+/* The turn that the fork ended has scheduled the second timeout, and told nobody. */
+START_TEST(fork_in_a_callback_leaves_the_child_what_comes_next)
+{
+	struct item items[2];
+	pid_t parent = getpid();
+
+	loop_begin(ALONE);
+	for (unsigned i = 0; i < 2; i++)
+		item_add(&items[i]);
+	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, HOUR), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
+	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_forking_away), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
+	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, SEC / 50), 0);
+	expect_eq(timerhub_loop_turn(loop), 1);
+	if (getpid() != parent) {
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_le(timerhub_loop_timeout(loop), SEC / 50);
+		expect_by_descriptor(&items[1]);
+		_exit(0);
+	}
+	expect_by_descriptor(&items[1]);
+	loop_end();
+}
+END_TEST
+
+static int callback_began[2], callback_may_end[2];
+
+static void on_holding(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	char byte = 0;
+
+	on_item(of, timeout);
+	expect_eq(timerhub_timeout_set(of, timeout, SEC / 50), 0);
+	expect_eq(write(callback_began[1], &byte, 1), 1);
+	expect_eq(read(callback_may_end[0], &byte, 1), 1);
+}
+
+static void *turn_and_hold(void *own)
+{
+	struct item *items = own;
+
+	for (unsigned i = 0; i < 2; i++) {
+		memset(&items[i], 0, sizeof(items[i]));
+		expect_eq(timerhub_timeout_add(loop, &items[i].timeout,
+		                               i == 0 ? on_holding : on_item),
+		          0);
+	}
+	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
+	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, 2), 0);
+	expect_eq(timerhub_loop_turn(loop), 2);
+	return NULL;
+}
+
+/* The callback goes on in the parent only; in the child its turn has ended. */
+START_TEST(fork_while_another_thread_is_in_a_callback)
+{
+	struct item items[2];
+	char byte, bytes[2] = { 0 };
+	pthread_t thread;
+	pid_t child;
+
+	loop_begin(ALONE);
+	expect_eq(pipe(callback_began), 0);
+	expect_eq(pipe(callback_may_end), 0);
+	expect_le(0, timerhub_loop_fd(loop));
+	thread_start(&thread, turn_and_hold, items);
+	expect_eq(read(callback_began[0], &byte, 1), 1);
+	child = fork();
+	expect_le(0, child);
+	if (child == 0) {
+		/* one for the parent's callback, one for the child's */
+		expect_eq(write(callback_may_end[1], bytes, sizeof(bytes)), sizeof(bytes));
+		expect_eq(timerhub_loop_adopt(loop), 0);
+		expect_eq(timerhub_loop_turn(loop), 1); /* items[1] */
+		expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+		while (timerhub_loop_turn(loop) == 0)
+			expect(fd_readable_within(timerhub_loop_fd(loop), ARRIVES));
+		expect_eq(items[0].calls, 2);
+		expect_eq(items[1].calls, 1);
+		timerhub_loop_close(loop);
+		_exit(0);
+	}
+	thread_join(thread);
+	child_ends_well(child);
+	expect_eq(items[1].calls, 1);
 	loop_end();
 }
 END_TEST
@@ -651,6 +1223,7 @@ static void turn_quietly(struct item *items, unsigned count)
 		if (manual_ns > 0)
 			expect_eq(timerhub_advance(rig.hub, ++manual_ns, NULL), 0);
 		expect_eq(timerhub_loop_turn(loop), 0);
+		expect_eq(timerhub_loop_settle(loop, NULL), 0);
 	}
 }
 
@@ -812,6 +1385,44 @@ START_TEST(close_in_a_callback_ends_both)
 }
 END_TEST
 
+static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *timeout)
+{
+	close_from_timeout(of, timeout);
+	timerhub_close(rig.hub); /* NULL in a loop alone */
+	rig = (struct rig){ NULL, NULL };
+}
+
+/* A server that ends from a timeout closes its loop, then its hub. */
+START_TEST(close_in_a_callback_of_loop_and_hub)
+{
+	unsigned fds = process_fd_count();
+	struct item items[3];
+	int result;
+
+	for (unsigned round = 0; round < scaled(20); round++) {
+		loop_begin(_i);
+		counted = 0;
+		for (unsigned i = 0; i < COUNT_OF(items); i++) {
+			memset(&items[i], 0, sizeof(items[i]));
+			expect_eq(timerhub_timeout_add(loop, &items[i].timeout,
+			                               i == 1 ? close_hub_too : on_item),
+			          0);
+			expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout, i), 0);
+		}
+		if (round % 2 == 0) /* a timerfd of its own */
+			expect_le(0, timerhub_loop_fd(loop));
+		pass_ns(_i, 1000);
+		result = timerhub_loop_turn(loop);
+		expect_eq(result, 2);
+		expect_eq(counted, 1);
+		for (unsigned i = 0; i < COUNT_OF(items); i++)
+			expect_eq(items[i].timeout.owner, 0);
+		expect_eq(items[2].calls, 0);
+	}
+	expect_eq(process_fd_count(), fds);
+}
+END_TEST
+
 /* ---- open and close ---- */
 
 START_TEST(a_thousand_loops_leave_nothing)
@@ -961,13 +1572,24 @@ int main(int argc, char **argv)
 	rigs_begin("loop", argc, argv);
 	tests_add(misuse_of_open_is_answered, 20);
 	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
+	tests_add_loop(misuse_of_a_packed_struct_is_answered, 20, ALARMS);
 	tests_add_loop(misuse_of_a_loop_is_answered, 20, ALARMS);
 	tests_add_loop(another_thread_is_refused, 20, ALARMS);
 	tests_add_loop(loop_belongs_to_its_first_user, 20, BINDINGS);
 	tests_add_loop(adopted_loop_goes_on, 20, ALARMS);
+	tests_add_loop(locked_loop_refuses_no_thread, 60, ALARMS);
+	tests_add(locked_loop_may_be_manual, 20);
 	tests_add_loop(set_after_the_turn_counts, 60, ALARMS);
 	tests_add_loop(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS);
 	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
+	tests_add_loop(fork_child_adopts_the_loop, 60, FORKED_LOOPS);
+	tests_add_loop(fork_child_adopts_the_loop_however_made, 60, 4);
+	tests_add(fork_child_polls_without_a_turn, 60);
+	tests_add(fork_child_adopts_a_manual_loop, 20);
+	tests_add(fork_child_adopts_an_unused_loop, 20);
+	tests_add_loop(fork_child_of_a_loop_with_a_hub_may_free, 60, 4);
+	tests_add(fork_in_a_callback_leaves_the_child_what_comes_next, 60);
+	tests_add(fork_while_another_thread_is_in_a_callback, 60);
 	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);
 	tests_add(descriptor_is_asked_for_late, 60);
 	tests_add_loop(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS);
@@ -976,6 +1598,7 @@ int main(int argc, char **argv)
 	tests_add(storms_of_both_share_the_turns, 60);
 	tests_add(storm_of_the_queue_takes_several_turns, 60);
 	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
+	tests_add_loop(close_in_a_callback_of_loop_and_hub, 20, ALARMS);
 	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
 	tests_add(resources_that_are_refused_are_told, 20);
 	tests_add_loop(refused_timerfd_settime_is_told_by_each_turn, 20, 3);

@@ -147,6 +147,30 @@ void timers_of_the_queue_may_throw()
 	end();
 }
 
+/*
+ * The turn that an exception has ended must set the descriptor for what the callback has set: a
+ * program that polls it asks for nothing else before it sleeps.
+ */
+void timeout_of_a_throwing_timer_reaches_the_descriptor()
+{
+	begin();
+	expect(timerhub_timeout_add(loop, &second, on_plain) == 0);
+	for (unsigned round = 0; round < rounds; round++) {
+		uint64_t next_ns = 0;
+
+		calls = 0;
+		expect(timerhub_call(timerhub_loop_queue(loop), 0, on_event, nullptr, nullptr) ==
+		       0);
+		advance(100);
+		turn_throws();
+		expect(timerhub_advance(hub, now_ns, &next_ns) == 0);
+		expect(next_ns == now_ns + 10);
+		advance(10);
+		expect(timerhub_loop_turn(loop) == 1 && calls == 2);
+	}
+	end();
+}
+
 void on_closing(timerhub_loop *of, timerhub_timeout *)
 {
 	calls++;
@@ -170,6 +194,27 @@ void loop_may_be_closed_and_left()
 		expect(calls <= 2);
 		expect(timerhub_timeout_is_set(&second) == 0);
 		timerhub_close(hub);
+	}
+}
+
+void on_closing_all(timerhub_loop *of, timerhub_timeout *timeout)
+{
+	calls++;
+	timerhub_loop_close(of);
+	timerhub_close(hub);
+	*timeout = timerhub_timeout{};
+	throw std::runtime_error("out of a loop whose hub is closed too");
+}
+
+void hub_may_be_closed_after_its_loop()
+{
+	for (unsigned round = 0; round < rounds; round++) {
+		begin();
+		expect(timerhub_timeout_add(loop, &first, on_closing_all) == 0);
+		expect(timerhub_timeout_set(loop, &first, 0) == 0);
+		advance(1);
+		turn_throws();
+		expect(calls == 1);
 	}
 }
 
@@ -216,7 +261,9 @@ int main()
 {
 	timeouts_may_throw();
 	timers_of_the_queue_may_throw();
+	timeout_of_a_throwing_timer_reaches_the_descriptor();
 	loop_may_be_closed_and_left();
+	hub_may_be_closed_after_its_loop();
 	memory_may_be_freed_before_throwing();
 	return 0;
 }

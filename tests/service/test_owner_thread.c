@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Law 12: the owner has a name, blocks all signals and changes no handler; and the options that
- * concern it.
+ * Law 12: the owner has a name, blocks all signals but faults and changes no handler; and the
+ * options that concern it.
  */
+#include "refuse_calls.h"
 #include "rig.h"
 
+#include <fcntl.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct rig open_named(const char *name)
@@ -59,18 +65,93 @@ START_TEST(owner_is_not_there_on_a_manual_hub)
 }
 END_TEST
 
-START_TEST(owner_blocks_all_signals)
-{
-	struct rig rig = open_named("deaf");
-	uint64_t blocked = thread_status(thread_find("deaf"), "SigBlk:", 16);
+/* The kernel kills the process if a thread blocks a signal that its own instruction raises. */
+static const int faults[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
 
+static bool is_fault(int signal)
+{
+	for (unsigned i = 0; i < COUNT_OF(faults); i++)
+		if (faults[i] == signal)
+			return true;
+	return false;
+}
+
+/* Even if the thread that opens the hub blocks all. */
+START_TEST(owner_blocks_all_signals_but_faults)
+{
+	struct rig rig;
+	uint64_t blocked;
+	sigset_t all;
+
+	sigfillset(&all);
+	if (_i == 1)
+		expect_eq(pthread_sigmask(SIG_BLOCK, &all, NULL), 0);
+	rig = open_named("deaf");
+	blocked = thread_status(thread_find("deaf"), "SigBlk:", 16);
 	for (int signal = 1; signal <= 64; signal++) {
 		bool reserved = signal == SIGKILL || signal == SIGSTOP ||
 		                /* signal numbers that the C library uses itself */
 		                (signal > SIGSYS && signal < SIGRTMIN);
 
-		expect(reserved || (blocked >> (signal - 1) & 1));
+		expect(reserved || (blocked >> (signal - 1) & 1) != is_fault(signal));
 	}
+	rig_close(&rig);
+}
+END_TEST
+
+static struct {
+	_Atomic(char *) begin;
+	atomic_size_t bytes;
+	atomic_int faults, tid;
+} withheld;
+
+/* Takes away the statistics of an observable hub, which the owner writes at each wake. */
+static void withhold_statistics(void)
+{
+	unsigned long begin, end;
+	char line[300];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	expect(maps);
+	while (!withheld.begin && fgets(line, sizeof(line), maps))
+		if (strstr(line, "memfd:timerhub") && sscanf(line, "%lx-%lx", &begin, &end) == 2) {
+			withheld.begin = (char *)begin;
+			withheld.bytes = end - begin;
+		}
+	(void)fclose(maps);
+	expect(withheld.begin);
+	expect_eq(mprotect(withheld.begin, withheld.bytes, PROT_NONE), 0);
+}
+
+static void give_back(int signal)
+{
+	(void)signal;
+	(void)mprotect(withheld.begin, withheld.bytes, PROT_READ | PROT_WRITE);
+	withheld.tid = (int)syscall(SYS_gettid);
+	withheld.faults++;
+}
+
+/* The owner touches memory that is not there: the program's handler runs, and may mend it. */
+START_TEST(owner_faults_run_the_process_handler)
+{
+	const struct sigaction action = { .sa_handler = give_back };
+	struct rig rig = rig_open_config(
+		(struct timerhub_config){ .timers_max = 64, .flags = TIMERHUB_OBSERVABLE });
+	int owner = timerhub_owner_tid(rig.hub);
+	uint64_t until_ns;
+
+	expect_eq(sigaction(SIGSEGV, &action, NULL), 0);
+	for (unsigned i = 0; i < 60;
+	     i++) /* the owner wakes again and again, however slow this is */
+		arm_after(rig.queue, (i + 1) * 50 * MS, i);
+	until_ns = monotonic_ns() + ARRIVES;
+	withhold_statistics();
+	while (withheld.faults == 0)
+		expect(monotonic_ns() < until_ns);
+	expect_eq(withheld.tid, owner);
+	for (unsigned i = 0; i < 3; i++)
+		expect_eq(take_one(rig.queue).data, i);
+	expect_eq(withheld.faults, 1);
 	rig_close(&rig);
 }
 END_TEST
@@ -112,6 +193,7 @@ START_TEST(owner_leaves_the_process_signals_alone)
 	sigemptyset(&some);
 	sigaddset(&some, SIGUSR1);
 	sigaddset(&some, SIGPIPE);
+	sigaddset(&some, SIGSYS);
 	expect_eq(pthread_sigmask(SIG_BLOCK, &some, NULL), 0);
 	signal_state_read(&before);
 	rig = rig_open(64);
@@ -411,12 +493,155 @@ START_TEST(owner_works_where_scheduling_is_refused)
 }
 END_TEST
 
+/* ---- cpusets ---- */
+
+static char cpuset[128]; /* a control group that this test makes */
+
+static bool cpuset_write(const char *name, const char *text)
+{
+	char path[192];
+	bool written;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", cpuset, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return written;
+}
+
+/* The superuser may, where control groups are mounted (of version 1, or 2). */
+static void cpuset_make(const char *cpus)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup/cpuset", "/sys/fs/cgroup" };
+	int error = ENOTSUP;
+
+	for (unsigned i = 0; i < COUNT_OF(roots); i++) {
+		snprintf(cpuset, sizeof(cpuset), "%s/timerhub-test-%d", roots[i], getpid());
+		if (mkdir(cpuset, 0755) < 0) {
+			error = errno;
+			continue;
+		}
+		(void)cpuset_write("cpuset.mems", "0"); /* version 2 needs none */
+		if (cpuset_write("cpuset.cpus", cpus))
+			return;
+		error = errno;
+		(void)rmdir(cpuset);
+	}
+	test_skips("a cpuset", error);
+}
+
+static void cpuset_remove(void)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	while (rmdir(cpuset) <
+	       0) { /* its last process has ended, but the kernel may not know yet */
+		expect_eq(errno, EBUSY);
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
+	}
+}
+
+static void cpuset_become(const char *cpus, unsigned count)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+
+	expect(cpuset_write("cpuset.cpus", cpus));
+	for (;;) {
+		struct scheduling mine = scheduling_of(getpid());
+
+		if (CPU_COUNT(&mine.cpus) == (int)count)
+			return;
+		expect(monotonic_ns() < until_ns);
+		sleep_ns(MS);
+	}
+}
+
+static void *open_hub(void *arg)
+{
+	if (arg)
+		thread_pin(0);
+	opener.rig = rig_open(4);
+	return NULL;
+}
+
+static _Noreturn void open_in_a_cpuset(bool pinned, const char *wide, unsigned wide_count)
+{
+	char pid[16];
+	pthread_t worker;
+	struct scheduling mine, owner;
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	if (!cpuset_write("cgroup.procs", pid))
+		test_skips("the move into a cpuset", errno);
+	thread_start(&worker, open_hub, pinned ? &worker : NULL);
+	thread_join(worker);
+	cpuset_become(wide, wide_count);
+	mine = scheduling_of(getpid());
+	owner = scheduling_of(timerhub_owner_tid(opener.rig.hub));
+	expect(CPU_EQUAL(&mine.cpus, &owner.cpus));
+	rig_close(&opener.rig);
+	_exit(EXIT_SUCCESS);
+}
+
+/* A container gets more CPUs while it runs: its main thread may use them, and so may the owner. */
+static void widen(bool pinned, const char *narrow, const char *wide, unsigned wide_count)
+{
+	int status;
+	pid_t child;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < wide_count) {
+		printf("skipped: this machine has fewer than %u processors\n", wide_count);
+		return;
+	}
+	cpuset_make(wide);
+	expect(cpuset_write("cpuset.cpus", narrow));
+	child = fork();
+	expect_cmp(child, >=, 0);
+	if (child == 0)
+		open_in_a_cpuset(pinned, wide, wide_count);
+	expect_eq(waitpid(child, &status, 0), child);
+	cpuset_remove();
+	expect_eq(status, 0);
+}
+
+START_TEST(owner_follows_a_widened_cpuset)
+{
+	widen(false, "0", "0-1", 2);
+}
+END_TEST
+
+/* The worker that opens the hub has a mask of its own, which the owner does not keep. */
+START_TEST(owner_of_a_pinned_worker_follows_a_widened_cpuset)
+{
+	widen(true, "0-1", "0-2", 3);
+}
+END_TEST
+
+/* A mask that is set stays when a cpuset is widened (since Linux 6.2). */
+START_TEST(owner_like_its_opener_sets_no_mask)
+{
+	pthread_t worker;
+
+	if (sanitized()) /* may set one by itself */
+		return;
+	filter_calls(SCMP_ACT_KILL_PROCESS, SCMP_SYS(sched_setaffinity), NULL);
+	thread_start(&worker, open_hub, NULL);
+	thread_join(worker);
+	rig_close(&opener.rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("owner_thread", argc, argv);
 	tests_add(owner_is_named, 60);
 	tests_add(owner_is_not_there_on_a_manual_hub, 30);
-	tests_add(owner_blocks_all_signals, 30);
+	tests_add_loop(owner_blocks_all_signals_but_faults, 30, 2);
+	tests_add(owner_faults_run_the_process_handler, 30);
 	tests_add(owner_leaves_the_process_signals_alone, 30);
 	tests_add(owner_takes_no_signal_from_the_program, 60);
 	tests_add(owner_runs_where_it_was_told, 60);
@@ -425,5 +650,8 @@ int main(int argc, char **argv)
 	tests_add(owner_of_a_real_time_main_thread, 30);
 	tests_add(owner_after_the_end_of_the_main_thread, 30);
 	tests_add(owner_works_where_scheduling_is_refused, 30);
+	tests_add(owner_follows_a_widened_cpuset, 60);
+	tests_add(owner_of_a_pinned_worker_follows_a_widened_cpuset, 60);
+	tests_add(owner_like_its_opener_sets_no_mask, 30);
 	return tests_run();
 }

@@ -7,7 +7,10 @@
 #include "forbid_system_calls.h"
 #include "rig.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -328,6 +331,24 @@ static bool watch_a_stream(uint64_t margin_ns)
 	return in_time;
 }
 
+/* The owner has looked once since: it does not wake at the old deadline any more. */
+START_TEST(quiet_at_the_deadline_of_a_cancelled_timer)
+{
+	struct rig rig = rig_open(4);
+	timerhub_timer timer = arm_after(rig.queue, 150 * MS, 1);
+	uint64_t wakeups;
+
+	sleep_ns(5 * MS);
+	(void)timerhub_cancel(rig.hub, timer);
+	timerhub_queue_close(queue_open(rig.hub));
+	owner_settles(rig.hub);
+	wakeups = stats_of(rig.hub).owner_wakeups;
+	sleep_ns(150 * MS);
+	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(quiet_in_a_stream)
 {
 	until_in_time(watch_a_stream, 200 * MS);
@@ -388,6 +409,77 @@ START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 }
 END_TEST
 
+/* ---- a rest that looks like one ---- */
+
+/* Of all processors, in 1/sysconf(_SC_CLK_TCK) of a second. */
+static uint64_t machine_iowait(void)
+{
+	FILE *file = fopen("/proc/stat", "re");
+	uint64_t ticks = 0;
+
+	expect(file);
+	expect_eq(fscanf(file, "cpu %*u %*u %*u %*u %" SCNu64, &ticks), 1);
+	fclose(file);
+	return ticks;
+}
+
+/*
+ * Another process may wait for a disk, but not in each of the windows, while an owner that counts
+ * as one does: there is a window with less than half of it.
+ */
+static void expect_no_iowait(void)
+{
+	uint64_t until_ns = monotonic_ns() + ARRIVES;
+	uint64_t half = (uint64_t)sysconf(_SC_CLK_TCK) * 2 / 10 / 2;
+	uint64_t before;
+
+	do {
+		expect(monotonic_ns() < until_ns);
+		before = machine_iowait();
+		sleep_ns(200 * MS);
+	} while (machine_iowait() - before >= half);
+}
+
+/* The kernel counts no thread that blocks in ppoll(), or in an io_uring with this flag. */
+static void expect_blocks_well(pid_t owner)
+{
+	const unsigned no_iowait = 1u << 7;
+	unsigned long arguments[4];
+	char path[64];
+	long call;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", owner);
+	thread_blocks(owner);
+	file = fopen(path, "re");
+	if (!file) { /* a kernel may lack it */
+		printf("skipped: %s: %s\n", path, strerror(errno));
+		return;
+	}
+	expect_eq(fscanf(file, "%ld %lx %lx %lx %lx", &call, &arguments[0], &arguments[1],
+	                 &arguments[2], &arguments[3]),
+	          5);
+	fclose(file);
+	if (call == SYS_io_uring_enter)
+		expect(arguments[3] & no_iowait);
+	else
+		expect_eq(call, SYS_ppoll);
+}
+
+/* With no timer, or one that is far away. */
+START_TEST(quiet_idle_owner_is_no_iowait)
+{
+	struct rig rig = rig_open(4);
+
+	if (_i == 1)
+		arm_after(rig.queue, HOUR, 1);
+	owner_settles(rig.hub);
+	expect_blocks_well(timerhub_owner_tid(rig.hub));
+	expect_no_iowait();
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("quiet", argc, argv);
@@ -398,8 +490,10 @@ int main(int argc, char **argv)
 	tests_add(quiet_one_wake_for_each_timer_with_a_lead, 60);
 	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
 	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
+	tests_add(quiet_at_the_deadline_of_a_cancelled_timer, 60);
 	tests_add(quiet_in_a_stream, 60);
 	tests_add(quiet_submission_makes_no_system_call, 60);
 	tests_add(quiet_submission_of_the_earliest_makes_a_system_call, 60);
+	tests_add_loop(quiet_idle_owner_is_no_iowait, 60, 2);
 	return tests_run();
 }

@@ -43,10 +43,32 @@ START_TEST(rearm_earlier_reaches_a_sleeping_owner)
 }
 END_TEST
 
+/* It would spin for half an hour: an earlier arm or re-arm ends that. */
+START_TEST(rearm_earlier_reaches_a_spinning_owner)
+{
+	struct rig rig =
+		rig_open_config((struct timerhub_config){ .timers_max = 64, .spin_ns = HOUR });
+
+	for (unsigned i = 0; i < 20; i++) {
+		timerhub_timer timer = arm_after(rig.queue, HOUR / 2, i);
+
+		if (i % 4 < 2)
+			sleep_ns(MS); /* gives the owner time to begin its spin */
+		if (i % 2 == 0)
+			expect_eq(timerhub_rearm(rig.hub, timer, i * US, 0), 0);
+		else
+			arm_after(rig.queue, i * US, i);
+		expect_eq(take_one(rig.queue).data, i);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	rigs_begin("rearm", argc, argv);
 	tests_add(rearm_withdraws_on_a_real_hub, 60);
 	tests_add(rearm_earlier_reaches_a_sleeping_owner, 60);
+	tests_add(rearm_earlier_reaches_a_spinning_owner, 60);
 	return tests_run();
 }

@@ -70,6 +70,7 @@ void kernel_begin(struct dice dice)
 	kernel.late_dice = dice_seeded(kernel.dice.state, 1);
 	kernel.late_ns =
 		dice_one_in(&kernel.late_dice, 2) ? 0 : dice_magnitude(&kernel.late_dice, 16);
+	kernel.ring_counts_iowait = dice_one_in(&kernel.late_dice, 2);
 	memset(&mappings_view, 0, sizeof(mappings_view));
 	ring_begin();
 	timerfd_begin();
@@ -354,13 +355,15 @@ static int poll_look(struct pollfd *fds, nfds_t count)
 	return ready;
 }
 
-/* For the owner: its eventfd, and its timerfd or a negative number. */
+/* For the owner: its ring; or its eventfd, and its timerfd or a negative number. */
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
 	uint64_t timeout_ns = timeout_of(timeout), begin_ns;
 	int ready;
 
+	if (count == 1 && !timeout && !mask)
+		return ring_ppoll(fds);
 	scheduler_step();
 	begin_ns = scheduler.now_ns;
 	if (count != 2 || mask || (fds[1].fd >= 0 && fds[1].fd != TIMERFD_FD))
@@ -562,6 +565,7 @@ int __wrap_madvise(void *address, size_t bytes, int advice)
 void kernel_forked(void)
 {
 	kernel.forked = true;
+	timerfd_forked();
 	for (struct region *region = regions; region < regions + regions_made; region++)
 		if (region->wiped_on_fork)
 			memset(region->base, 0, region->asked);

@@ -28,7 +28,8 @@ struct kernel {
 	uint32_t refuse_one_in;
 	/* requests for memory, descriptors or threads until one fails; 0: none */
 	unsigned refuse_after;
-	bool ring_refused; /* true if the simulated kernel refuses to create an io_uring */
+	bool ring_counts_iowait; /* the simulated kernel is older than Linux 6.15 */
+	bool ring_refused;       /* true if the simulated kernel refuses to create an io_uring */
 	unsigned cpus;
 	unsigned regions, bells, threads, rings; /* numbers of objects that the library holds */
 	/* the owner thread, which the library created */
@@ -81,6 +82,7 @@ void kernel_set_clock(uint64_t now_ns);
 #define TIMERFD_FD 1900
 #define TIMERFDS_MAX 4
 void timerfd_begin(void);
+void timerfd_forked(void); /* in the child: those that are open are the parent's */
 static inline bool timerfd_is(int fd)
 {
 	return fd >= TIMERFD_FD && fd < TIMERFD_FD + TIMERFDS_MAX;
@@ -131,5 +133,7 @@ bool poller_wait(struct poller *poller, uint64_t until_ns);
 /* `fd` was signalled: completes the ring's poll of it. */
 void ring_notice(int fd);
 void ring_begin(void);
+struct pollfd;
+int ring_ppoll(struct pollfd *fd);
 
 #endif

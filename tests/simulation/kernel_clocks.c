@@ -18,8 +18,9 @@
 
 static struct timerfd {
 	bool open, armed;
-	bool readable; /* the timerfd has expired since the last call of timerfd_settime() */
-	bool was_set;  /* true if the wall clock was set since the last call of timerfd_settime() */
+	bool of_parent; /* this process is a child of the one that created it */
+	bool readable;  /* the timerfd has expired since the last call of timerfd_settime() */
+	bool was_set; /* true if the wall clock was set since the last call of timerfd_settime() */
 	/* TFD_TIMER_CANCEL_ON_SET */
 	bool cancels;
 	clockid_t clock;
@@ -73,6 +74,12 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 void timerfd_begin(void)
 {
 	memset(timerfds, 0, sizeof(timerfds));
+}
+
+void timerfd_forked(void)
+{
+	for (unsigned i = 0; i < TIMERFDS_MAX; i++)
+		timerfds[i].of_parent = true;
 }
 
 static struct timerfd *timerfd_of(int fd)
@@ -202,6 +209,8 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new,
 	bool told;
 
 	scheduler_step();
+	if (timerfd->of_parent)
+		report_failure("a child sets its parent's descriptor %d", fd);
 	if (ret_old || (flags & TFD_TIMER_ABSTIME) == 0 || new->it_value.tv_sec < 0 ||
 	    new->it_value.tv_nsec > 999999999 ||
 	    (new->it_value.tv_sec | new->it_value.tv_nsec) == 0 || new->it_interval.tv_nsec != 0)

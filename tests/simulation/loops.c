@@ -36,12 +36,14 @@ struct world_loop {
 	struct timerhub_loop *loop; /* NULL: not open */
 	enum loop_kind kind;
 	bool is_polled;      /* by `poller`; false: blocks for the returned time */
+	bool is_locked;      /* no worker needs to adopt it */
 	bool is_wall;        /* it has the hub's clock, which may be set */
 	int queue;           /* index of the loop's queue in the world, or -1 */
 	uint64_t program_ns; /* the time that the program gave last to a manual loop */
 	struct poller poller;
 	struct worker *user; /* who uses the loop now */
 	struct actor *owner; /* who used it last, or NULL */
+	uint64_t refused;    /* calls answered -EPERM */
 	struct memory_view left;
 	bool is_calling, is_turning, is_waiting;
 	bool has_waited; /* since its last turn: a poller of edges must turn before the next wait */
@@ -118,7 +120,8 @@ static void loop_open(struct world_loop *loop, struct dice *dice)
 {
 	struct timerhub_loop_config config = {
 		.size = sizeof(config),
-		.flags = loop->kind == LOOP_MANUAL ? TIMERHUB_LOOP_MANUAL : 0,
+		.flags = (loop->kind == LOOP_MANUAL ? TIMERHUB_LOOP_MANUAL : 0) |
+		         (loop->is_locked ? TIMERHUB_LOOP_LOCKED : 0),
 		.timeouts_max = TIMEOUTS_MAX,
 		.clock = !loop->is_wall                   ? TIMERHUB_CLOCK_MONOTONIC
 		         : kernel.clock == CLOCK_REALTIME ? TIMERHUB_CLOCK_REALTIME
@@ -174,14 +177,15 @@ void loops_open(void)
 		loop->is_wall = kernel.clock != CLOCK_MONOTONIC && loop->kind != LOOP_MANUAL &&
 		                (loop->kind == LOOP_ON_HUB || dice_one_in(&dice, 2));
 		loop->is_polled = loop->kind != LOOP_MANUAL && !dice_one_in(&dice, 4);
+		loop->is_locked = dice_one_in(&dice, 4);
 		loop->queue = -1;
 		loop_open(loop, &dice);
 		if (loop->kind == LOOP_ON_HUB)
 			loop_open_queue(loop);
 		if (loop->is_polled || loop->kind == LOOP_ON_HUB)
 			loop_open_fd(loop, &dice);
-		report_tell("loop %u: kind %d, polled %d by %d, wall %d, queue %d",
-		            loop_number(loop), (int)loop->kind, loop->is_polled,
+		report_tell("loop %u: kind %d, locked %d, polled %d by %d, wall %d, queue %d",
+		            loop_number(loop), (int)loop->kind, loop->is_locked, loop->is_polled,
 		            (int)loop->poller.kind, loop->is_wall, loop->queue);
 	}
 }
@@ -488,7 +492,7 @@ void loops_in_callback(struct worker *worker)
 	if (dice_one_in(&worker->dice, 8)) {
 		check_result(timerhub_loop_turn(loop->loop), -EBUSY);
 		check_result(timerhub_loop_settle(loop->loop, NULL), -EBUSY);
-		check_result(timerhub_loop_adopt(loop->loop), -EBUSY);
+		check_result(timerhub_loop_adopt(loop->loop), loop->is_locked ? 0 : -EBUSY);
 		check_result(timerhub_loop_timeout(loop->loop) == 0, true);
 	}
 	loop_changes(loop, &worker->dice);
@@ -674,20 +678,23 @@ static void loop_count(struct world_loop *loop)
 		set += loop->timeouts[i].is_set;
 	}
 	if (timerhub_loop_stats(loop->loop, &stats) != 0 || stats.added != added ||
-	    stats.set != set)
-		report_failure("loop %u counts %" PRIu64 " of %u added and %" PRIu64 " of %u set",
-		               loop_number(loop), stats.added, added, stats.set, set);
+	    stats.set != set || stats.refused != loop->refused)
+		report_failure("loop %u counts %" PRIu64 " of %u added, %" PRIu64
+		               " of %u set and %" PRIu64 " of %" PRIu64 " refused",
+		               loop_number(loop), stats.added, added, stats.set, set, stats.refused,
+		               loop->refused);
 }
 
 /* Another thread used the loop last. */
 static void loop_adopt(struct world_loop *loop, struct worker *worker)
 {
-	if (loop->owner == worker->actor)
+	if (loop->owner == worker->actor || (loop->is_locked && !dice_one_in(&worker->dice, 8)))
 		return;
-	if (loop->owner && dice_one_in(&worker->dice, 4)) {
+	if (!loop->is_locked && loop->owner && dice_one_in(&worker->dice, 4)) {
 		check_result(timerhub_loop_turn(loop->loop), -EPERM);
 		check_result(timerhub_loop_settle(loop->loop, NULL), -EPERM);
 		check_result(timerhub_loop_fd(loop->loop), -EPERM);
+		loop->refused += 3;
 	}
 	if (loop->owner || dice_one_in(&worker->dice, 2))
 		check_result(timerhub_loop_adopt(loop->loop), 0);
@@ -734,16 +741,80 @@ void operation_loop(struct worker *worker)
 	loop->user = NULL;
 }
 
-void loops_check_child(void)
-{
-	for (unsigned i = 0; i < loops_count; i++) {
-		struct timerhub_loop *loop = loops[i].loop;
+/* ---- a forked child ---- */
 
-		check_result(timerhub_loop_turn(loop), -EOWNERDEAD);
-		check_result(timerhub_loop_settle(loop, NULL), -EOWNERDEAD);
-		check_result(timerhub_loop_fd(loop), -EOWNERDEAD);
-		check_result(timerhub_loop_adopt(loop), -EOWNERDEAD);
-		if (!loops[i].is_turning)
-			timerhub_loop_close(loop);
+/* Any thread of it may stop, set and remove what the parent has added. */
+static void child_changes(struct world_loop *loop, struct dice *dice)
+{
+	for (struct loop_timeout *one = loop->timeouts; one < loop->timeouts + TIMEOUTS_MAX; one++)
+		if (one->timeout && dice_one_in(dice, 4))
+			timeout_remove(loop, one);
+		else if (one->timeout && dice_one_in(dice, 4))
+			timeout_stop(loop, one);
+		else if (one->timeout && dice_one_in(dice, 2))
+			timeout_set(loop, one, random_delay_ns(dice));
+}
+
+/* Its descriptor must wake a poller in time. */
+static void child_check_fd(const struct world_loop *loop)
+{
+	uint64_t due_ns = loop_due_ns(loop);
+
+	if (!loop->is_polled || loop->is_refused || due_ns == NEVER ||
+	    timerfd_readable(loop->poller.fd))
+		return;
+	if (timerfd_at_clock_ns(loop->poller.fd) > due_ns + (due_ns == 0))
+		report_failure("timeout of the child's loop %u is due at %" PRIu64
+		               ", but its descriptor is set to %" PRIu64,
+		               loop_number(loop), due_ns, timerfd_at_clock_ns(loop->poller.fd));
+}
+
+static void child_runs(struct worker *worker, struct world_loop *loop)
+{
+	struct dice *dice = &worker->dice;
+
+	call_begin(loop);
+	check_result(timerhub_loop_adopt(loop->loop), 0);
+	call_end(loop);
+	loop->owner = worker->actor;
+	loop->is_refused = false;
+	if (loop->is_polled)
+		loop_open_fd(loop, dice);
+	for (unsigned round = 0; round < 4; round++) {
+		child_check_fd(loop);
+		(void)loop_ask(loop, dice);
+		scheduler.now_ns += dice_magnitude(dice, 34);
+		if (loop->kind == LOOP_MANUAL) {
+			loop->program_ns = scheduler.now_ns;
+			check_result(timerhub_loop_advance(loop->loop, loop->program_ns), 0);
+		}
+		loop_turn(worker, loop);
+		loop_changes(loop, dice);
+		loop_settle(loop);
+	}
+	loop_count(loop);
+}
+
+void loops_check_child(struct worker *worker)
+{
+	for (struct world_loop *loop = loops; loop < loops + loops_count; loop++) {
+		struct timerhub_timeout another = { .deadline_ns = 0 };
+		bool is_on_hub = loop->kind == LOOP_ON_HUB;
+
+		check_result(timerhub_loop_turn(loop->loop), -EOWNERDEAD);
+		check_result(timerhub_loop_settle(loop->loop, NULL), -EOWNERDEAD);
+		check_result(timerhub_loop_fd(loop->loop), -EOWNERDEAD);
+		check_result(timerhub_timeout_add(loop->loop, &another, on_timeout), -EOWNERDEAD);
+		if (is_on_hub)
+			check_result(timerhub_loop_adopt(loop->loop), -EOWNERDEAD);
+		if (!loop->user) { /* else the fork may have cut a change in two */
+			loop->user = worker;
+			worker->loop = loop;
+			child_changes(loop, &worker->dice);
+			if (!is_on_hub)
+				child_runs(worker, loop);
+		}
+		if (!loop->is_turning)
+			timerhub_loop_close(loop->loop);
 	}
 }

@@ -22,7 +22,7 @@ bool loops_are_calling(void);
 /* When no actor can run: no loop may sleep past a deadline. */
 void loops_quiet(void);
 void loops_clock_set(uint64_t before_ns);
-/* In a forked child. */
-void loops_check_child(void);
+/* In a forked child, whose only thread is that of the worker. */
+void loops_check_child(struct worker *worker);
 
 #endif

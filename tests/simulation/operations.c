@@ -252,7 +252,9 @@ static void operation_arm_late(unsigned index)
 
 	memory_acquire(&queue->opened);
 	report_tell("arm on queue %u, which closes", index);
+	oracle.calls++;
 	result = timerhub_arm(queue->queue, &spec, NULL);
+	oracle.calls--;
 	if (result != 0 && result != -EAGAIN)
 		report_failure("late arm returned %d", result);
 }
@@ -1021,7 +1023,7 @@ static void operation_reopen(struct worker *worker)
 /* ---- a forked child ---- */
 
 /* Others were inside calls at the fork. */
-static _Noreturn void child_run(const struct life *life)
+static _Noreturn void child_run(struct worker *worker, const struct life *life)
 {
 	struct timerhub_event event;
 	struct timerhub_stats stats;
@@ -1047,12 +1049,12 @@ static _Noreturn void child_run(const struct life *life)
 		if (i == 0)
 			timerhub_queue_close(queue);
 	}
-	loops_check_child();
+	loops_check_child(worker);
 	timerhub_close(world.hub);
 	_exit(EXIT_SUCCESS);
 }
 
-static void operation_fork(void)
+static void operation_fork(struct worker *worker)
 {
 	const struct life *life = random_life(&memory.dice);
 	pid_t pid;
@@ -1060,7 +1062,7 @@ static void operation_fork(void)
 	(void)fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		child_run(life);
+		child_run(worker, life);
 	child_wait(pid);
 }
 
@@ -1184,7 +1186,7 @@ void operation_run(struct worker *worker, unsigned number)
 	if (oracle.lives_count + 64 > LIVES_MAX)
 		return;
 	if (dice_one_in(&memory.dice, FORK_ONE_IN))
-		operation_fork();
+		operation_fork(worker);
 	worker->actor->signal = operation_nested;
 	if (world.loop_one_in > 0 && dice_below(&dice, world.loop_one_in + 1) == 0) {
 		operation_loop(worker);

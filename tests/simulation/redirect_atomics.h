@@ -172,7 +172,6 @@ void *simulation_thread(void);
 #define ATOMIC_PAIR_CAS(words, before, after, order)                                               \
 	simulation_cas_pair(words, before, after, order)
 #define CPU_RELAX() simulation_relax()
-#define THREAD_SELF() simulation_thread()
 #define CPU_HAS_RSEQ 0
 
 #include "../../lib/base/atomic.h"
@@ -219,7 +218,6 @@ void *simulation_thread(void);
 #define u32_fetch_add_relaxed(word, value) (HERE, u32_fetch_add_relaxed(word, value))
 #define ptr_store_relaxed(word, value) (HERE, ptr_store_relaxed(word, value))
 #define ptr_cas_relaxed(word, expected, value) (HERE, ptr_cas_relaxed(word, expected, value))
-#define ptr_cas_acquire(word, expected, value) (HERE, ptr_cas_acquire(word, expected, value))
 #define u64_cas_release(word, expected, value) (HERE, u64_cas_release(word, expected, value))
 #define u32_fetch_add_release(word, value) (HERE, u32_fetch_add_release(word, value))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One io_uring with two polls and the wait for completions: replaces what the library calls of
- * liburing; the inline functions use the queues set up here.
+ * One io_uring with two polls, a timeout, and the wait for completions, or for the ring to become
+ * readable: replaces what the library calls of liburing; the inline functions use the queues set up
+ * here.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -16,6 +17,9 @@
 #define SQES 8
 #define CQES 16
 #define POLLS 2
+#define TIMEOUT POLLS /* user data */
+#define FEAT_NO_IOWAIT (1u << 17)
+#define ENTER_NO_IOWAIT (1u << 7)
 
 static struct {
 	bool open, enabled;
@@ -24,7 +28,9 @@ static struct {
 	uint32_t cq_tail;
 	struct io_uring_sqe sqes[SQES];
 	struct io_uring_cqe cqes[CQES];
-	int polled_fds[POLLS]; /* polled descriptor of each user data, or -1 */
+	int polled_fds[POLLS];  /* polled descriptor of each user data, or -1 */
+	uint64_t timeout_at_ns; /* when the timeout completes; UINT64_MAX: there is none */
+	bool ppoll_denied;
 	/* carried by the ring's lock */
 	struct memory_view view;
 } ring;
@@ -41,6 +47,7 @@ void ring_begin(void)
 	memset(&ring, 0, sizeof(ring));
 	for (unsigned i = 0; i < POLLS; i++)
 		ring.polled_fds[i] = -1;
+	ring.timeout_at_ns = UINT64_MAX;
 }
 
 /* Or 0. */
@@ -72,6 +79,8 @@ int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ret_ring, unsi
 	memset(ret_ring, 0, sizeof(*ret_ring));
 	ret_ring->ring_fd = RING_FD;
 	ret_ring->features = IORING_FEAT_EXT_ARG | IORING_FEAT_CQE_SKIP;
+	if (!kernel.ring_counts_iowait)
+		ret_ring->features |= FEAT_NO_IOWAIT;
 	ret_ring->sq.khead = &ring.sq_head;
 	ret_ring->sq.ktail = &ring.sq_tail;
 	ret_ring->sq.kflags = &ring.sq_flags;
@@ -112,23 +121,26 @@ int __wrap_io_uring_register(unsigned fd, unsigned opcode, const void *argument,
 	return error;
 }
 
+static void ring_complete(struct io_uring_cqe completion)
+{
+	if (ring.cq_tail - ring.cq_head == CQES)
+		report_failure("the completion queue is full");
+	ring.cqes[ring.cq_tail & (CQES - 1)] = completion;
+	memory_tell(&ring.cq_tail, ring.cq_tail + 1);
+	memory_publish(&ring.view);
+	scheduler_wake(&ring, UINT_MAX);
+}
+
 /* The poll ends with it by chance, or if the queue is almost full. */
 static void ring_post(unsigned poll)
 {
-	struct io_uring_cqe *cqe = &ring.cqes[ring.cq_tail & (CQES - 1)];
-	bool last = ring.cq_tail - ring.cq_head >= CQES - POLLS || kernel_interrupts();
+	bool last = ring.cq_tail - ring.cq_head >= CQES - POLLS - 4 || kernel_interrupts();
 
-	if (ring.cq_tail - ring.cq_head == CQES)
-		report_failure("a poll that had ended has posted");
-	*cqe = (struct io_uring_cqe){ .user_data = poll,
-		                      .res = POLLIN,
-		                      .flags = last ? 0 : IORING_CQE_F_MORE };
-	memory_tell(&ring.cq_tail, ring.cq_tail + 1);
 	if (last)
 		ring.polled_fds[poll] = -1;
 	report_tell("  completion of poll %u%s", poll, last ? ", its last" : "");
-	memory_publish(&ring.view);
-	scheduler_wake(&ring, UINT_MAX);
+	ring_complete((struct io_uring_cqe){
+		.user_data = poll, .res = POLLIN, .flags = last ? 0 : IORING_CQE_F_MORE });
 }
 
 void ring_notice(int fd)
@@ -138,23 +150,22 @@ void ring_notice(int fd)
 			ring_post(i);
 }
 
-int __wrap_io_uring_submit(struct io_uring *theirs)
+/* Is there a completion? */
+static bool ring_readable(void)
 {
-	const struct io_uring_sqe *sqe;
-	int error;
+	timerfd_look(TIMERFD_FD);
+	if (ring.timeout_at_ns <= scheduler.now_ns) {
+		ring.timeout_at_ns = UINT64_MAX;
+		ring_complete((struct io_uring_cqe){ .user_data = TIMEOUT, .res = -ETIME });
+	}
+	memory_lock(&ring.view);
+	return ring.cq_tail != ring.cq_head;
+}
 
-	scheduler_step();
-	error = ring_error();
-	if (error < 0)
-		return error;
-	if (!ring.enabled || theirs->sq.sqe_tail - theirs->sq.sqe_head != 1)
-		report_failure("a submission that is not simulated");
-	sqe = &theirs->sq.sqes[theirs->sq.sqe_head & (SQES - 1)];
-	theirs->sq.sqe_head++;
-	ring.sq_tail = ring.sq_head = theirs->sq.sqe_head;
-	if (sqe->opcode != IORING_OP_POLL_ADD || (sqe->len & IORING_POLL_ADD_MULTI) == 0 ||
-	    sqe->user_data >= POLLS)
-		report_failure("a request that is not simulated");
+static void ring_submit_poll(const struct io_uring_sqe *sqe)
+{
+	if ((sqe->len & IORING_POLL_ADD_MULTI) == 0 || sqe->user_data >= POLLS)
+		report_failure("this poll is not simulated");
 	if (ring.polled_fds[sqe->user_data] != -1)
 		report_failure("descriptor %d is polled twice", sqe->fd);
 	ring.polled_fds[sqe->user_data] = sqe->fd;
@@ -162,7 +173,66 @@ int __wrap_io_uring_submit(struct io_uring *theirs)
 		memory_lock(&kernel_bell(sqe->fd)->view);
 	if (kernel_readable(sqe->fd))
 		ring_post((unsigned)sqe->user_data);
-	return 1;
+}
+
+/* A new timeout, or an update, which completes only if there is none. */
+static void ring_submit_timeout(const struct io_uring_sqe *sqe)
+{
+	bool updates = sqe->opcode == IORING_OP_TIMEOUT_REMOVE;
+	const struct __kernel_timespec *timeout =
+		(const void *)(uintptr_t)(updates ? sqe->off : sqe->addr);
+	uint64_t ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+	bool there;
+
+	if (updates ? sqe->timeout_flags != IORING_TIMEOUT_UPDATE || sqe->addr != TIMEOUT ||
+	                      (sqe->flags & IOSQE_CQE_SKIP_SUCCESS) == 0
+	            : sqe->timeout_flags != 0 || sqe->off != 0 || sqe->user_data != TIMEOUT)
+		report_failure("this timeout is not simulated");
+	if (timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999 || ns > UINT64_C(1) << 62)
+		report_failure("a timeout that the kernel would refuse, or wrap");
+	(void)ring_readable();
+	there = ring.timeout_at_ns != UINT64_MAX;
+	if (there && !updates)
+		report_failure("there is a timeout already");
+	if (there == updates)
+		ring.timeout_at_ns = scheduler.now_ns + ns;
+	else
+		ring_complete((struct io_uring_cqe){ .user_data = sqe->user_data, .res = -ENOENT });
+}
+
+/* In order; after an error the rest stays for the next call. */
+int __wrap_io_uring_submit(struct io_uring *theirs)
+{
+	int submitted = 0, error;
+
+	scheduler_step();
+	error = ring_error();
+	if (error < 0)
+		return error;
+	if (!ring.enabled || theirs->sq.sqe_tail == theirs->sq.sqe_head)
+		report_failure("a submission that is not simulated");
+	do {
+		const struct io_uring_sqe *sqe = &theirs->sq.sqes[theirs->sq.sqe_head & (SQES - 1)];
+
+		theirs->sq.sqe_head++;
+		ring.sq_tail = ring.sq_head = theirs->sq.sqe_head;
+		if (sqe->opcode == IORING_OP_POLL_ADD)
+			ring_submit_poll(sqe);
+		else if (sqe->opcode == IORING_OP_TIMEOUT ||
+		         sqe->opcode == IORING_OP_TIMEOUT_REMOVE)
+			ring_submit_timeout(sqe);
+		else
+			report_failure("a request that is not simulated");
+		submitted++;
+	} while (theirs->sq.sqe_tail != theirs->sq.sqe_head && ring_error() == 0);
+	return submitted;
+}
+
+/* How long until the ring's timeout; UINT64_MAX: there is none. */
+static uint64_t ring_timeout_ns(void)
+{
+	return ring.timeout_at_ns == UINT64_MAX ? UINT64_MAX
+	                                        : ring.timeout_at_ns - scheduler.now_ns;
 }
 
 int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete, unsigned flags,
@@ -177,22 +247,40 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complet
 	if (fd != RING_FD || !ring.enabled || to_submit != 0 || min_complete != 1 ||
 	    bytes != sizeof(*arg) || (flags & IORING_ENTER_EXT_ARG) == 0)
 		report_failure("this kind of wait is not simulated");
+	if (kernel.ring_counts_iowait ? !ring.ppoll_denied : (flags & ENTER_NO_IOWAIT) == 0)
+		report_failure("the owner rests, and counts as waiting for a disk");
 	if (timeout)
 		timeout_ns = (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
 	error = ring_error();
 	if (error < 0)
 		return error;
-	timerfd_look(TIMERFD_FD);
-	memory_lock(&ring.view);
-	if (ring.cq_tail != ring.cq_head)
+	if (ring_readable())
 		return 0;
 	if (kernel_interrupts())
 		return -EINTR;
 	begin_ns = scheduler.now_ns;
 	if (timeout_ns > 0)
-		kernel_owner_sleeps(&ring, timeout_ns);
-	memory_lock(&ring.view);
-	if (ring.cq_tail != ring.cq_head)
+		kernel_owner_sleeps(&ring, timeout_ns < ring_timeout_ns() ? timeout_ns
+		                                                          : ring_timeout_ns());
+	if (ring_readable())
 		return 0;
 	return scheduler.now_ns - begin_ns >= timeout_ns ? -ETIME : -EINTR;
+}
+
+int ring_ppoll(struct pollfd *fd)
+{
+	scheduler_step();
+	if (fd->fd != RING_FD || !kernel.ring_counts_iowait)
+		report_failure("this kind of poll is not simulated");
+	if (kernel_denies()) {
+		ring.ppoll_denied = true;
+		errno = ENOMEM;
+		return -1;
+	}
+	if (!ring_readable() && !kernel_interrupts())
+		kernel_owner_sleeps(&ring, ring_timeout_ns());
+	if (ring_readable())
+		return 1;
+	errno = EINTR;
+	return -1;
 }

@@ -270,7 +270,7 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 
 static bool world_has_no_callers(void)
 {
-	if (oracle.calls > 0 || world.late || loops_are_calling())
+	if (oracle.calls > 0 || loops_are_calling())
 		return false;
 	for (unsigned i = 0; i < world.queues_count; i++)
 		if (oracle_taking(i) || world.queues[i].closing)
@@ -281,14 +281,16 @@ static bool world_has_no_callers(void)
 /* hub_check() at every second sleep, to save time. */
 static void world_check(void)
 {
+	enum hub_callers callers = HUB_HAS_CALLERS;
 	const char *broken;
 
 	if (!oracle_mover_sleeps() || world.sleeps++ % 2 != 0)
 		return;
 	scheduler_hold();
 	memory_peek(true);
-	broken =
-		hub_check(world.hub, world_has_no_callers() ? HUB_HAS_NO_CALLERS : HUB_HAS_CALLERS);
+	if (world_has_no_callers())
+		callers = world.late ? HUB_HAD_LATE_CALLERS : HUB_HAS_NO_CALLERS;
+	broken = hub_check(world.hub, callers);
 	memory_peek(false);
 	scheduler_release();
 	if (broken)
@@ -329,7 +331,7 @@ void world_conserve(void)
 {
 	struct timerhub_stats stats;
 
-	if (!world_has_no_callers())
+	if (!world_has_no_callers() || world.late)
 		return;
 	scheduler_hold();
 	memory_peek(true);

@@ -27,8 +27,8 @@ HOMES = {
     "liburing.h": {"owner/sleeper_uring.c"},
     "linux/futex.h": {"base/futex.c"},
     "netdb.h": {"relay/wire.c"},
-    "pthread.h": {"base/counter_board.c", "base/cancellation.h", "base/lock.h", "owner/owner.h",
-                  "owner/owner_thread.c"},
+    "pthread.h": {"base/counter_board.c", "base/cancellation.h", "base/lock.h", "base/thread.h",
+                  "owner/owner.h", "owner/owner_thread.c"},
     "sched.h": {"base/cpu.c", "owner/owner_thread.c"},
     "stdatomic.h": {"base/atomic.h", "journal/file_lock.c", "base/eventcount.h"},
     "sys/eventfd.h": {"base/bell.c", "journal/completions.c", "relay/ready_fd.c"},
@@ -42,7 +42,8 @@ HOMES = {
     "timerhub.h": {"base/counter_board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
                    "metrics/stats_text.h"},
     "timerhub_journal.h": {"journal/state.h"},
-    "timerhub_loop.h": {"loop/loop.h", "loop/timeout_table.h", "relay/sleeper.c"},
+    "timerhub_loop.h": {"base/thread_self.h", "loop/loop.h", "loop/timeout_table.h",
+                        "relay/sleeper.c"},
     "timerhub_store.h": {"store/store.h"},
     "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
 }
@@ -58,6 +59,14 @@ FORBIDDEN_IN_LIB = {
     r"\b(printf|fprintf|perror|puts)\(": "the library never prints",
     r"\b(exit|_exit|abort)\(": "the library never ends the process by itself",
 }
+
+# Calls that make a descriptor, and the macros in which they must stand. io_uring_queue_init()
+# returns no descriptor, and is at home in owner/sleeper_uring.c alone.
+MAKES_DESCRIPTOR = re.compile(
+    r"(?<![\w>.])(?:open|openat|openat2|creat|eventfd|timerfd_create|memfd_create|memfd_secret|"
+    r"socket|socketpair|accept4?|pipe2?|dup[23]?|epoll_create1?|inotify_init1?|signalfd|pidfd_open|"
+    r"fopen|fdopen|opendir|mkstemp|mkostemp|tmpfile|popen)\(")
+DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR_(?:ABOVE_STDIO|BEHIND)\(")
 
 # The file name of a test program. The folder's meson.build may list the whole name, or only the
 # part in parentheses.
@@ -318,6 +327,36 @@ def check_forbidden(sources):
     return complaints
 
 
+def without_comments(source):
+    """Returns the text of a C file, with empty lines in place of its comments."""
+    return re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"),
+                  "\n".join(source.lines), flags=re.DOTALL)
+
+
+def inside_parentheses(text, begin):
+    """Returns the index of the parenthesis that closes the one before `begin`."""
+    depth = 1
+    while depth > 0:
+        depth += {"(": 1, ")": -1}.get(text[begin], 0)
+        begin += 1
+    return begin
+
+
+def check_descriptors(sources):
+    """No descriptor of the libraries is 0, 1 or 2."""
+    complaints = []
+    for source in in_lib(sources):
+        text = without_comments(source)
+        inside = [range(macro.end(), inside_parentheses(text, macro.end()))
+                  for macro in DESCRIPTOR_MACROS.finditer(text)]
+        for call in MAKES_DESCRIPTOR.finditer(text):
+            if not any(call.start() in arguments for arguments in inside):
+                complaints.append(source.at(text.count("\n", 0, call.start()),
+                                            f"{call[0]}) may return 0, 1 or 2: see "
+                                            "base/descriptor.h"))
+    return complaints
+
+
 # ---- tests ----
 
 
@@ -465,6 +504,7 @@ def check_all(root, sources, built_libraries=()):
     complaints += check_labels(sources)
     complaints += check_invariants(root, sources)
     complaints += check_forbidden(sources)
+    complaints += check_descriptors(sources)
     complaints += check_tests_added(sources)
     complaints += check_programs_built(sources)
     complaints += check_suites(sources)

@@ -253,13 +253,14 @@ class Loops(unittest.TestCase):
             self.assertEqual(len(told["hubs"]), 1)
             loop, = told["loops"]
             for name, value in (("added", 300), ("turns", 4), ("callbacks", 300),
-                                ("empty_wakes", 0), ("turn_max_ns", 0), ("clock", "manual"),
-                                ("timeouts_max", 20000)):
+                                ("empty_wakes", 0), ("turn_max_ns", 0), ("refused", 2),
+                                ("clock", "manual"), ("timeouts_max", 20000)):
                 self.assertEqual(loop[name], value, name)
             self.assertEqual(loop["lateness"]["buckets"], [[1024, 300]])
             page = top("--once", watched.pid).stdout
             self.assertIn("a loop, clock manual", page)
             self.assertRegex(page, r"callbacks +- +300")
+            self.assertRegex(page, r"refused calls +- +2")
             self.assertIn("hub", page)
 
     def test_metrics_of_a_loop(self):
@@ -269,6 +270,7 @@ class Loops(unittest.TestCase):
             for line in ('timerhub_loop_added{loop="0"} 300',
                          'timerhub_loop_callbacks_total{loop="0"} 300',
                          'timerhub_loop_turns_total{loop="0"} 4',
+                         'timerhub_loop_refused_total{loop="0"} 2',
                          'timerhub_loop_lateness_seconds_bucket{loop="0",le="+Inf"} 300'):
                 self.assertIn(line + "\n", text)
 

@@ -18,7 +18,9 @@
  *   close_queue HUB QUEUE, close HUB    -> ok
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +114,16 @@ static void expire(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 	(void)timeout;
 }
 
+/* Makes calls of a loop that belongs to another thread. */
+static void *use_wrongly(void *of)
+{
+	struct timerhub_loop *loop = of;
+
+	must(timerhub_loop_turn(loop) == -EPERM && timerhub_loop_settle(loop, NULL) == -EPERM,
+	     "a loop of another thread");
+	return NULL;
+}
+
 /* Opens an observable loop, which stays open, and lets its timeouts expire in virtual time. */
 static void open_loop(uint64_t delay_ns, uint64_t count)
 {
@@ -122,6 +134,7 @@ static void open_loop(uint64_t delay_ns, uint64_t count)
 		.timeouts_max = TIMERS_MAX,
 	};
 	struct timerhub_loop *loop;
+	pthread_t thread;
 	uint64_t expired = 0;
 	int result;
 
@@ -132,6 +145,9 @@ static void open_loop(uint64_t delay_ns, uint64_t count)
 		     "timeout");
 	must(timerhub_loop_turn(loop) == 0 && timerhub_loop_advance(loop, 2 * delay_ns) == 0,
 	     "turn");
+	must(pthread_create(&thread, NULL, use_wrongly, loop) == 0 &&
+	             pthread_join(thread, NULL) == 0,
+	     "thread");
 	while ((result = timerhub_loop_turn(loop)) > 0)
 		expired += (uint64_t)result;
 	answer(expired);

@@ -15,6 +15,8 @@
 static const uint32_t capacities[] = { 1,   2,   3,   15,   16,   17,   255,
 	                               511, 512, 513, 1024, 1040, 1041, 5000 };
 
+static long cpus = 16;
+
 long __real_sysconf(int name);
 long __wrap_sysconf(int name);
 
@@ -24,7 +26,7 @@ __attribute__((disable_sanitizer_instrumentation))
 #endif
 long __wrap_sysconf(int name)
 {
-	return name == _SC_NPROCESSORS_CONF ? 16 : __real_sysconf(name);
+	return name == _SC_NPROCESSORS_CONF ? cpus : __real_sysconf(name);
 }
 
 /* On all CPUs in turn, each once. */
@@ -315,6 +317,210 @@ START_TEST(counts_are_exact)
 }
 END_TEST
 
+/* ---- memory follows what lives ---- */
+
+/* What a caller does: bursts on CPUs that it chooses as `moves` says. */
+struct caller {
+	struct arena arena;
+	struct dice dice;
+	uint32_t *held; /* slots in use */
+	uint32_t count, most;
+	enum { MOVES_NEVER, MOVES_ROUND, MOVES_AT_RANDOM, MOVES_COUNT } moves;
+	unsigned cpu;
+};
+
+static unsigned next_cpu(struct caller *caller)
+{
+	if (caller->moves == MOVES_ROUND)
+		caller->cpu++;
+	if (caller->moves == MOVES_AT_RANDOM)
+		caller->cpu = (unsigned)dice_below(&caller->dice, (uint64_t)cpus);
+	return caller->cpu;
+}
+
+static void take_burst(struct caller *caller, uint32_t count, unsigned batch)
+{
+	while (caller->count < count) {
+		unsigned wanted = count - caller->count < batch ? count - caller->count : batch;
+		unsigned taken = wanted;
+		uint32_t slot = wanted == 1 ? arena_take(&caller->arena, next_cpu(caller))
+		                            : arena_take_list(&caller->arena, next_cpu(caller),
+		                                              wanted, &taken);
+
+		expect_lt(slot, caller->arena.capacity);
+		for (unsigned i = 0; i < taken; i++) {
+			caller->held[caller->count++] = slot;
+			slot = i + 1 < taken ? arena_next(&caller->arena, slot) : SLOT_NONE;
+		}
+	}
+	caller->most = count > caller->most ? count : caller->most;
+	/* the law */
+	expect_le(arena_count(&caller->arena).in_use_max, caller->most + 256 * cpus);
+}
+
+/* The newest, or if `mixed` any. */
+static void put_burst(struct caller *caller, uint32_t count, unsigned batch, bool mixed)
+{
+	while (caller->count > count) {
+		unsigned part = caller->count - count < batch ? caller->count - count : batch;
+
+		for (unsigned i = 0; i < part; i++) {
+			uint32_t last = caller->count - i - 1;
+			uint32_t other =
+				mixed ? (uint32_t)dice_below(&caller->dice, last + 1) : last;
+			uint32_t slot = caller->held[other];
+
+			caller->held[other] = caller->held[last];
+			caller->held[last] = slot;
+		}
+		caller->count -= part;
+		put_all(&caller->arena, next_cpu(caller), caller->held + caller->count, part,
+		        batch > 1);
+	}
+}
+
+static const long machines[] = { 1, 2, 3, 6, 16, 17, 33, 64, 100 };
+
+/* Live timers that are more than a CPU's part of the slots, but few of all. */
+START_TEST(memory_follows_what_lives)
+{
+	enum { LIVE = 32768 };
+	unsigned rounds = scaled(5 * COUNT_OF(machines));
+	struct caller caller = { .held = calloc(LIVE, sizeof(uint32_t)) };
+	unsigned bits;
+
+	expect(caller.held);
+	for (unsigned round = 0; round < rounds; round++) {
+		cpus = machines[round % COUNT_OF(machines)];
+		caller.dice = dice_new(6000 + round);
+		caller.most = caller.count = 0;
+		bits = 13 + (unsigned)dice_below(&caller.dice, 7);
+		expect_eq(arena_open(&caller.arena, 1u << bits, NULL), 0);
+		for (unsigned burst = 0; burst < 50; burst++) {
+			uint32_t most = 1 + (uint32_t)dice_magnitude(&caller.dice,
+			                                             bits < 16 ? bits - 1 : 15);
+			unsigned batches[2] = { 1, 1 };
+
+			expect_context("round, burst", round, burst);
+			for (unsigned i = 0; i < 2; i++)
+				if (dice_below(&caller.dice, 2) == 0)
+					batches[i] = 1 + (unsigned)dice_magnitude(&caller.dice, 9);
+			caller.moves = dice_below(&caller.dice, MOVES_COUNT);
+			take_burst(&caller, most, batches[0]);
+			caller.moves = dice_below(&caller.dice, MOVES_COUNT);
+			put_burst(&caller, (uint32_t)dice_below(&caller.dice, caller.count + 1),
+			          batches[1], dice_below(&caller.dice, 2) == 0);
+		}
+		arena_close(&caller.arena);
+	}
+	cpus = 16;
+	free(caller.held);
+}
+END_TEST
+
+/* As a server does: one CPU arms, and the same or another one takes the events. */
+START_TEST(memory_follows_what_lives_in_equal_bursts)
+{
+	enum { SLOTS = 1 << 20, LIVE = 70000, BURSTS = 12 };
+	struct caller caller = { .held = calloc(LIVE, sizeof(uint32_t)) };
+	static const long sizes[] = { 2, 16, 64 };
+
+	expect(caller.held);
+	cpus = sizes[_i / 4];
+	for (unsigned batch = 1; batch <= 32; batch += 31) {
+		caller.most = caller.count = 0;
+		expect_eq(arena_open(&caller.arena, SLOTS, NULL), 0);
+		for (unsigned burst = 0; burst < BURSTS; burst++) {
+			expect_context("batch, burst", batch, burst);
+			caller.cpu = _i % 2 == 0 ? 0 : burst;
+			take_burst(&caller, LIVE, batch);
+			caller.cpu += (unsigned)_i / 2 % 2;
+			put_burst(&caller, 0, batch, false);
+		}
+		arena_close(&caller.arena);
+	}
+	cpus = 16;
+	free(caller.held);
+}
+END_TEST
+
+static struct {
+	struct arena arena;
+	uint32_t slot; /* taken by another thread; SLOT_NONE */
+} busy;
+
+/* As another thread on CPU 0. As a link, the slot's data would say that no slot lies below. */
+static void take_top(enum test_point point)
+{
+	if (point != TEST_POINT_TAKE_READ_TOP || busy.slot != SLOT_NONE)
+		return;
+	test_point_hook = NULL;
+	busy.slot = arena_take(&busy.arena, 0);
+	test_point_hook = take_top;
+	if (busy.slot != SLOT_NONE)
+		u64_store_relaxed(&busy.arena.timers.cold[busy.slot].data, 7);
+}
+
+/* At each look, the thread whose stack is deep takes the slot that is read. */
+START_TEST(memory_follows_what_lives_beside_a_busy_cpu)
+{
+	enum { LIVE = 5000 };
+	uint32_t slots[LIVE];
+
+	cpus = 2;
+	expect_eq(arena_open(&busy.arena, 1 << 20, NULL), 0);
+	busy.slot = SLOT_NONE;
+	for (unsigned burst = 0; burst < 5; burst++) {
+		for (uint32_t i = 0; i < LIVE; i++) {
+			slots[i] = arena_take(&busy.arena, burst > 0);
+			if (busy.slot != SLOT_NONE)
+				arena_put(&busy.arena, 0, busy.slot);
+			busy.slot = SLOT_NONE;
+		}
+		put_all(&busy.arena, 0, slots, LIVE, false);
+		expect_le(arena_count(&busy.arena).in_use_max, 1 + LIVE + 256 * cpus);
+		test_point_hook = take_top;
+	}
+	test_point_hook = NULL;
+	cpus = 16;
+	arena_close(&busy.arena);
+}
+END_TEST
+
+/* More than are free: no slot is used for the first time in vain. */
+START_TEST(refused_list_takes_no_memory)
+{
+	enum { SLOTS = 20000, LIVE = 9000 };
+	struct caller caller = { .held = calloc(SLOTS, sizeof(uint32_t)) };
+	unsigned taken;
+
+	expect(caller.held);
+	for (unsigned machine = 0; machine < COUNT_OF(machines); machine++) {
+		cpus = machines[machine];
+		expect_context("cpus", (uint64_t)cpus, 0);
+		caller.dice = dice_new(7000 + machine);
+		caller.moves = MOVES_AT_RANDOM;
+		caller.most = caller.count = 0;
+		expect_eq(arena_open(&caller.arena, SLOTS, NULL), 0);
+		take_burst(&caller, LIVE, 7);
+		for (uint32_t live = LIVE; live > 0; live -= 1000) {
+			put_burst(&caller, live, 5, true);
+			expect_eq(arena_take_list(&caller.arena, next_cpu(&caller),
+			                          SLOTS + 1 - live, &taken),
+			          SLOT_NONE);
+			expect_le(arena_count(&caller.arena).in_use_max, LIVE + 256 * cpus);
+			expect_eq(arena_count(&caller.arena).in_use, live);
+		}
+		/* but all that are free are given */
+		take_burst(&caller, SLOTS, SLOTS);
+		put_burst(&caller, 0, 3, true);
+		arena_close(&caller.arena);
+	}
+	cpus = 16;
+	free(caller.held);
+}
+END_TEST
+
 /* Meanwhile another thread may take the top and overwrite its link with any data. */
 START_TEST(slot_put_is_not_lost_whatever_lies_below)
 {
@@ -343,42 +549,60 @@ END_TEST
 
 static struct {
 	struct arena arena;
-	unsigned to, from; /* CPUs whose stacks get a slot, and lose their only one */
-	uint32_t slot;     /* slot in use, which the hook puts back */
+	unsigned at[3];   /* CPUs whose stacks have the only free slot in turn */
+	unsigned moves;   /* so far */
+	uint32_t slot[2]; /* free slot, and one in use that another thread frees instead */
 } mover;
 
-/* As another thread, once: puts mover.slot back, and takes the only one of another stack. */
+/*
+ * As another thread, once while a search goes over the stacks, and once while it asks whether they
+ * are empty: frees a slot, and takes the only other one.
+ */
 static void move_free_slot(enum test_point point)
 {
-	if (point != TEST_POINT_TAKE_FOUND_NONE)
+	const enum test_point points[] = { TEST_POINT_TAKE_FOUND_NONE, TEST_POINT_TAKE_READ_TOP };
+	unsigned move = mover.moves;
+
+	if (move == COUNT_OF(points) || point != points[move])
 		return;
-	test_point_hook = NULL;
-	arena_put(&mover.arena, mover.to, mover.slot);
-	expect_lt(arena_take(&mover.arena, mover.from), mover.arena.capacity);
+	mover.moves++;
+	arena_put(&mover.arena, mover.at[move + 1], mover.slot[(move + 1) % 2]);
+	expect_eq(arena_take(&mover.arena, mover.at[move]), mover.slot[move]);
 }
 
-/*
- * The first stack of a search is empty; then a slot comes there, and the only one of a later stack
- * goes.
- */
+static void mover_start(unsigned moves, uint32_t home, const uint32_t *slots)
+{
+	mover.at[0] = home ^ mover.arena.shard_mask;
+	mover.at[1] = home;
+	mover.at[2] = 0;
+	mover.moves = moves;
+	mover.slot[0] = slots[0];
+	mover.slot[1] = slots[1];
+	arena_put(&mover.arena, mover.at[moves], mover.slot[moves]);
+	test_point_hook = move_free_slot;
+}
+
+/* It moves from the last stack of the search to the first one, and then to one that was asked. */
 START_TEST(free_slot_that_moves_behind_a_search_is_found)
 {
 	const uint32_t capacity = 32768;
 	uint32_t *slots = calloc(capacity, sizeof(*slots));
-	uint32_t mask;
+	unsigned taken;
 
 	expect(slots);
 	expect_eq(arena_open(&mover.arena, capacity, NULL), 0);
 	expect_eq(take_all(&mover.arena, slots), capacity);
-	mask = mover.arena.shard_mask;
-	for (uint32_t home = 0; mask > 0 && home <= mask; home++) {
-		mover.to = home;
-		mover.from = home ^ mask;
-		mover.slot = slots[0];
-		arena_put(&mover.arena, mover.from, slots[1]);
-		test_point_hook = move_free_slot;
+	for (uint32_t home = 1; home <= mover.arena.shard_mask; home++) {
+		mover_start(0, home, slots);
 		expect_eq(arena_take(&mover.arena, home), slots[0]);
-		expect(!test_point_hook);
+		expect_eq(mover.moves, 2);
+		/* a list has the only slot of another stack already */
+		arena_put(&mover.arena, home ^ 1, slots[2]);
+		mover_start(1, home, slots);
+		expect_eq(arena_take_list(&mover.arena, home ^ 1, 2, &taken), slots[0]);
+		expect_eq(arena_next(&mover.arena, slots[0]), slots[2]);
+		expect_eq(mover.moves, 2);
+		test_point_hook = NULL;
 	}
 	free(slots);
 	arena_close(&mover.arena);
@@ -456,6 +680,10 @@ int main(int argc, char **argv)
 	tests_add(few_pages_have_slots_of_two_cpus, 20);
 	tests_add(slot_put_is_taken_again_on_that_cpu, 20);
 	tests_add(moved_thread_uses_free_slots_of_others, 20);
+	tests_add(memory_follows_what_lives, 60);
+	tests_add_loop(memory_follows_what_lives_in_equal_bursts, 20, 12);
+	tests_add(memory_follows_what_lives_beside_a_busy_cpu, 60);
+	tests_add(refused_list_takes_no_memory, 20);
 	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
 	tests_add(takes_are_counted_beyond_their_bits, 60);
 	tests_add(slots_put_back_are_used_again_first, 20);

@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,6 +241,93 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 }
 END_TEST
 
+/*
+ * What happens before a thread asks whether a slot waits in the map, and after it has read each
+ * word: the owner takes one slot or all, and then another thread sets from none to all of the
+ * slot's bits, bottom up, and stands, or pushes a neighbour, with which the slot shares upper bits.
+ */
+enum { OWNER_RESTS, OWNER_TAKES_ONE, OWNER_TAKES_ALL, OWNER_DEEDS };
+enum { THIRD_SETS_ALL = INBOX_LEVELS, THIRD_PUSHES_NEAR, THIRD_PUSHES_FAR, THIRD_DEEDS };
+#define ASKED_SLOT 200u
+#define ASKED_NEAR 201u /* in the same word of level 0 */
+#define ASKED_FAR 300u  /* in the same word of level 1 */
+
+static struct {
+	struct inbox inbox;
+	unsigned deeds[3]; /* to do before the first word, before the second and before the third */
+	unsigned word;
+	bool found; /* the owner has taken the slot since the first deed */
+} asked;
+
+static void asked_take(unsigned max)
+{
+	uint32_t slot;
+
+	for (; max > 0 && inbox_take(&asked.inbox, &slot, 1) > 0; max--)
+		asked.found |= slot == ASKED_SLOT;
+}
+
+static void asked_do(unsigned deed)
+{
+	unsigned owner = deed % OWNER_DEEDS, third = deed / OWNER_DEEDS, index = ASKED_SLOT;
+
+	if (owner == OWNER_TAKES_ONE)
+		asked_take(1);
+	if (owner == OWNER_TAKES_ALL) {
+		asked_take(UINT_MAX);
+		inbox_begin(&asked.inbox);
+		asked_take(UINT_MAX);
+		inbox_begin(&asked.inbox);
+	}
+	for (unsigned level = 0; level < third && third <= THIRD_SETS_ALL; level++) {
+		(void)u64_fetch_or_seq_cst(&asked.inbox.map[level][index / INBOX_WORD],
+		                           UINT64_C(1) << index % INBOX_WORD);
+		index /= INBOX_WORD;
+	}
+	if (third > THIRD_SETS_ALL)
+		(void)inbox_push_again(&asked.inbox, 0,
+		                       third == THIRD_PUSHES_NEAR ? ASKED_NEAR : ASKED_FAR);
+}
+
+static void asked_go_on(enum test_point point)
+{
+	if (point == TEST_POINT_WAITS_READ_WORD && ++asked.word < COUNT_OF(asked.deeds))
+		asked_do(asked.deeds[asked.word]);
+}
+
+/* If it is said to wait, the owner finds it, although the thread that has set its bits stands. */
+START_TEST(slot_that_waits_is_found_whoever_stands_between_its_bits)
+{
+	const unsigned deeds = OWNER_DEEDS * THIRD_DEEDS;
+	unsigned waited = 0;
+
+	expect_eq(inbox_open(&asked.inbox, 10000, NULL), 0);
+	for (unsigned way = 0; way < deeds * deeds * deeds; way++) {
+		asked.deeds[0] = way % deeds;
+		asked.deeds[1] = way / deeds % deeds;
+		asked.deeds[2] = way / deeds / deeds;
+		asked.word = 0;
+		inbox_begin(&asked.inbox);
+		asked_do(asked.deeds[0]);
+		asked.found = false;
+		test_point_hook = asked_go_on;
+		if (inbox_waits(&asked.inbox, ASKED_SLOT)) {
+			test_point_hook = NULL;
+			waited++;
+			asked_do(OWNER_TAKES_ALL);
+			expect_context("deeds", way, 0);
+			expect(asked.found);
+		}
+		/* the thread that stood goes on */
+		test_point_hook = NULL;
+		asked_do(THIRD_SETS_ALL * OWNER_DEEDS);
+		asked_do(OWNER_TAKES_ALL);
+	}
+	expect_lt(100, waited);
+	inbox_close(&asked.inbox);
+}
+END_TEST
+
 /* Into lanes and map. */
 START_TEST(drain_ends_although_pushes_go_on)
 {
@@ -270,6 +358,7 @@ int main(int argc, char **argv)
 	tests_add(many_that_wait_ask_for_the_owner, 20);
 	tests_add(laps_that_come_round_are_laps_like_others, 20);
 	tests_add(producer_that_was_held_up_finds_the_tail_of_today, 20);
+	tests_add(slot_that_waits_is_found_whoever_stands_between_its_bits, 20);
 	tests_add(drain_ends_although_pushes_go_on, 20);
 	return tests_run();
 }

@@ -6,11 +6,16 @@
 #include "loop_rig.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define NEVER UINT64_MAX
 #define CALLBACKS_MAX 256
@@ -189,6 +194,85 @@ START_TEST(stats_count_turns_that_were_slow_or_empty)
 	expect_le(stats.empty_wakes, 2);
 	expect_le(2 + stats.empty_wakes, stats.turns);
 	items_free(items);
+}
+END_TEST
+
+static uint64_t board_turns(void)
+{
+	return u64_load_relaxed(&loop->board->loop.turns);
+}
+
+static void adopted_child_counts(void)
+{
+	const struct board *parents = loop->board;
+	struct rlimit before, none;
+
+	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	expect_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect_eq(timerhub_loop_adopt(loop), -EMFILE);
+	expect(loop->board == parents);
+	expect_eq(timerhub_loop_turn(loop), -EOWNERDEAD);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	expect_eq(timerhub_loop_adopt(loop), 0);
+	expect(loop->board != parents);
+	expect_eq(loop->board->header.pid, getpid());
+	expect_eq(loop->board->header.kind, BOARD_LOOP);
+	for (unsigned i = 0; i < 100; i++)
+		expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(board_turns(), 101);
+	timerhub_loop_close(loop);
+}
+
+/* The child of fork() (0) or clone(2) (1) shares no counter with its parent, and shows its own. */
+START_TEST(adopted_child_of_an_observable_loop_has_its_own_board)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config),
+		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
+	pid_t child;
+	int status;
+
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(board_turns(), 1);
+	child = _i == 0 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	expect_le(0, child);
+	if (child == 0) {
+		adopted_child_counts();
+		_exit(0);
+	}
+	expect_eq(waitpid(child, &status, 0), child);
+	expect_eq(status, 0);
+	expect_eq(board_turns(), 1);
+	expect_eq(u32_load_acquire(&loop->board->header.state), BOARD_OPEN);
+	timerhub_loop_close(loop);
+}
+END_TEST
+
+static void *refused_thread(void *unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < 7; i++)
+		expect_eq(timerhub_loop_turn(loop), -EPERM);
+	return NULL;
+}
+
+/* Although the loop's own thread makes no turn. */
+START_TEST(refused_calls_are_on_the_board_at_once)
+{
+	struct timerhub_loop_config config = { .size = sizeof(config),
+		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
+	pthread_t thread;
+
+	expect_eq(timerhub_loop_open(&loop, NULL, &config), 0);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	thread_start(&thread, refused_thread, NULL);
+	thread_join(thread);
+	expect_eq(u64_load_relaxed(&loop->board->loop.refused), 7);
+	expect_eq(timerhub_loop_turn(loop), 0);
+	expect_eq(u64_load_relaxed(&loop->board->loop.refused), 7);
+	timerhub_loop_close(loop);
 }
 END_TEST
 
@@ -699,6 +783,8 @@ int main(int argc, char **argv)
 	tests_add(longest_delay_is_that_of_the_clock_that_counts, 20);
 	tests_add(manual_loop_has_no_descriptor_and_does_not_go_back, 20);
 	tests_add(stats_count_turns_that_were_slow_or_empty, 20);
+	tests_add_loop(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2);
+	tests_add(refused_calls_are_on_the_board_at_once, 20);
 	tests_add(set_in_a_callback_that_overflows_comes_in_a_later_turn, 20);
 	tests_add_loop(callbacks_are_obeyed_in_every_position, 20, ACTIONS * POSITIONS * TARGETS);
 	tests_add(turn_inside_a_callback_is_refused, 20);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests the owner's two sleepers, io_uring and poll. A sleep lasts for the requested time, unless
- * the bell (the owner's eventfd) or the timerfd is readable. A sleep may also end early without a
- * reason, so the tests repeat a sleep. If the kernel refuses io_uring, the program prints the
- * refusal.
+ * Tests the owner's two sleepers, io_uring (also as before Linux 6.15) and poll. A sleep lasts for
+ * the requested time, unless the bell (the owner's eventfd) or the timerfd is readable. A sleep may
+ * also end early without a reason, so the tests repeat a sleep. If the kernel refuses io_uring, the
+ * program prints the refusal.
  */
 #include "harness.h"
+#include "older_uring.h"
 #include "uring_allowed.h"
 
 #include <stdio.h>
@@ -20,13 +21,14 @@ struct rig {
 	int bell, deadline_fd;
 };
 
-enum way { BY_URING, BY_POLL };
+enum way { BY_URING, BY_OLDER_URING, BY_POLL };
 
 /* Opens the fixture. Returns false if the sleeper is not available on this machine. */
 static bool rig_open(struct rig *rig, enum way way)
 {
 	int result = 0;
 
+	uring_is_older = way == BY_OLDER_URING;
 	rig->bell = bell_open();
 	rig->deadline_fd = bell_open();
 	expect_le(0, rig->bell);
@@ -54,7 +56,7 @@ static void rig_close(struct rig *rig)
 	bell_close(rig->deadline_fd);
 }
 
-static void with_both(void (*check)(struct rig *rig))
+static void with_each(void (*check)(struct rig *rig))
 {
 	for (enum way way = BY_URING; way <= BY_POLL; way++) {
 		struct rig rig;
@@ -93,7 +95,7 @@ static void check_sleep(struct rig *rig)
 
 START_TEST(sleep_lasts_for_its_time)
 {
-	with_both(check_sleep);
+	with_each(check_sleep);
 }
 END_TEST
 
@@ -110,7 +112,7 @@ static void check_bell_rung_before(struct rig *rig)
 
 START_TEST(bell_rung_before_ends_it)
 {
-	with_both(check_bell_rung_before);
+	with_each(check_bell_rung_before);
 }
 END_TEST
 
@@ -148,7 +150,35 @@ static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 
 START_TEST(bell_or_alarm_rung_meanwhile_ends_it)
 {
-	with_both(check_bell_or_alarm_rung_meanwhile);
+	with_each(check_bell_or_alarm_rung_meanwhile);
+}
+END_TEST
+
+/* More signals than the ring has room for completions, each seen by the kernel before the next. */
+static void check_storm(struct rig *rig)
+{
+	struct ringer ringer = { .fd = rig->bell };
+	pthread_t thread;
+	unsigned sleeps;
+
+	for (unsigned i = 0; i < 100; i++) {
+		bell_ring(rig->bell);
+		bell_ring(rig->deadline_fd);
+		(void)getppid();
+	}
+	bell_clear(rig->deadline_fd);
+	thread_start(&thread, ringer_main, &ringer);
+	for (sleeps = 0; !atomic_load(&ringer.rung); sleeps++)
+		(void)rig_sleep(rig, UINT64_MAX);
+	thread_join(thread);
+	/* the ring's room, and what the kernel kept besides, but not again and again */
+	expect_lt(sleeps, 100);
+	check_sleep(rig);
+}
+
+START_TEST(storm_of_signals_ends_a_few_sleeps)
+{
+	with_each(check_storm);
 }
 END_TEST
 
@@ -177,6 +207,7 @@ int main(int argc, char **argv)
 	tests_add(sleep_lasts_for_its_time, 20);
 	tests_add(bell_rung_before_ends_it, 20);
 	tests_add(bell_or_alarm_rung_meanwhile_ends_it, 20);
+	tests_add(storm_of_signals_ends_a_few_sleeps, 20);
 	tests_add(no_descriptor_is_left, 20);
 	return tests_run();
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* See console.h. Tested by tests/tools/test_help_and_version.py. */
+#define _GNU_SOURCE
 #include "console.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,6 +17,17 @@
 #define WORK_STEP_NS (NS_PER_S / 5)
 /* one less than the common width of a terminal: a line that wraps cannot be cleared */
 #define WORK_COLUMNS 79
+
+void console_begin(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
 
 static bool is_either(const char *word, const char *name, const char *letter)
 {

@@ -14,6 +14,12 @@ extern const char console_tool[];
 /* The help has at most 24 lines of 80 columns. tests/tools/test_help_and_version.py checks this. */
 extern const char console_help[];
 
+/*
+ * Takes the numbers of standard streams that are closed, before the tool opens anything. To read or
+ * to write such a stream fails as before, and what the tool prints gets into no file or connection.
+ */
+void console_begin(void);
+
 /* Answer --help, -h, --version or -V. False if the word is another. */
 bool console_answer(const char *word);
 

@@ -320,6 +320,7 @@ int main(int argc, char **argv)
 {
 	int words = 1;
 
+	console_begin();
 	for (int i = 1; i < argc; i++)
 		if (console_answer(argv[i]))
 			return console_end(GOOD, FAILED);

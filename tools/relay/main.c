@@ -351,7 +351,6 @@ static enum status run(char **words, int count)
 
 int main(int argc, char **argv)
 {
-	const enum status status = run(argv + 1, argc - 1);
-
-	return console_end(status, FAILED);
+	console_begin();
+	return console_end(run(argv + 1, argc - 1), FAILED);
 }

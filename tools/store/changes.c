@@ -23,32 +23,25 @@ bool tool_read_task(const char *text, struct named_task *ret_task)
 	return console_number(text, &ret_task->id);
 }
 
-/* Says why a change was refused. What the database is to blame for is another exit status. */
+/* Says why a change was refused. What the database is to blame for has another exit status. */
 static enum status refused(const char *task, int error)
 {
-	switch (error) {
-	case -ENOENT:
-		(void)fprintf(stderr, "timerhub-store: %s: no such task in this queue\n", task);
-		return REFUSED;
-	case -EBUSY:
-		(void)fprintf(stderr, "timerhub-store: %s: a worker has the task\n", task);
-		return REFUSED;
-	case -EEXIST:
-		(void)fprintf(stderr, "timerhub-store: %s: a live task has this key\n", task);
-		return REFUSED;
-	case -ERANGE:
-		(void)fprintf(stderr, "timerhub-store: %s: the time is before 2001 or after 2286\n",
-		              task);
-		return REFUSED;
-	case -EMSGSIZE:
-		(void)fprintf(stderr, "timerhub-store: %s: more than 1 MiB of data\n", task);
-		return REFUSED;
-	case -EINVAL:
-		(void)fprintf(stderr, "timerhub-store: %s: no key of 1 to 255 bytes\n", task);
-		return WRONG_USE;
-	default:
-		return tool_complain(task, error);
-	}
+	static const struct {
+		int error;
+		const char *why;
+	} reasons[] = {
+		{ -ENOENT, "no such task in this queue" },
+		{ -EBUSY, "a worker has the task" },
+		{ -EEXIST, "a live task has this key" },
+		{ -ERANGE, "the time is before 2001 or after 2286" },
+		{ -EMSGSIZE, "more than 1 MiB of data" },
+		{ -EINVAL, "no key of 1 to 255 bytes" },
+	};
+
+	for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].error == error)
+			return tool_refuse(task, reasons[i].why);
+	return tool_complain(task, error);
 }
 
 /* Opens the store of a file, which only put may make. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,41 +28,67 @@ static enum status complain_of(sqlite3 *db, const char *path)
 	               : FAILED;
 }
 
-/* Opens a database that has the tables of a store. */
-static enum status open_db(const char *path, sqlite3 **ret_db)
+/* A query of a database. */
+struct look {
+	const char *path;
+	sqlite3 *db;
+	sqlite3_stmt *statement;
+};
+
+static void look_close(struct look *look)
 {
-	sqlite3_stmt *statement = NULL;
+	(void)sqlite3_finalize(look->statement);
+	(void)sqlite3_close(look->db);
+}
+
+/* Prepares a query in place of the last one, and binds its first text, for which NULL means any. */
+static enum status look_ask(struct look *look, const char *sql, const char *text)
+{
+	(void)sqlite3_finalize(look->statement);
+	look->statement = NULL;
+	if (sqlite3_prepare_v2(look->db, sql, -1, &look->statement, NULL) != SQLITE_OK ||
+	    (text && sqlite3_bind_text(look->statement, 1, text, -1, SQLITE_STATIC) != SQLITE_OK))
+		return complain_of(look->db, look->path);
+	return GOOD;
+}
+
+/* Opens a database that has the tables of a store, and prepares a query. */
+static enum status look_open(struct look *look, const char *path, const char *sql, const char *text)
+{
 	enum status status = GOOD;
 
+	*look = (struct look){ .path = path };
 	if (access(path, F_OK) < 0)
 		return tool_complain(path, -errno);
-	if (sqlite3_open_v2(path, ret_db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-	    sqlite3_busy_timeout(*ret_db, BUSY_MS) != SQLITE_OK ||
-	    sqlite3_prepare_v2(*ret_db, "SELECT 1 FROM sqlite_schema WHERE name='timerhub_about'",
-	                       -1, &statement, NULL) != SQLITE_OK) {
-		status = complain_of(*ret_db, path);
-	} else if (sqlite3_step(statement) != SQLITE_ROW) {
-		(void)fprintf(stderr, "timerhub-store: %s: has no tables of a store\n", path);
-		status = FAILED;
+	if (sqlite3_open_v2(path, &look->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+	    sqlite3_busy_timeout(look->db, BUSY_MS) != SQLITE_OK)
+		status = complain_of(look->db, path);
+	if (status == GOOD)
+		status = look_ask(look, "SELECT 1 FROM sqlite_schema WHERE name = ?1",
+		                  "timerhub_about");
+	if (status == GOOD && sqlite3_step(look->statement) != SQLITE_ROW) {
+		if (sqlite3_errcode(look->db) != SQLITE_DONE)
+			status = complain_of(look->db, path);
+		else
+			(void)fprintf(stderr, "timerhub-store: %s: has no tables of a store\n",
+			              path);
+		status = status == GOOD ? FAILED : status;
 	}
-	(void)sqlite3_finalize(statement);
+	if (status == GOOD)
+		status = look_ask(look, sql, text);
 	if (status != GOOD)
-		(void)sqlite3_close(*ret_db);
+		look_close(look);
 	return status;
 }
 
-/* Prepares a query and binds its texts, of which NULL stands for any. NULL: it has said why. */
-static sqlite3_stmt *query(sqlite3 *db, const char *path, const char *sql, const char *text)
+/* Steps to the next row. *ret_status says what is wrong if there is none for another reason. */
+static bool look_next(struct look *look, enum status *ret_status)
 {
-	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_step(look->statement);
 
-	if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK ||
-	    (text && sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC) != SQLITE_OK)) {
-		(void)complain_of(db, path);
-		(void)sqlite3_finalize(statement);
-		return NULL;
-	}
-	return statement;
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		*ret_status = complain_of(look->db, look->path);
+	return rc == SQLITE_ROW;
 }
 
 /* ---- output ---- */
@@ -134,23 +159,21 @@ static void print_json_row(sqlite3_stmt *row, bool first)
 }
 
 /* Prints all rows of a query. */
-static enum status print_rows(sqlite3 *db, const char *path, sqlite3_stmt *statement, bool json)
+static enum status print_rows(struct look *look, bool json)
 {
+	enum status status = GOOD;
 	bool first = true;
-	int rc;
 
 	if (json)
 		(void)printf("[");
-	while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+	for (; look_next(look, &status); first = false)
 		if (json)
-			print_json_row(statement, first);
+			print_json_row(look->statement, first);
 		else
-			print_row(statement);
-		first = false;
-	}
+			print_row(look->statement);
 	if (json)
 		(void)printf("]\n");
-	return rc == SQLITE_DONE ? GOOD : complain_of(db, path);
+	return status;
 }
 
 /* ---- list, show ---- */
@@ -158,76 +181,53 @@ static enum status print_rows(sqlite3 *db, const char *path, sqlite3_stmt *state
 enum status tool_list(const struct options *options, char **arguments, int count)
 {
 	uint64_t limit = INT64_MAX;
-	sqlite3_stmt *statement;
 	enum status status;
-	sqlite3 *db;
+	struct look look;
 
 	if (count > 1 && (!console_number(arguments[1], &limit) || limit > INT64_MAX))
 		return misused("COUNT must be a number, not", arguments[1]);
-	status = open_db(arguments[0], &db);
+	status = look_open(&look, arguments[0],
+	                   "SELECT id, state, due_us, leased_until_us, attempts, interval_us,"
+	                   " reason, bytes, queue, key FROM timerhub_list"
+	                   " WHERE ?1 IS NULL OR queue = ?1"
+	                   " ORDER BY state = 'parked', due_us IS NULL, due_us, id LIMIT ?2",
+	                   options->queue);
 	if (status != GOOD)
 		return status;
-	statement =
-		query(db, arguments[0],
-	              "SELECT id, state, due_us, leased_until_us, attempts, interval_us, reason,"
-	              " bytes, queue, key FROM timerhub_list"
-	              " WHERE ?1 IS NULL OR queue = ?1"
-	              " ORDER BY state = 'parked', due_us IS NULL, due_us, id LIMIT ?2",
-	              options->queue);
-	if (statement) {
-		(void)sqlite3_bind_int64(statement, 2, (int64_t)limit);
-		status = print_rows(db, arguments[0], statement, options->json);
-	} else {
-		status = FAILED;
-	}
-	(void)sqlite3_finalize(statement);
-	(void)sqlite3_close(db);
+	(void)sqlite3_bind_int64(look.statement, 2, (int64_t)limit);
+	status = print_rows(&look, options->json);
+	look_close(&look);
 	return status;
 }
 
 enum status tool_show(const struct options *options, char **arguments, int count)
 {
-	sqlite3_stmt *statement;
 	struct named_task task;
 	enum status status;
-	sqlite3 *db;
-	int rc;
+	struct look look;
 
 	(void)count;
 	if (!tool_read_task(arguments[1], &task))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
-	status = open_db(arguments[0], &db);
+	status = look_open(&look, arguments[0],
+	                   "SELECT CAST(data AS BLOB) FROM timerhub_tasks"
+	                   " WHERE queue = ?1 AND (key = ?2 OR id = ?3)",
+	                   options->queue ? options->queue : "");
 	if (status != GOOD)
 		return status;
-	statement = query(db, arguments[0],
-	                  task.key ? "SELECT CAST(data AS BLOB) FROM timerhub_tasks"
-	                             " WHERE queue = ?1 AND key = ?2"
-	                           : "SELECT CAST(data AS BLOB) FROM timerhub_tasks"
-	                             " WHERE queue = ?1 AND id = ?2",
-	                  options->queue ? options->queue : "");
-	if (!statement) {
-		(void)sqlite3_close(db);
-		return FAILED;
-	}
 	if (task.key)
-		(void)sqlite3_bind_text(statement, 2, task.key, -1, SQLITE_STATIC);
+		(void)sqlite3_bind_text(look.statement, 2, task.key, -1, SQLITE_STATIC);
 	else
-		(void)sqlite3_bind_int64(statement, 2, (int64_t)task.id);
-	rc = sqlite3_step(statement);
-	if (rc == SQLITE_ROW) {
-		const void *data = sqlite3_column_blob(statement, 0);
+		(void)sqlite3_bind_int64(look.statement, 3, (int64_t)task.id);
+	if (look_next(&look, &status)) {
+		const void *data = sqlite3_column_blob(look.statement, 0);
 
-		(void)fwrite(data ? data : "", 1, (size_t)sqlite3_column_bytes(statement, 0),
+		(void)fwrite(data ? data : "", 1, (size_t)sqlite3_column_bytes(look.statement, 0),
 		             stdout);
-	} else if (rc == SQLITE_DONE) {
-		(void)fprintf(stderr, "timerhub-store: %s: no such task in this queue\n",
-		              arguments[1]);
-		status = REFUSED;
-	} else {
-		status = complain_of(db, arguments[0]);
+	} else if (status == GOOD) {
+		status = tool_refuse(arguments[1], "no such task in this queue");
 	}
-	(void)sqlite3_finalize(statement);
-	(void)sqlite3_close(db);
+	look_close(&look);
 	return status;
 }
 
@@ -256,8 +256,8 @@ static void print_stat(sqlite3_stmt *row)
 	}
 }
 
-/* One family of OpenMetrics: the tasks by queue and state. */
-static enum status print_metrics(sqlite3 *db, const char *path, sqlite3_stmt *statement)
+/* Prints one family of OpenMetrics: the tasks by queue and state. */
+static enum status print_metrics(struct look *look)
 {
 	static const struct metrics_family family = {
 		.name = "timerhub_store_tasks",
@@ -266,62 +266,49 @@ static enum status print_metrics(sqlite3 *db, const char *path, sqlite3_stmt *st
 	};
 	static char buffer[65536];
 	struct text text = { .buffer = buffer, .bytes = sizeof(buffer) };
-	int rc;
+	enum status status = GOOD;
 
 	metrics_add_family(&text, &family);
-	while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+	while (look_next(look, &status))
 		for (int i = 1; i < 5; i++) {
 			char label[2048];
 			struct text labels = { .buffer = label, .bytes = sizeof(label) };
 
 			metrics_add_label(&labels, "queue",
-			                  (const char *)sqlite3_column_text(statement, 0));
-			metrics_add_label(&labels, "state", sqlite3_column_name(statement, i));
+			                  (const char *)sqlite3_column_text(look->statement, 0));
+			metrics_add_label(&labels, "state",
+			                  sqlite3_column_name(look->statement, i));
 			text_end(&labels);
 			metrics_add_sample(&text, &family, label,
-			                   (uint64_t)sqlite3_column_int64(statement, i), 0);
+			                   (uint64_t)sqlite3_column_int64(look->statement, i), 0);
 		}
 	metrics_end(&text);
-	if (rc != SQLITE_DONE)
-		return complain_of(db, path);
-	if (text.length >= sizeof(buffer))
-		return tool_complain(path, -E2BIG);
-	(void)printf("%s", buffer);
-	return GOOD;
+	if (status == GOOD && text.length >= sizeof(buffer))
+		return tool_complain(look->path, -E2BIG);
+	(void)printf("%s", status == GOOD ? buffer : "");
+	return status;
 }
 
 enum status tool_stat(const struct options *options, char **arguments, int count)
 {
-	sqlite3_stmt *statement;
-	enum status status;
-	sqlite3 *db;
-	int rc = SQLITE_DONE;
+	struct look look;
+	enum status status = look_open(&look, arguments[0], stat_query, options->queue);
+	bool is_empty = true;
 
 	(void)count;
-	status = open_db(arguments[0], &db);
 	if (status != GOOD)
 		return status;
-	statement = query(db, arguments[0], stat_query, options->queue);
-	if (!statement)
-		status = FAILED;
-	else if (options->metrics)
-		status = print_metrics(db, arguments[0], statement);
+	if (options->metrics)
+		status = print_metrics(&look);
 	else if (options->json)
-		status = print_rows(db, arguments[0], statement, true);
+		status = print_rows(&look, true);
 	else {
-		bool is_empty = true;
-
-		while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
-			print_stat(statement);
-			is_empty = false;
-		}
-		if (rc != SQLITE_DONE)
-			status = complain_of(db, arguments[0]);
-		else if (is_empty)
+		for (; look_next(&look, &status); is_empty = false)
+			print_stat(look.statement);
+		if (is_empty && status == GOOD)
 			(void)printf("no tasks\n");
 	}
-	(void)sqlite3_finalize(statement);
-	(void)sqlite3_close(db);
+	look_close(&look);
 	return status;
 }
 
@@ -355,50 +342,41 @@ static const struct invariant {
 	  " WHERE id > (SELECT seq FROM sqlite_sequence WHERE name = 'timerhub_tasks')" },
 };
 
-/* Prints up to ten faults of one kind, and counts them. */
-static enum status find_faults(sqlite3 *db, const char *path, const struct invariant *invariant,
-                               unsigned *faults)
+/* Prints up to ten faults of one kind. Returns how many. */
+static unsigned find_faults(struct look *look, const char *what, enum status *ret_status)
 {
-	sqlite3_stmt *statement = query(db, path, invariant->sql, NULL);
 	unsigned found = 0;
-	int rc = SQLITE_DONE;
 
-	if (!statement)
-		return FAILED;
-	while (found < 10 && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+	for (; found < 10 && look_next(look, ret_status); found++)
 		(void)printf("%sdamaged%s: %s: %s\n", console_colour(stdout, CONSOLE_BAD),
-		             console_colour(stdout, CONSOLE_PLAIN), invariant->what,
-		             (const char *)sqlite3_column_text(statement, 0));
-		found++;
-	}
-	*faults += found;
-	(void)sqlite3_finalize(statement);
-	return rc == SQLITE_DONE || rc == SQLITE_ROW ? GOOD : complain_of(db, path);
+		             console_colour(stdout, CONSOLE_PLAIN), what,
+		             (const char *)sqlite3_column_text(look->statement, 0));
+	return found;
 }
 
 enum status tool_check(const struct options *options, char **arguments, int count)
 {
+	const unsigned all = sizeof(invariants) / sizeof(invariants[0]);
+	struct look look;
+	enum status status = look_open(&look, arguments[0], invariants[0].sql, NULL);
 	unsigned faults = 0;
-	enum status status;
-	sqlite3 *db;
 
 	(void)count;
 	(void)options;
-	status = open_db(arguments[0], &db);
 	if (status != GOOD)
 		return status;
 	console_work_begin("check");
-	for (unsigned i = 0; i < sizeof(invariants) / sizeof(invariants[0]) && status == GOOD;
-	     i++) {
-		console_work("%u of %zu", i + 1, sizeof(invariants) / sizeof(invariants[0]));
-		status = find_faults(db, arguments[0], &invariants[i], &faults);
+	for (unsigned i = 0; i < all && status == GOOD; i++) {
+		console_work("%u of %u", i + 1, all);
+		status = look_ask(&look, invariants[i].sql, NULL);
+		if (status == GOOD)
+			faults += find_faults(&look, invariants[i].what, &status);
 	}
 	console_work_end();
-	(void)sqlite3_close(db);
-	if (status != GOOD)
-		return status;
-	if (faults == 0)
-		(void)printf("%swhole%s: no damage found\n", console_colour(stdout, CONSOLE_GOOD),
-		             console_colour(stdout, CONSOLE_PLAIN));
-	return faults == 0 ? GOOD : DAMAGED;
+	look_close(&look);
+	if (status != GOOD || faults > 0)
+		return status != GOOD ? status : DAMAGED;
+	(void)printf("%swhole%s: no damage found\n", console_colour(stdout, CONSOLE_GOOD),
+	             console_colour(stdout, CONSOLE_PLAIN));
+	return GOOD;
 }

@@ -37,6 +37,12 @@ enum status tool_complain(const char *what, int error)
 	return FAILED;
 }
 
+enum status tool_refuse(const char *what, const char *why)
+{
+	(void)fprintf(stderr, "timerhub-store: %s: %s\n", what, why);
+	return REFUSED;
+}
+
 static const struct command {
 	const char *name;
 	int words_min, words_max; /* how many arguments it takes, with the file */

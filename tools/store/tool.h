@@ -20,6 +20,9 @@ struct options {
 /* Prints what the tool was about, and the text of an errno. */
 enum status tool_complain(const char *what, int error);
 
+/* Prints what the tool was about, and why it was refused. */
+enum status tool_refuse(const char *what, const char *why);
+
 /* ---- changes.c: commands that change a task, by the library ---- */
 
 enum status tool_put(const struct options *options, char **arguments, int count);

@@ -173,6 +173,7 @@ static void json_loop(FILE *out, const struct hub *loop, const struct reading *n
 	json_number(out, "callbacks", now->callbacks);
 	json_number(out, "empty_wakes", now->empty_wakes);
 	json_number(out, "turn_max_ns", now->turn_max_ns);
+	json_number(out, "refused", now->refused);
 	json_lateness(out, "lateness", &lateness);
 	if (before && before->at_ns > 0) {
 		lateness = lateness_between(now->lateness, before->lateness);

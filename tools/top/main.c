@@ -228,8 +228,10 @@ int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
 	struct watch watch;
-	int result = parse(argc, argv, &options);
+	int result;
 
+	console_begin();
+	result = parse(argc, argv, &options);
 	if (result != 0)
 		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
 	(void)setlocale(LC_CTYPE, "");

@@ -264,6 +264,8 @@ static void page_loop(struct page *page, const struct target *target, unsigned i
 	page_add(page, "%-16s %11s %15s", "empty wake-ups",
 	         rate(now->empty_wakes, earlier->empty_wakes, now, before).text,
 	         number(now->empty_wakes).text);
+	page_add(page, "%-16s %11s %15s", "refused calls",
+	         rate(now->refused, earlier->refused, now, before).text, number(now->refused).text);
 	page_add(page, "%s", "");
 	page_percentiles(page, "lateness", &lately, &since_open);
 	page_histogram(page, &since_open);

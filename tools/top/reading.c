@@ -116,6 +116,7 @@ static void read_loop(const struct board_loop *loop, struct reading *reading)
 	reading->callbacks = u64_load_relaxed(&loop->callbacks);
 	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
 	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
+	reading->refused = u64_load_relaxed(&loop->refused);
 }
 
 void reading_take(const struct board *board, struct reading *ret_reading)

@@ -32,7 +32,7 @@ struct reading {
 	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
 	uint64_t sleeper;
 	/* of a loop; beside them `lateness` */
-	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns;
+	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused;
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
 	uint64_t delivery_lateness[BOARD_LATENESS_BUCKETS];
 	uint32_t queue_count; /* number of open queues */

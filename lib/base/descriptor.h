@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the library's descriptors off 0, 1 and 2, the numbers of the standard streams. A process
+ * may have been started without these or have closed them, and the kernel gives the lowest free
+ * number: what the program then prints would be executed by Redis, overwrite a file of a journal,
+ * or leave an eventfd readable for ever.
+ *
+ * A descriptor that gets such a number is not moved but thrown away, because another thread's write
+ * may already have found it and may go on after the move. It keeps its number until a further call
+ * has got one above 2. tests/style checks that each call that makes a descriptor stands inside one
+ * of these macros.
+ */
+#ifndef TIMERHUB_DESCRIPTOR_H
+#define TIMERHUB_DESCRIPTOR_H
+
+#include <stdbool.h>
+
+#define DESCRIPTORS_LOW 3
+
+struct descriptors_low {
+	bool held[DESCRIPTORS_LOW]; /* true: open, and thrown away as soon as possible */
+};
+
+/* Returns whether `fd` is one of 0, 1 and 2; `low` then holds it. */
+bool descriptors_hold(struct descriptors_low *low, int fd);
+
+/* Closes what `low` holds. Returns `fd`, or a negative errno if it is -1. */
+int descriptors_release(const struct descriptors_low *low, int fd);
+
+/*
+ * Makes `call`, which returns a new descriptor, until its result is above 2. The value is the
+ * descriptor or a negative errno.
+ */
+#define DESCRIPTOR_ABOVE_STDIO(call)                                                               \
+	({                                                                                         \
+		struct descriptors_low low_ = { .held = { false } };                               \
+		int fd_;                                                                           \
+                                                                                                   \
+		do                                                                                 \
+			fd_ = (call);                                                              \
+		while (descriptors_hold(&low_, fd_));                                              \
+		descriptors_release(&low_, fd_);                                                   \
+	})
+
+/*
+ * The same for a call that must not be made in vain. `harmless` opens something that nobody can
+ * write to, to fill the free numbers before.
+ */
+#define DESCRIPTOR_BEHIND(harmless, call)                                                          \
+	({                                                                                         \
+		struct descriptors_low filled_ = { .held = { false } };                            \
+		int last_, made_;                                                                  \
+                                                                                                   \
+		do                                                                                 \
+			last_ = (harmless);                                                        \
+		while (descriptors_hold(&filled_, last_));                                         \
+		if (last_ >= 0)                                                                    \
+			(void)close(last_);                                                        \
+		made_ = DESCRIPTOR_ABOVE_STDIO(call);                                              \
+		(void)descriptors_release(&filled_, 0);                                            \
+		made_;                                                                             \
+	})
+
+#endif

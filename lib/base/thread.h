@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's own threads block all signals, because they must not run the program's handlers.
+ * Only the signals that the kernel raises because of what a thread has just done stay unblocked: if
+ * a thread blocks one of these, the kernel kills the process instead of running the handler. A
+ * sandbox that answers system calls by SIGSYS (SECCOMP_RET_TRAP) needs them, and so does a crash
+ * reporter.
+ *
+ * So between any two instructions of such a thread a handler of the program may run after all, and
+ * may interrupt a system call (EINTR).
+ */
+#ifndef TIMERHUB_THREAD_H
+#define TIMERHUB_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+
+/* All signals but those that mean a fault of the thread itself. */
+static inline sigset_t thread_held_signals(void)
+{
+	static const int faults[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
+	sigset_t held;
+
+	(void)sigfillset(&held);
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		(void)sigdelset(&held, faults[i]);
+	return held;
+}
+
+/*
+ * Blocks these signals in the calling thread, too, until thread_release_signals(). What it blocks
+ * already stays blocked, because a signal of the program may be pending there.
+ */
+static inline void thread_hold_signals(sigset_t *ret_before)
+{
+	sigset_t held = thread_held_signals();
+
+	(void)pthread_sigmask(SIG_BLOCK, &held, ret_before);
+}
+
+static inline void thread_release_signals(const sigset_t *before)
+{
+	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* Starts a thread, whose `run` must first call thread_begin(). Returns 0 or a negative errno. */
+static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), void *argument)
+{
+	sigset_t before;
+	int result;
+
+	thread_hold_signals(&before);
+	result = pthread_create(ret_thread, NULL, run, argument);
+	thread_release_signals(&before);
+	return -result;
+}
+
+/* Unblocks the faults that the starting thread had blocked, and which this one has inherited. */
+static inline void thread_begin(void)
+{
+	sigset_t held = thread_held_signals();
+
+	(void)pthread_sigmask(SIG_SETMASK, &held, NULL);
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* Lets the rings of a program's hubs look like those of Linux before 6.15. */
+#ifndef TESTS_OLDER_URING_H
+#define TESTS_OLDER_URING_H
+
+#include <stdbool.h>
+
+/* They lack IORING_FEAT_NO_IOWAIT. */
+extern bool uring_is_older;
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No descriptor of the library is 0, 1 or 2, whichever of these the process has closed, and before
+ * which open: the program writes to 1 and 2 and reads from 0 without harm.
+ */
+#include "rig.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <timerhub_loop.h>
+#include <unistd.h>
+
+#define STREAMS 3
+
+/* Of every kind, so that every call that makes a descriptor is made. */
+static const struct timerhub_config hubs[] = {
+	{ .flags = 0 },
+	{ .sleeper = TIMERHUB_SLEEPER_POLL },
+	{ .flags = TIMERHUB_OBSERVABLE },
+	{ .flags = TIMERHUB_MANUAL },
+	{ .clock = TIMERHUB_CLOCK_BOOTTIME },
+	{ .clock = TIMERHUB_CLOCK_REALTIME, .sleeper = TIMERHUB_SLEEPER_POLL },
+};
+static const struct timerhub_loop_config loops[] = {
+	{ .size = sizeof(loops[0]), .clock = TIMERHUB_CLOCK_MONOTONIC },
+	{ .size = sizeof(loops[0]), .clock = TIMERHUB_CLOCK_BOOTTIME },
+	{ .size = sizeof(loops[0]), .clock = TIMERHUB_CLOCK_REALTIME },
+	{ .size = sizeof(loops[0]), .flags = TIMERHUB_LOOP_OBSERVABLE },
+};
+
+static unsigned closed; /* bit i: the test has closed descriptor i */
+
+static void close_streams(unsigned which)
+{
+	closed = which;
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((which >> fd & 1) != 0)
+			expect_eq(close(fd), 0);
+}
+
+static void expect_streams_closed(void)
+{
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((closed >> fd & 1) != 0)
+			expect(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+}
+
+/* What a program does to its standard streams. */
+static void use_streams(void)
+{
+	char bytes[8];
+
+	for (int fd = 0; fd < STREAMS; fd++)
+		if ((closed >> fd & 1) != 0) {
+			expect_eq(write(fd, "started\n", 8), -1);
+			expect_eq(read(fd, bytes, sizeof(bytes)), -1);
+		}
+}
+
+static void timers_come(const struct rig *rig, bool manual)
+{
+	int fd = timerhub_queue_fd(rig->queue);
+
+	for (uint64_t i = 1; i < 4; i++) {
+		use_streams();
+		arm_after(rig->queue, 100 * US, i);
+		if (manual)
+			advance(rig->hub, i * MS);
+		expect(fd_readable_within(fd, ARRIVES));
+		expect_eq(take_one(rig->queue).data, i);
+		expect_eq(timerhub_dispatch(rig->queue, 1), 0);
+		use_streams();
+		expect(!fd_readable(fd));
+	}
+}
+
+static void called(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
+{
+	(void)loop;
+	(void)timeout;
+}
+
+static void timeouts_come(struct timerhub_loop *loop)
+{
+	int fd = timerhub_loop_fd(loop), turned = 0;
+	struct timerhub_timeout timeout = { .owner = 0 };
+
+	expect_cmp(fd, >=, STREAMS);
+	expect_streams_closed();
+	expect_eq(timerhub_timeout_add(loop, &timeout, called), 0);
+	expect_eq(timerhub_timeout_set(loop, &timeout, MS), 0);
+	while (turned == 0) {
+		turned = timerhub_loop_turn(loop);
+		use_streams();
+		expect(turned > 0 || fd_readable_within(fd, ARRIVES));
+	}
+	expect_eq(turned, 1);
+	timerhub_timeout_remove(loop, &timeout);
+}
+
+static void live_with_hub(struct timerhub_config config)
+{
+	bool manual = (config.flags & TIMERHUB_MANUAL) != 0;
+	struct timerhub_loop *loop;
+	struct rig rig;
+
+	config.size = sizeof(config);
+	config.timers_max = 64;
+	expect_eq(hub_open(&rig.hub, &config), 0);
+	expect_streams_closed();
+	rig.queue = queue_open(rig.hub);
+	expect_streams_closed();
+	timers_come(&rig, manual);
+	if (!manual) {
+		expect_eq(timerhub_loop_open(&loop, rig.hub, NULL), 0);
+		expect_streams_closed();
+		timeouts_come(loop);
+		timerhub_loop_close(loop);
+	}
+	rig_close(&rig);
+	expect_streams_closed();
+}
+
+START_TEST(no_descriptor_is_a_standard_stream)
+{
+	unsigned before;
+
+	close_streams((unsigned)_i + 1);
+	before = process_fd_count();
+	for (unsigned i = 0; i < COUNT_OF(hubs); i++)
+		live_with_hub(hubs[i]);
+	for (unsigned i = 0; i < COUNT_OF(loops); i++) {
+		struct timerhub_loop *loop;
+
+		expect_eq(timerhub_loop_open(&loop, NULL, &loops[i]), 0);
+		expect_streams_closed();
+		timeouts_come(loop);
+		timerhub_loop_close(loop);
+	}
+	expect_eq(process_fd_count(), before);
+}
+END_TEST
+
+static atomic_bool printing_ends;
+
+/* Over all of a board's header, and the counters behind it. */
+static void *print_on_and_on(void *unused)
+{
+	static const char text[512] = "a long message";
+
+	while (!atomic_load(&printing_ends))
+		for (int fd = STDOUT_FILENO; fd < STREAMS; fd++)
+			(void)!write(fd, text, sizeof(text));
+	return unused;
+}
+
+/* The first that a call makes is one of the streams for a moment. */
+START_TEST(what_is_printed_during_an_open_gets_nowhere)
+{
+	pthread_t printer;
+
+	close_streams(6);
+	thread_start(&printer, print_on_and_on, NULL);
+	for (unsigned i = 0; i < scaled(1000); i++) {
+		struct rig rig = rig_open_config((struct timerhub_config){
+			.timers_max = 64, .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE });
+		struct timerhub_stats stats = stats_of(rig.hub), none = { .armed = 0 };
+
+		expect_context("open", i, 0);
+		expect_eq(memcmp(&stats, &none, sizeof(stats)), 0);
+		expect(!fd_readable(timerhub_queue_fd(rig.queue)));
+		expect(!fd_readable(timerhub_wake_fd(rig.hub)));
+		rig_close(&rig);
+	}
+	atomic_store(&printing_ends, true);
+	thread_join(printer);
+}
+END_TEST
+
+/* Only 0, 1 and 2 are free: the same error as where nothing is. */
+START_TEST(no_other_descriptor_is_an_error)
+{
+	struct timerhub_config config = { .size = sizeof(config), .timers_max = 64 };
+	struct timerhub *hub = NULL;
+	struct timerhub_queue *queue = NULL;
+	struct timerhub_loop *loop = NULL;
+	struct rig rig = rig_open(64);
+	struct rlimit limit;
+
+	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
+	close_streams(7);
+	expect_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* at 3 no number above 2 is permitted; at the next, those that are permitted are taken */
+	limit.rlim_cur = _i == 0 ? STREAMS : STREAMS + 1;
+	if (_i == 1 && fcntl(STREAMS, F_GETFD) == -1)
+		expect_eq(dup2(timerhub_queue_fd(rig.queue), STREAMS), STREAMS);
+	expect_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	expect_eq(timerhub_open(&hub, &config), -EMFILE);
+	expect_eq(timerhub_queue_open(rig.hub, &queue, NULL), -EMFILE);
+	expect_eq(timerhub_loop_fd(loop), -EMFILE);
+	expect(!hub && !queue);
+	expect_streams_closed();
+	timerhub_loop_close(loop);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	rigs_begin("descriptors", argc, argv);
+	tests_add_loop(no_descriptor_is_a_standard_stream, 60, (1 << STREAMS) - 1);
+	tests_add(what_is_printed_during_an_open_gets_nowhere, 60);
+	tests_add_loop(no_other_descriptor_is_an_error, 30, 2);
+	return tests_run();
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Draws the bars of the front page from the table in README.md of this folder.
+
+Usage: bars.py > server_message.svg
+
+A bar is the CPU time of one server's message with 10^5 connections. The test of README.md draws
+the picture again and compares, so it cannot fall behind the table.
+"""
+
+import pathlib
+
+TABLE = pathlib.Path(__file__).resolve().parent / "README.md"
+HEAD = "| CPU, ns | touch |"
+# Column of the table, and what the picture calls it.
+BARS = (("timerhub-loop-alone", "timerhub, one loop"),
+        ("timerhub-many", "timerhub, hub, in batches"),
+        ("heap-loop", "a heap of your own"),
+        ("timerhub", "timerhub, hub"),
+        ("libevent", "libevent"),
+        ("libev", "libev"),
+        ("libuv", "libuv"))
+LEFT, WIDTH, ROW, TOP = 190, 430, 26, 34
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def values():
+    """The row of 10^5 connections, by the names of the columns."""
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith(HEAD))
+    row = lines[head + 3]
+    if cells(row)[0] != "10^5":
+        raise SystemExit(f"{TABLE}: the second row is {row}")
+    return {name: cell for name, cell in zip(cells(lines[head]), cells(row))}
+
+
+def picture(value):
+    longest = max(int(value[name].replace(",", "")) for name, _ in BARS)
+    height = TOP + ROW * len(BARS) + 8
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {height}" '
+           'font-family="sans-serif" font-size="13">',
+           "<title>CPU time of a server's message, in nanoseconds</title>",
+           f'<rect width="700" height="{height}" rx="6" fill="#ffffff"/>',
+           '<text x="12" y="21" font-weight="bold" fill="#222222">A server\'s message: CPU time '
+           'in ns, with 100,000 connections</text>']
+    for i, (name, label) in enumerate(BARS):
+        number = int(value[name].replace(",", ""))
+        y = TOP + ROW * i
+        color = "#1a7f5a" if name.startswith("timerhub") else "#9aa3ab"
+        out += [f'<text x="{LEFT - 10}" y="{y + 15}" text-anchor="end" fill="#222222">{label}'
+                "</text>",
+                f'<rect x="{LEFT}" y="{y + 3}" width="{max(1, number * WIDTH // longest)}" '
+                f'height="{ROW - 9}" fill="{color}"/>',
+                f'<text x="{LEFT + number * WIDTH // longest + 6}" y="{y + 15}" fill="#222222">'
+                f"{value[name]}</text>"]
+    return "\n".join(out + ["</svg>"])
+
+
+if __name__ == "__main__":
+    print(picture(values()))
