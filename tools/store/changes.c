@@ -55,31 +55,18 @@ static int open_store(struct timerhub_store **ret_store, const struct options *o
 	return timerhub_store_open(ret_store, path, &config);
 }
 
-/* Reads standard input to its end. Returns the number of bytes, or a negative errno. */
-static ssize_t read_data(char **ret_data)
+/* Reads standard input to its end, or a byte more than a put accepts. Returns NULL on an error. */
+static char *read_data(size_t *ret_length)
 {
 	char *data = malloc(DATA_MAX + 1);
-	size_t length = 0;
 
 	if (!data)
-		return -ENOMEM;
-	while (length <= DATA_MAX) {
-		ssize_t count = read(STDIN_FILENO, data + length, DATA_MAX + 1 - length);
-
-		if (count == 0)
-			break;
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0) {
-			int error = -errno;
-
-			free(data);
-			return error;
-		}
-		length += (size_t)count;
-	}
-	*ret_data = data;
-	return (ssize_t)length;
+		return NULL;
+	*ret_length = fread(data, 1, DATA_MAX + 1, stdin);
+	if (!ferror(stdin))
+		return data;
+	free(data);
+	return NULL;
 }
 
 static enum status put(const struct options *options, const char *path,
@@ -120,12 +107,9 @@ enum status tool_put(const struct options *options, char **arguments, int count)
 	what.flags |= when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
 	what.data_len = strlen(what.data);
 	if (count > 2 && strcmp(arguments[2], "-") == 0) {
-		ssize_t length = read_data(&input);
-
-		if (length < 0)
-			return tool_complain("standard input", (int)length);
-		what.data = input;
-		what.data_len = (size_t)length;
+		what.data = input = read_data(&what.data_len);
+		if (!input)
+			return tool_complain("standard input", -errno);
 	}
 	status = put(options, arguments[0], &what);
 	free(input);
@@ -160,23 +144,15 @@ enum status tool_cancel(const struct options *options, char **arguments, int cou
 	return change(options, arguments, &what);
 }
 
+/* A revive has no time: the task becomes due now. */
 enum status tool_move(const struct options *options, char **arguments, int count)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_MOVE };
-	struct when when;
+	struct when when = { .ns = 0 };
 
-	(void)count;
-	if (!when_read(arguments[2], &when))
+	if (count > 2 && !when_read(arguments[2], &when))
 		return misused(WHEN_WRONG, arguments[2]);
 	what.when_ns = when.ns;
 	what.flags = when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
-	return change(options, arguments, &what);
-}
-
-enum status tool_revive(const struct options *options, char **arguments, int count)
-{
-	struct timerhub_store_change what = { .op = TIMERHUB_STORE_MOVE };
-
-	(void)count;
 	return change(options, arguments, &what);
 }

@@ -22,7 +22,7 @@ const char console_help[] =
 	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
 	"@SECONDS since 1970, or never.\n"
 	"Options, anywhere; --help, -h, --version and -V are also options:\n"
-	"  --queue NAME    the queue; else the one without a name, or in list and stat all\n"
+	"  --queue NAME    the queue; else the one without a name, or in list, stat all\n"
 	"  --json, --ns    print JSON; print times in nanoseconds, in place of dates\n"
 	"  --metrics       stat: print OpenMetrics text\n"
 	"  --key KEY       put: name the task, so that there is only one of that name\n"
@@ -50,7 +50,7 @@ static const struct command {
 } commands[] = {
 	{ "put", 2, 3, tool_put },   { "list", 1, 2, tool_list },
 	{ "show", 2, 2, tool_show }, { "cancel", 2, 2, tool_cancel },
-	{ "move", 3, 3, tool_move }, { "revive", 2, 2, tool_revive },
+	{ "move", 3, 3, tool_move }, { "revive", 2, 2, tool_move },
 	{ "stat", 1, 1, tool_stat }, { "check", 1, 1, tool_check },
 };
 
@@ -70,23 +70,13 @@ static enum status command_line(const struct options *options, char **words, int
 	return misused("there is no command named", words[0]);
 }
 
-/* Reads the value of --interval, which is a delay. */
-static bool read_interval(const char *text, uint64_t *ret_ns)
-{
-	struct when when;
-
-	if (!when_read(text, &when) || when.is_absolute || when.ns == WHEN_NEVER || when.ns == 0)
-		return false;
-	*ret_ns = when.ns;
-	return true;
-}
-
 /* Reads an option, and returns how many words it took: 0 if this is none, -1 if its value is wrong. */
 static int read_option(struct options *options, char **words, int count)
 {
 	const char *value = count > 1 ? words[1] : NULL;
 	bool takes_value = strcmp(words[0], "--queue") == 0 || strcmp(words[0], "--key") == 0 ||
 	                   strcmp(words[0], "--interval") == 0;
+	struct when when;
 
 	if (takes_value && !value)
 		return -1;
@@ -95,7 +85,7 @@ static int read_option(struct options *options, char **words, int count)
 	else if (strcmp(words[0], "--key") == 0)
 		options->key = value;
 	else if (strcmp(words[0], "--interval") == 0)
-		return read_interval(value, &options->interval_ns) ? 2 : -1;
+		options->interval_ns = when_read(value, &when) && !when.is_absolute ? when.ns : 0;
 	else if (strcmp(words[0], "--json") == 0)
 		options->json = true;
 	else if (strcmp(words[0], "--metrics") == 0)
@@ -106,6 +96,9 @@ static int read_option(struct options *options, char **words, int count)
 		when_in_ns = true;
 	else
 		return 0;
+	if (strcmp(words[0], "--interval") == 0 &&
+	    (options->interval_ns == 0 || options->interval_ns == WHEN_NEVER))
+		return -1;
 	return takes_value ? 2 : 1;
 }
 

@@ -28,7 +28,6 @@ enum status tool_refuse(const char *what, const char *why);
 enum status tool_put(const struct options *options, char **arguments, int count);
 enum status tool_cancel(const struct options *options, char **arguments, int count);
 enum status tool_move(const struct options *options, char **arguments, int count);
-enum status tool_revive(const struct options *options, char **arguments, int count);
 
 /* A task as the user names it: by its id, or as =KEY. */
 struct named_task {
