@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SQLite keeps POSIX locks on the database and the -shm, and the kernel drops all that a process has
+ * on a file as soon as the process closes any descriptor of it. So this file only calls stat(2) for
+ * the database, and never closes a -shm that is in use. On the -wal SQLite has no locks.
+ *
+ * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
+ */
+#define _GNU_SOURCE
+#include "store/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/lock.h"
+
+#define WRITE_LOCK_BYTE 120
+#define READ_LOCK_BYTE 123
+#define READ_LOCKS 5
+#define TURN_BYTE (INT64_C(1) << 50) /* of the -wal, which is never as long */
+#define NEXT_TURN_BYTE (TURN_BYTE + 1)
+/* 1,000 lone ends write three to four pages each, and 2 MiB may be in use before them */
+#define ROOM_BYTES (INT64_C(16) << 20)
+#define LOW_WATER_BYTES (UINT64_C(16) << 20)
+#define NAP_MIN_NS 20000
+#define NAP_MAX_NS 500000
+
+/* ---- the -shm ---- */
+
+struct known_shm {
+	struct known_shm *next;
+	struct stat found;
+	int fd;
+};
+
+static struct lock known_lock = { PTHREAD_MUTEX_INITIALIZER };
+static struct known_shm *known_first;
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Closes those that SQLite has removed when the last connection closed: nobody has locks on them. */
+static void known_forget_removed(void)
+{
+	struct known_shm **place = &known_first, *known;
+	struct stat now;
+
+	while ((known = *place)) {
+		if (fstat(known->fd, &now) == 0 && now.st_nlink == 0) {
+			*place = known->next;
+			(void)close(known->fd);
+			free(known);
+		} else {
+			place = &known->next;
+		}
+	}
+}
+
+/* A descriptor that stays open until the process ends, or a negative errno. */
+static int known_shm(const char *name, const struct stat *found)
+{
+	struct known_shm *known;
+	int fd = -ENOMEM;
+
+	lock_take(&known_lock);
+	known_forget_removed();
+	for (known = known_first; known && !is_same_file(&known->found, found);)
+		known = known->next;
+	if (known) {
+		fd = known->fd;
+	} else if ((known = malloc(sizeof(*known)))) {
+		fd = open(name, O_RDWR | O_CLOEXEC);
+		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
+		if (fd >= 0) {
+			known_first = known;
+		} else {
+			fd = -errno;
+			free(known);
+		}
+	}
+	lock_give(&known_lock);
+	return fd;
+}
+
+/* ---- identity ---- */
+
+static char *name_with(const char *path, const char *suffix)
+{
+	char *name = malloc(strlen(path) + strlen(suffix) + 1);
+
+	if (name)
+		(void)strcat(strcpy(name, path), suffix);
+	return name;
+}
+
+int files_open(struct files *files, const char *path)
+{
+	static const char *const suffixes[FILES] = { "", "-wal", "-shm" };
+
+	for (int i = 0; i < FILES; i++) {
+		files->names[i] = name_with(path, suffixes[i]);
+		if (!files->names[i])
+			return -ENOMEM;
+		if (stat(files->names[i], &files->found[i]) < 0)
+			return -errno;
+	}
+	files->wal_fd = open(files->names[FILE_WAL], O_RDWR | O_CLOEXEC);
+	if (files->wal_fd < 0)
+		return -errno;
+	files->shm_fd = known_shm(files->names[FILE_SHM], &files->found[FILE_SHM]);
+	return files->shm_fd < 0 ? files->shm_fd : 0;
+}
+
+void files_close(struct files *files)
+{
+	for (int i = 0; i < FILES; i++)
+		free(files->names[i]);
+	if (files->wal_fd >= 0)
+		(void)close(files->wal_fd);
+}
+
+bool files_are_there(const struct files *files)
+{
+	struct stat now;
+
+	for (int i = 0; i < FILES; i++)
+		if (stat(files->names[i], &now) < 0 || !is_same_file(&now, &files->found[i]))
+			return false;
+	return true;
+}
+
+bool files_are_of(const struct files *files, const char *database)
+{
+	struct stat now;
+
+	return database && *database && stat(database, &now) == 0 &&
+	       is_same_file(&now, &files->found[FILE_DATABASE]);
+}
+
+/* ---- locks ---- */
+
+void files_nap(uint64_t ns)
+{
+	atomic_u32 nobody = 0;
+
+	futex_wait(&nobody, 0, ns);
+}
+
+static bool byte_lock(int fd, int64_t byte, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
+	while (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+		if (errno != EINTR)
+			return errno != EAGAIN && errno != EACCES; /* go on without a turn */
+	return true;
+}
+
+/* The process that holds a lock among these bytes of the -shm; 0: none does. */
+static int bytes_holder(const struct files *files, int64_t first, int64_t count)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
+	};
+
+	/* F_OFD_GETLK, because it tells of the own process's locks too */
+	if (fcntl(files->shm_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+		return 0;
+	return lock.l_pid != 0 ? lock.l_pid : -1;
+}
+
+bool files_is_writing(const struct files *files)
+{
+	return bytes_holder(files, WRITE_LOCK_BYTE, 1) != 0;
+}
+
+int files_reader(const struct files *files)
+{
+	int pid = bytes_holder(files, READ_LOCK_BYTE, READ_LOCKS);
+
+	return pid > 0 ? pid : 0;
+}
+
+static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t nap_max_ns)
+{
+	for (uint64_t nap_ns = NAP_MIN_NS; !byte_lock(fd, byte, F_WRLCK);) {
+		if (clock_monotonic_ns() >= deadline_ns)
+			return false;
+		files_nap(nap_ns);
+		nap_ns = nap_ns * 2 < nap_max_ns ? nap_ns * 2 : nap_max_ns;
+	}
+	return true;
+}
+
+/*
+ * Two locks, one after the other: who has had the turn must first become the next again, and so
+ * lets another go first that is the next already. Only the next one polls the turn, hence often.
+ */
+int files_take_turn(const struct files *files, uint64_t deadline_ns)
+{
+	bool has_turn;
+
+	if (!byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS))
+		return -EAGAIN;
+	has_turn = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
+	(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
+	return has_turn ? 0 : -EAGAIN;
+}
+
+void files_give_turn(const struct files *files)
+{
+	(void)byte_lock(files->wal_fd, TURN_BYTE, F_UNLCK);
+}
+
+/* ---- the disk ---- */
+
+uint64_t files_wal_bytes(const struct files *files)
+{
+	struct stat now;
+
+	return fstat(files->wal_fd, &now) == 0 ? (uint64_t)now.st_size : 0;
+}
+
+void files_make_room(const struct files *files)
+{
+	static const char zeros[1 << 16];
+	ssize_t written = 1;
+
+	for (off_t at = (off_t)files_wal_bytes(files); at < ROOM_BYTES && written > 0;
+	     at += written) {
+		written = pwrite(files->wal_fd, zeros, sizeof(zeros), at);
+		if (written < 0 && errno == EINTR)
+			written = 1; /* a byte is left out: it stays zero */
+	}
+}
+
+int files_sync(const struct files *files)
+{
+	return fdatasync(files->wal_fd) < 0 ? -EIO : 0;
+}
+
+bool files_disk_is_low(const struct files *files, uint64_t wal_bytes)
+{
+	struct statvfs disk;
+	uint64_t low = wal_bytes * 2 > LOW_WATER_BYTES ? wal_bytes * 2 : LOW_WATER_BYTES;
+
+	return fstatvfs(files->wal_fd, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < low;
+}

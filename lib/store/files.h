@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The three files of a database as files: their identity, the WAL's room and its sync, who writes,
+ * and whose turn it is.
+ */
+#ifndef TIMERHUB_STORE_FILES_H
+#define TIMERHUB_STORE_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+enum { FILE_DATABASE, FILE_WAL, FILE_SHM, FILES };
+
+struct files {
+	char *names[FILES];
+	struct stat found[FILES]; /* at the open: their device and inode */
+	int wal_fd, shm_fd;
+};
+
+/* `path` is SQLite's full name of the database, whose -wal and -shm exist. */
+int files_open(struct files *files, const char *path);
+void files_close(struct files *files);
+
+/* Are the files those of the open? SQLite would go on writing to files that were removed. */
+bool files_are_there(const struct files *files);
+bool files_are_of(const struct files *files, const char *database);
+
+/*
+ * Waits until no other handle has the turn to write, in this process or another, at most until
+ * `deadline_ns` on CLOCK_MONOTONIC. Returns 0 or -EAGAIN. The kernel gives up the turn of a process
+ * that dies.
+ */
+int files_take_turn(const struct files *files, uint64_t deadline_ns);
+void files_give_turn(const struct files *files);
+
+/* Does any connection, in this process or another, hold the WAL's write lock? */
+bool files_is_writing(const struct files *files);
+
+/* The process that holds one of the WAL's read locks, or 0. */
+int files_reader(const struct files *files);
+
+/*
+ * Writes zeros at the end of the WAL, whose frames never look like zeros, up to the room that it
+ * should have. The caller holds the write lock. A full disk just gives it less.
+ */
+void files_make_room(const struct files *files);
+
+uint64_t files_wal_bytes(const struct files *files);
+int files_sync(const struct files *files);
+
+/* Is there less room on the disk than puts may use? `wal_bytes` of the WAL are in use. */
+bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
+
+/* Sleeps; no cancellation point. */
+void files_nap(uint64_t ns);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checkpoints are made in pieces of a mebibyte, and submits go first: SQLite cannot pause within a
+ * checkpoint, so a submit waits for one piece at most. When nobody has written for a while, the rest
+ * is checkpointed too. A full disk then finds a WAL that can be begun anew.
+ */
+#define _GNU_SOURCE
+#include "store/keeper.h"
+
+#include <signal.h>
+
+#include "store/takers.h"
+#include "store/writer.h"
+
+#define THREAD_NAME "timerhub-store"
+#define PIECE_BYTES (UINT64_C(1) << 20)
+/* so much may be in the WAL before writers wait for its last pages to be copied */
+#define RESTART_BYTES (UINT64_C(2) << 20)
+#define QUIET_NS UINT64_C(100000000)
+#define RESTART_WAITS_NS UINT64_C(1000000000)
+
+static uint64_t keeper_uncopied(struct timerhub_store *store)
+{
+	/* relaxed: whoever raises it wakes the thread */
+	uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
+	uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes);
+
+	return bytes > copied ? bytes - copied : 0;
+}
+
+/* Writers go on meanwhile. */
+static void keeper_checkpoint(struct timerhub_store *store)
+{
+	struct work restart = { .kind = WORK_RESTART_WAL };
+	int log = -1, copied = -1, result;
+	uint64_t bytes;
+
+	result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_PASSIVE,
+	                                   &log, &copied);
+	if ((result & 0xff) == SQLITE_IOERR)
+		store_fail(store);
+	bytes = log > 0 ? (uint64_t)log * store->keeper.frame_bytes : 0;
+	/* relaxed, all: for statistics and this thread; also if a reader or the disk prevented it */
+	u64_store_relaxed(&store->keeper.checkpointed_bytes, bytes);
+	u32_store_relaxed(&store->keeper.is_held_back, result != SQLITE_OK || copied < log);
+	(void)u64_fetch_add_relaxed(&store->counts.checkpoints, 1);
+	if (result != SQLITE_OK || copied < log - (int)(PIECE_BYTES / store->keeper.frame_bytes) ||
+	    bytes < RESTART_BYTES)
+		return;
+	restart.deadline_ns = clock_monotonic_ns() + RESTART_WAITS_NS;
+	(void)writer_do(store, &restart);
+}
+
+/* Returns when there may be something to do. */
+static void keeper_sleep(struct timerhub_store *store, uint32_t number)
+{
+	bool rests = keeper_uncopied(store) == 0;
+
+	/* relaxed: a commit that misses it is found by the next sleep */
+	u32_store_relaxed(&store->keeper.rests, rests);
+	eventcount_wait(&store->keeper.work, number, rests ? UINT64_MAX : QUIET_NS);
+	u32_store_relaxed(&store->keeper.rests, 0);
+}
+
+static void *keeper_main(void *argument)
+{
+	struct timerhub_store *store = argument;
+	uint64_t seen = 0;
+
+	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
+	for (;;) {
+		uint32_t number = eventcount_number(&store->keeper.work);
+		/* relaxed, all: the eventcount's acquire shows what was set before its set */
+		bool quits = u32_load_relaxed(&store->keeper.quits) != 0;
+		uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
+
+		if (u32_exchange_relaxed(&store->keeper.leads, 0) != 0) {
+			writer_lead_for_submits(store);
+			continue;
+		}
+		if (quits)
+			return NULL;
+		u32_store_relaxed(&store->keeper.hinted, 0);
+		if (keeper_uncopied(store) >= PIECE_BYTES ||
+		    (keeper_uncopied(store) > 0 && bytes == seen)) {
+			keeper_checkpoint(store);
+			continue;
+		}
+		seen = bytes;
+		keeper_sleep(store, number);
+	}
+}
+
+int keeper_start(struct timerhub_store *store)
+{
+	sigset_t blocked, before;
+	int result;
+
+	/* A fault of the process stays its own; no handler for anything else runs on this thread. */
+	(void)sigfillset(&blocked);
+	(void)sigdelset(&blocked, SIGSYS);
+	(void)sigdelset(&blocked, SIGSEGV);
+	(void)sigdelset(&blocked, SIGBUS);
+	(void)sigdelset(&blocked, SIGILL);
+	(void)sigdelset(&blocked, SIGFPE);
+	(void)sigdelset(&blocked, SIGTRAP);
+	(void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
+	result = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	store->keeper.is_started = result == 0;
+	return -result;
+}
+
+static void keeper_call(struct timerhub_store *store)
+{
+	eventcount_set(&store->keeper.work, eventcount_number(&store->keeper.work) + 1);
+	eventcount_wake(&store->keeper.work, 1);
+}
+
+void keeper_stop(struct timerhub_store *store)
+{
+	if (!store->keeper.is_started)
+		return;
+	u32_store_relaxed(&store->keeper.quits, 1); /* relaxed: the eventcount's release shows it */
+	keeper_call(store);
+	(void)pthread_join(store->keeper.thread, NULL);
+}

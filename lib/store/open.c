@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening and closing. Meanwhile no other thread uses the store, but its own. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/bell.h"
+#include "base/cancellation.h"
+#include "base/options.h"
+#include "store/deliver.h"
+#include "store/error.h"
+#include "store/keeper.h"
+#include "store/schema.h"
+#include "store/takers.h"
+#include "store/writer.h"
+#undef timerhub_store_open
+#undef timerhub_store_install
+
+#define LEASE_DEFAULT_NS UINT64_C(30000000000)
+#define LEASE_MAX_US (INT64_C(1) << 56)
+#define ATTEMPTS_DEFAULT 25
+#define DATA_MAX_DEFAULT (UINT32_C(1) << 20)
+#define TIMEOUT_DEFAULT_NS UINT64_C(5000000000)
+#define INSIDE_NAP_NS 1000000
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define BOOT_ID_BYTES 36
+/* these file systems share no memory between machines, as a WAL needs (linux/magic.h) */
+#define MAGIC_NFS 0x6969
+#define MAGIC_SMB 0x517b
+#define MAGIC_SMB2 0xfe534d42
+#define MAGIC_CIFS 0xff534d42
+
+/* ---- the connections ---- */
+
+static int connection_exec(sqlite3 *db, const char *text)
+{
+	return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : error_of(db);
+}
+
+/* SQLite opens a file that it may not write without a complaint. */
+static int connection_is_writable(sqlite3 *db)
+{
+	if (sqlite3_db_readonly(db, "main") == 0)
+		return 0;
+	return access(sqlite3_db_filename(db, "main"), W_OK) < 0 ? -errno : -EROFS;
+}
+
+static int connection_set_wal(sqlite3 *db)
+{
+	sqlite3_stmt *statement = NULL;
+	const unsigned char *mode;
+	int result = 0;
+
+	if (sqlite3_prepare_v2(db, "PRAGMA main.journal_mode=WAL", -1, &statement, NULL) !=
+	    SQLITE_OK)
+		return error_of(db);
+	if (sqlite3_step(statement) != SQLITE_ROW)
+		result = error_of(db);
+	mode = result == 0 ? sqlite3_column_text(statement, 0) : NULL;
+	if (result == 0 && (!mode || strcmp((const char *)mode, "wal") != 0))
+		result = -EOPNOTSUPP;
+	(void)sqlite3_finalize(statement);
+	return result;
+}
+
+/* Within the time limit, which ends with the open: later the library waits by itself. */
+static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
+{
+	uint64_t timeout_ms = timeout_ns / 1000000 + 1;
+	struct statfs fs;
+	int result;
+
+	if (sqlite3_open_v2(path, ret,
+	                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+	                    NULL) != SQLITE_OK)
+		return *ret ? error_of(*ret) : -ENOMEM;
+	if (*sqlite3_db_filename(*ret, "main") == '\0')
+		return -EINVAL; /* a database in memory */
+	if (statfs(sqlite3_db_filename(*ret, "main"), &fs) == 0 &&
+	    (fs.f_type == MAGIC_NFS || fs.f_type == MAGIC_SMB || fs.f_type == MAGIC_SMB2 ||
+	     fs.f_type == MAGIC_CIFS))
+		return -EOPNOTSUPP;
+	(void)sqlite3_extended_result_codes(*ret, 1);
+	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
+	result = connection_is_writable(*ret);
+	if (result == 0)
+		result = connection_set_wal(*ret);
+	if (result == 0)
+		result = connection_exec(*ret, "PRAGMA main.synchronous=NORMAL;"
+		                               "PRAGMA main.wal_autocheckpoint=0;"
+		                               "PRAGMA main.cache_size=-8192;"
+		                               "PRAGMA main.mmap_size=0;"
+		                               "PRAGMA main.journal_size_limit=16777216;");
+	return result;
+}
+
+static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
+{
+	struct timerhub_store *store = context;
+	uint64_t bytes = (uint64_t)pages * store->keeper.frame_bytes;
+
+	(void)db, (void)name;
+	/* relaxed, all: the store's thread looks again, and the others take it as a hint */
+	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
+		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0); /* begun anew */
+	u64_store_relaxed(&store->keeper.wal_bytes, bytes);
+	return SQLITE_OK;
+}
+
+static int connection_page_bytes(sqlite3 *db, uint32_t *ret_bytes)
+{
+	sqlite3_stmt *statement = NULL;
+	int result = 0;
+
+	if (sqlite3_prepare_v2(db, "PRAGMA main.page_size", -1, &statement, NULL) != SQLITE_OK)
+		return error_of(db);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		*ret_bytes = (uint32_t)sqlite3_column_int(statement, 0);
+	else
+		result = error_of(db);
+	(void)sqlite3_finalize(statement);
+	return result;
+}
+
+static int store_open_connections(struct timerhub_store *store, const char *path)
+{
+	sqlite3 *db = NULL;
+	uint32_t page_bytes = 0;
+	int result = connection_open(&store->statements.db, path, store->timeout_ns);
+
+	db = store->statements.db;
+	if (result == 0)
+		result = schema_install(db);
+	/* the library knows the file by the name that SQLite has found out, with no link in it */
+	if (result == 0)
+		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
+		                         store->timeout_ns);
+	if (result == 0)
+		result = connection_page_bytes(db, &page_bytes);
+	/* its first read makes the connection use the WAL */
+	if (result == 0)
+		result = connection_exec(store->keeper.db, "SELECT 1 FROM timerhub_about");
+	if (result < 0)
+		return result;
+	store->keeper.frame_bytes = page_bytes + 24;
+	(void)sqlite3_busy_timeout(db, 0);
+	(void)sqlite3_busy_timeout(store->keeper.db, 0);
+	(void)sqlite3_wal_hook(db, on_commit, store);
+	return files_open(&store->files, sqlite3_db_filename(db, "main"));
+}
+
+/* ---- what a watcher sleeps on ---- */
+
+static int watch_fd(const struct timerhub_store *store, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(store->takers.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* Without inotify takers look every 20 ms. */
+static void watch_files(struct timerhub_store *store)
+{
+	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	store->takers.inotify_fd = fd;
+	if (fd < 0)
+		return;
+	if (inotify_add_watch(fd, store->files.names[FILE_WAL], IN_MODIFY | gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_SHM], gone) < 0 ||
+	    inotify_add_watch(fd, store->files.names[FILE_DATABASE], gone) < 0 ||
+	    watch_fd(store, fd) < 0) {
+		(void)close(fd);
+		store->takers.inotify_fd = -1;
+	}
+}
+
+static int store_open_watch(struct timerhub_store *store)
+{
+	int result;
+
+	store->takers.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (store->takers.epoll_fd < 0)
+		return -errno;
+	store->takers.bell = bell_open();
+	result = store->takers.bell < 0 ? store->takers.bell : 0;
+	if (result == 0)
+		result = store->synced.fd = bell_open();
+	if (result >= 0)
+		result = deadline_fd_create(&store->takers.due);
+	if (result == 0)
+		result = deadline_fd_create(&store->takers.again);
+	if (result == 0)
+		result = watch_fd(store, store->takers.bell);
+	if (result == 0)
+		result = watch_fd(store, store->takers.due.fd);
+	if (result == 0)
+		result = watch_fd(store, store->takers.again.fd);
+	if (result < 0)
+		return result;
+	watch_files(store);
+	bell_ring(store->takers.bell); /* nobody has looked yet */
+	return 0;
+}
+
+/* ---- open ---- */
+
+static int store_configure(struct timerhub_store *store, const struct timerhub_store_config *config)
+{
+	struct timerhub_store_config known = { .size = sizeof(known) };
+	int result = options_read(&known, sizeof(known), sizeof(known), config);
+	uint64_t lease_us;
+
+	if (result < 0)
+		return result;
+	if (known.flags != 0)
+		return -EINVAL;
+	lease_us = (uint64_t)store_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
+	store->lease_us = lease_us < LEASE_MAX_US ? lease_us : LEASE_MAX_US;
+	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
+	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
+	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;
+	/* so that a sum with the clock does not overflow */
+	if (store->timeout_ns > INT64_MAX)
+		store->timeout_ns = INT64_MAX;
+	store->queue = strdup(known.queue ? known.queue : "");
+	return store->queue ? 0 : -ENOMEM;
+}
+
+static void store_init(struct timerhub_store *store)
+{
+	lock_init(&store->queue_of_work.lock);
+	store->queue_of_work.last = &store->queue_of_work.first;
+	lock_init(&store->synced.lock);
+	store->synced.last_completed = &store->synced.completed;
+	lock_init(&store->takers.lock);
+	store->takers.last = &store->takers.first;
+	store->takers.next_due_us = INT64_MAX;
+	u64_store_relaxed(&store->takers.stopped_us, UINT64_MAX); /* relaxed: not shared yet */
+	store->files.wal_fd = store->files.shm_fd = -1;
+	store->takers.epoll_fd = store->takers.bell = store->takers.inotify_fd = -1;
+	store->synced.fd = -1;
+	clock_init(&store->wall, TIMERHUB_CLOCK_REALTIME, false);
+	clock_init(&store->since_boot, TIMERHUB_CLOCK_BOOTTIME, false);
+	deadline_fd_init(&store->takers.due, &store->wall);
+	deadline_fd_init(&store->takers.again, &store->since_boot);
+}
+
+static int store_read_boot(struct timerhub_store *store)
+{
+	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC), result = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
+		result = -errno;
+	(void)close(fd);
+	return result;
+}
+
+/* A new file's entry is on the disk only when its folder is. */
+static void store_sync_folder(const struct timerhub_store *store)
+{
+	char *folder = strdup(store->files.names[FILE_DATABASE]);
+	int fd = -1;
+
+	if (folder) {
+		*(strrchr(folder, '/') + 1) = '\0';
+		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	/* file systems that cannot sync a folder have no other way */
+	if (fd >= 0) {
+		(void)fsync(fd);
+		(void)close(fd);
+	}
+	free(folder);
+}
+
+/* The first transaction. It also finds out whether the lock that a watcher asks for is there. */
+static int store_begin(struct timerhub_store *store)
+{
+	int result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);
+
+	if (result < 0)
+		return result == -EAGAIN ? -EBUSY : result;
+	result = deliver_begin(store);
+	files_make_room(&store->files);
+	if (store->takers.inotify_fd >= 0 && !files_is_writing(&store->files)) {
+		(void)close(store->takers.inotify_fd);
+		store->takers.inotify_fd = -1;
+	}
+	result = writer_end(store, result);
+	if (result == 0)
+		result = files_sync(&store->files);
+	return result;
+}
+
+static void store_free(struct timerhub_store *store)
+{
+	struct work *next;
+
+	statements_fini(&store->statements);
+	(void)sqlite3_close(store->keeper.db);
+	(void)sqlite3_close(store->statements.db);
+	files_close(&store->files);
+	for (struct work *work = store->synced.completed; work; work = next) {
+		next = work->next;
+		free(work);
+	}
+	bell_close(store->takers.bell);
+	bell_close(store->synced.fd);
+	deadline_fd_close(&store->takers.due);
+	deadline_fd_close(&store->takers.again);
+	if (store->takers.inotify_fd >= 0)
+		(void)close(store->takers.inotify_fd);
+	if (store->takers.epoll_fd >= 0)
+		(void)close(store->takers.epoll_fd);
+	lock_fini(&store->queue_of_work.lock);
+	lock_fini(&store->synced.lock);
+	lock_fini(&store->takers.lock);
+	fork_check_close(&store->fork_check);
+	free(store->queue);
+	free(store);
+}
+
+static int store_open_parts(struct timerhub_store *store, const char *path)
+{
+	int result = fork_check_open(&store->fork_check, sizeof(uint32_t));
+
+	if (result == 0)
+		result = store_read_boot(store);
+	if (result == 0)
+		result = store_open_connections(store, path);
+	if (result == 0)
+		result = store_open_watch(store);
+	if (result == 0)
+		result = store_begin(store);
+	if (result < 0)
+		return result;
+	store_sync_folder(store);
+	return keeper_start(store);
+}
+
+/* The lowest descriptors are the program's standard ones, which it may have closed. */
+static void low_descriptors_fill(int fds[3])
+{
+	for (int i = 0; i < 3; i++) {
+		fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fds[i] >= 0 && fds[i] < 3)
+			continue;
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+		fds[i] = -1;
+		return;
+	}
+}
+
+int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
+                                const struct timerhub_store_config *config, int (*sqlite)(void))
+{
+	CANCELLATION_HELD;
+	struct timerhub_store *store;
+	int low[3] = { -1, -1, -1 }, result;
+
+	if (!ret || !path)
+		return -EINVAL;
+	if (sqlite != sqlite3_libversion_number)
+		return -EXDEV;
+	if (sqlite3_threadsafe() == 0)
+		return -EOPNOTSUPP;
+	store = calloc(1, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	store_init(store);
+	low_descriptors_fill(low);
+	result = store_configure(store, config);
+	if (result == 0)
+		result = store_open_parts(store, path);
+	for (int i = 0; i < 3; i++)
+		if (low[i] >= 0)
+			(void)close(low[i]);
+	if (result < 0)
+		store_free(store);
+	else
+		*ret = store;
+	return result < 0 ? result : 0;
+}
+
+int timerhub_store_open(struct timerhub_store **ret, const char *path,
+                        const struct timerhub_store_config *config)
+{
+	return timerhub_store_open_checked(ret, path, config, sqlite3_libversion_number);
+}
+
+int timerhub_store_install_checked(struct sqlite3 *db, int (*sqlite)(void))
+{
+	CANCELLATION_HELD;
+
+	if (!db)
+		return -EINVAL;
+	return sqlite == sqlite3_libversion_number ? schema_install(db) : -EXDEV;
+}
+
+int timerhub_store_install(struct sqlite3 *db)
+{
+	return timerhub_store_install_checked(db, sqlite3_libversion_number);
+}
+
+/* ---- close ---- */
+
+static bool store_is_used(struct timerhub_store *store)
+{
+	bool is_used;
+
+	lock_take(&store->takers.lock);
+	is_used = store->takers.inside > 0;
+	lock_give(&store->takers.lock);
+	return is_used;
+}
+
+void timerhub_store_close(struct timerhub_store *store)
+{
+	CANCELLATION_HELD;
+
+	/* a child has copies of its parent's locks in memory, and must not use them */
+	if (store_check(store) < 0)
+		return;
+	timerhub_store_stop(store);
+	while (store_is_used(store))
+		files_nap(INSIDE_NAP_NS);
+	keeper_stop(store);
+	store_free(store);
+}

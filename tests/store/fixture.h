@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A store in a folder of its own, and a plain connection to the same database. */
+#ifndef TESTS_STORE_FIXTURE_H
+#define TESTS_STORE_FIXTURE_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <timerhub_store.h>
+
+extern struct timerhub_store *store;
+extern sqlite3 *plain; /* autocommit, busy timeout 10 s */
+extern char database[96];
+
+/*
+ * Names the database, for a child that is forked before anybody opens it. fixture_begin() does it
+ * otherwise.
+ */
+void fixture_name(void);
+/* NULL: the defaults */
+void fixture_begin(const struct timerhub_store_config *config);
+void fixture_end(void);
+/* Opens one more handle of the same database. */
+struct timerhub_store *fixture_open(const struct timerhub_store_config *config);
+
+uint64_t wall_ns(void);
+uint64_t boot_ns(void);
+
+/* Runs SQL on the plain connection, which must succeed. */
+void sql(const char *text);
+/* The first column of the first row, -1 if there is none. */
+int64_t sql_number(const char *text);
+/* The same as text; "" if there is none. The next call overwrites it. */
+const char *sql_text(const char *text);
+
+uint64_t put_in(uint64_t delay_ns, const char *key, const char *data);
+/* Takes one, which must arrive. */
+struct timerhub_store_task take_one(void);
+/* Nothing is due. */
+void take_none(void);
+
+#endif

@@ -1,0 +1,988 @@
+/* SPDX-License-Identifier: MIT */
+/* Each call and each of its errors, on a real database. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include <harness.h>
+#include <process_usage.h>
+
+static const struct timerhub_store_config short_lease = { .size = sizeof(short_lease),
+	                                                  .lease_ns = 50 * MS,
+	                                                  .timeout_ns = 10 * SEC };
+
+static struct timerhub_store_change done_of(struct timerhub_store_task *task)
+{
+	return (struct timerhub_store_change){ .op = TIMERHUB_STORE_DONE, .task = task };
+}
+
+static struct timerhub_store_change put_of(const char *key)
+{
+	return (struct timerhub_store_change){
+		.op = TIMERHUB_STORE_PUT, .key = key, .data = "d", .data_len = 1
+	};
+}
+
+START_TEST(task_comes_with_all_that_was_put_and_ends_once)
+{
+	struct timerhub_store_put put = { .size = sizeof(put),
+		                          .when_ns = 3,
+		                          .key = "schl\303\274ssel",
+		                          .data = "a\0b",
+		                          .data_len = 3 };
+	struct timerhub_store_task task, copy;
+	uint64_t id, before_ns = wall_ns();
+
+	fixture_begin(NULL);
+	expect_eq(timerhub_store_put(store, &put, &id), 0);
+	task = take_one();
+	expect_eq(task.id, id);
+	expect_le(before_ns, task.due_ns);
+	expect_eq(task.due_ns % 1000, 0);
+	expect_eq(task.attempts, 1);
+	expect_eq(task.periods, 1);
+	expect_eq(task.interval_ns, 0);
+	expect_eq(strcmp(task.key, put.key), 0);
+	expect_eq(task.data_len, 3);
+	expect_eq(memcmp(task.data, "a\0b", 4), 0);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='taken'"
+	                     " AND leased_until_us>due_us+29000000 AND bytes=3"),
+	          1);
+	copy = task;
+	expect_eq(timerhub_store_done(store, &task), 0);
+	expect(!task.data && !task.key);
+	copy.data = copy.key = NULL;
+	expect_eq(timerhub_store_done(store, &copy), -ENOENT);
+	expect_eq(timerhub_store_retry(store, &copy, 0), -ENOENT);
+	expect_eq(timerhub_store_park(store, &copy, 0), -ENOENT);
+	expect_eq(timerhub_store_touch(store, &copy, 0), -ENOENT);
+	expect_eq(timerhub_store_cancel(store, id), -ENOENT);
+	take_none();
+	fixture_end();
+}
+END_TEST
+
+START_TEST(tasks_come_in_order_of_time_and_never_early)
+{
+	struct timerhub_store_task tasks[100];
+	struct dice dice = dice_new(1);
+	int got = 0;
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 100; i++)
+		(void)put_in(dice_below(&dice, 30 * MS), NULL, "x");
+	while (got < 100) {
+		int n = timerhub_store_take(store, tasks, 40, ARRIVES);
+
+		expect_lt(0, n);
+		got += n;
+		for (int i = 0; i < n; i++) {
+			expect_le(tasks[i].due_ns, wall_ns());
+			expect(i == 0 || tasks[i - 1].due_ns <= tasks[i].due_ns);
+			expect_eq(timerhub_store_done(store, &tasks[i]), 0);
+		}
+	}
+	fixture_end();
+}
+END_TEST
+
+START_TEST(key_names_one_live_task)
+{
+	struct timerhub_store_put put = { .size = sizeof(put),
+		                          .when_ns = HOUR,
+		                          .key = "k",
+		                          .data = "new",
+		                          .data_len = 3,
+		                          .interval_ns = 5 };
+	struct timerhub_store_task task;
+	uint64_t id, first;
+
+	fixture_begin(NULL);
+	first = put_in(HOUR, "k", "old");
+	expect_eq(timerhub_store_put(store, &put, &id), -EEXIST);
+	expect_eq(id, first);
+	put.flags = TIMERHUB_STORE_REPLACE;
+	put.when_ns = 0;
+	expect_eq(timerhub_store_put(store, &put, &id), 0);
+	expect_eq(id, first);
+	task = take_one();
+	expect_eq(strcmp(task.data, "new"), 0);
+	expect_eq(task.interval_ns, 1000);
+	id = 0;
+	expect_eq(timerhub_store_put(store, &put, &id), -EEXIST); /* a worker has it */
+	expect_eq(id, first);
+	expect_eq(timerhub_store_cancel_key(store, "k"), -EBUSY);
+	expect_eq(timerhub_store_move_key(store, "k", 0, 0), -EBUSY);
+	expect_eq(timerhub_store_park(store, &task, 7), 0);
+	expect_eq(sql_number("SELECT reason FROM timerhub_list WHERE state='parked'"), 7);
+	put.flags = 0;
+	expect_eq(timerhub_store_put(store, &put, &id), -EEXIST); /* a parked one holds its key */
+	put.flags = TIMERHUB_STORE_REPLACE;
+	put.interval_ns = 0;
+	expect_eq(timerhub_store_put(store, &put, &id), 0);
+	task = take_one();
+	expect_eq(task.id, first);
+	expect_eq(task.attempts, 1);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	expect_cmp(put_in(HOUR, "k", NULL), >, first);
+	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
+	expect_eq(timerhub_store_cancel_key(store, "k"), -ENOENT);
+	expect_eq(timerhub_store_move_key(store, "k", 0, 0), -ENOENT);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(move_gives_a_new_time)
+{
+	struct timerhub_store_task task;
+	uint64_t id;
+
+	fixture_begin(NULL);
+	id = put_in(TIMERHUB_NEVER, NULL, "x");
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='waiting'"
+	                     " AND due_us IS NULL"),
+	          1);
+	take_none();
+	expect_eq(timerhub_store_move(store, id, wall_ns(), TIMERHUB_ABSOLUTE), 0);
+	task = take_one();
+	expect_eq(timerhub_store_move(store, id, 0, 0), -EBUSY);
+	expect_eq(timerhub_store_retry(store, &task, HOUR), 0);
+	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 1);
+	expect_eq(timerhub_store_move(store, id, 0, 0), 0);
+	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
+	expect_eq(timerhub_store_move(store, id, TIMERHUB_NEVER, 0), 0);
+	take_none();
+	expect_eq(timerhub_store_move(store, id, 1, TIMERHUB_ABSOLUTE), -ERANGE);
+	expect_eq(timerhub_store_move(store, id + 1, 0, 0), -ENOENT);
+	expect_eq(timerhub_store_move(store, UINT64_MAX, 0, 0), -ENOENT);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(id_of_another_queue_is_unknown)
+{
+	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
+	struct timerhub_store *second;
+	struct timerhub_store_task task;
+	uint64_t id;
+
+	fixture_begin(NULL);
+	second = fixture_open(&other);
+	id = put_in(0, "k", "x");
+	expect_eq(timerhub_store_cancel(second, id), -ENOENT);
+	expect_eq(timerhub_store_move(second, id, 0, 0), -ENOENT);
+	expect_eq(timerhub_store_cancel_key(second, "k"), -ENOENT);
+	expect_eq(timerhub_store_take(second, &task, 1, 0), 0);
+	task = take_one();
+	expect_eq(timerhub_store_done(store, &task), 0);
+	timerhub_store_close(second);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told)
+{
+	struct timerhub_store_task first, second, late;
+
+	fixture_begin(&short_lease);
+	(void)put_in(0, NULL, "x");
+	first = take_one();
+	second = take_one();
+	expect_eq(second.id, first.id);
+	expect_cmp(second.delivery, >, first.delivery);
+	expect_eq(second.attempts, 2);
+	expect_le(first.lease_end_ns, boot_ns());
+	late = first;
+	timerhub_store_release(store, &first);
+	timerhub_store_release(store, &first);
+	late.data = late.key = NULL;
+	expect_eq(timerhub_store_touch(store, &late, 0), -ESTALE);
+	expect_eq(timerhub_store_done(store, &late), -ESTALE);
+	expect_eq(timerhub_store_retry(store, &late, 0), -ESTALE);
+	expect_eq(timerhub_store_park(store, &late, 0), -ESTALE);
+	expect_eq(timerhub_store_touch(store, &second, HOUR), 0);
+	expect_lt(boot_ns() + HOUR / 2, second.lease_end_ns);
+	sleep_ns(60 * MS);
+	take_none();
+	expect_eq(timerhub_store_done(store, &second), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(answer_after_the_lease_counts_until_another_has_the_task)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(&short_lease);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	sleep_ns(60 * MS);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	(void)put_in(0, NULL, "y");
+	task = take_one();
+	sleep_ns(60 * MS);
+	/* after the lease the task can be cancelled */
+	expect_eq(timerhub_store_cancel(store, task.id), 0);
+	expect_eq(timerhub_store_done(store, &task), -ENOENT);
+	expect(!task.data);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(last_delivery_is_followed_by_parking)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .attempts_max = 2,
+		                                      .lease_ns = 30 * MS };
+	struct timerhub_store_task task;
+	uint64_t id;
+
+	fixture_begin(&config);
+	id = put_in(0, "k", "x");
+	task = take_one();
+	expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	task = take_one();
+	expect_eq(task.attempts, 2);
+	timerhub_store_release(store, &task);
+	sleep_ns(40 * MS);
+	take_none();
+	expect_eq(sql_number("SELECT reason FROM timerhub_list WHERE state='parked'"), UINT32_MAX);
+	expect_eq(timerhub_store_done(store, &task), -ESTALE);
+	expect_eq(timerhub_store_move(store, id, 0, 0), 0);
+	task = take_one();
+	expect_eq(task.attempts, 1);
+	expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	task = take_one();
+	expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	take_none();
+	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(periods_that_pass_untaken_are_counted)
+{
+	struct timerhub_store_put put = { .size = sizeof(put),
+		                          .flags = TIMERHUB_ABSOLUTE,
+		                          .interval_ns = HOUR };
+	struct timerhub_store_task task;
+	uint64_t due_ns;
+
+	fixture_begin(NULL);
+	put.when_ns = wall_ns() - 2 * HOUR - HOUR / 2;
+	expect_eq(timerhub_store_put(store, &put, NULL), 0);
+	task = take_one();
+	expect_eq(task.periods, 3);
+	due_ns = task.due_ns;
+	expect_eq(timerhub_store_done(store, &task), 0);
+	take_none();
+	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), (due_ns + 3 * HOUR) / 1000);
+	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(commit_makes_all_or_none)
+{
+	struct timerhub_store_change changes[3];
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, "taken", "x");
+	task = take_one();
+	changes[0] = put_of("a");
+	changes[0].when_ns = HOUR;
+	changes[1] = done_of(&task);
+	changes[2] = put_of("a");
+	expect_eq(timerhub_store_commit(store, changes, 3), -EEXIST);
+	expect_eq(changes[0].result, 0);
+	expect_eq(changes[1].result, 0);
+	expect_eq(changes[2].result, -EEXIST);
+	expect(task.data != NULL);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1);
+	changes[2] = done_of(&task);
+	expect_eq(timerhub_store_commit(store, changes, 3), -ENOENT);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1);
+	expect(!task.data); /* of the change that found no task */
+	fixture_end();
+}
+END_TEST
+
+START_TEST(commit_ends_and_puts_at_once)
+{
+	struct timerhub_store_change changes[3];
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, "k", "x");
+	task = take_one();
+	changes[0] = done_of(&task);
+	changes[1] = put_of("k");
+	changes[2] = put_of(NULL);
+	expect_eq(timerhub_store_commit(store, changes, 3), 0);
+	expect(!task.data && !task.key);
+	expect_cmp(changes[1].id, >, task.id);
+	expect_eq(changes[2].id, changes[1].id + 1);
+	fixture_end();
+}
+END_TEST
+
+static int stop_it(void *context)
+{
+	(void)context;
+	return 1;
+}
+
+START_TEST(commit_in_is_true_when_the_caller_commits)
+{
+	struct timerhub_store_change changes[2];
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, "k", "x");
+	task = take_one();
+	changes[0] = done_of(&task);
+	changes[1] = put_of("n");
+	changes[1].when_ns = HOUR;
+	expect_eq(timerhub_store_commit_in(store, plain, changes, 2), -EINVAL);
+	sql("CREATE TABLE mine(x INTEGER PRIMARY KEY); INSERT INTO mine VALUES(41)");
+	sql("BEGIN IMMEDIATE; INSERT INTO mine VALUES(77)");
+	expect_eq(timerhub_store_commit_in(store, plain, changes, 2), 0);
+	expect_eq(sqlite3_last_insert_rowid(plain), 77);
+	expect(task.data != NULL);
+	sql("ROLLBACK");
+	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), task.id);
+	sql("BEGIN IMMEDIATE");
+	changes[1] = put_of("k"); /* free, since the task with it has ended before */
+	expect_eq(timerhub_store_commit_in(store, plain, changes, 2), 0);
+	expect_eq(timerhub_store_commit_in(store, plain, &changes[1], 1), -EEXIST);
+	sql("COMMIT");
+	expect_eq(timerhub_store_sync(store), 0);
+	timerhub_store_release(store, &task);
+	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), changes[1].id);
+	sql("BEGIN");
+	expect_eq(sql_number("SELECT count(*) FROM mine"), 1);
+	changes[1].key = "o";
+	expect_eq(timerhub_store_commit_in(store, plain, &changes[1], 1), -EDEADLK);
+	sql("COMMIT; BEGIN"); /* which has not even read yet */
+	expect_eq(timerhub_store_commit_in(store, plain, &changes[1], 1), 0);
+	sql("COMMIT");
+	fixture_end();
+}
+END_TEST
+
+START_TEST(commit_in_refuses_what_it_cannot_promise)
+{
+	struct timerhub_store_change change = put_of("k");
+	sqlite3 *memory;
+	char text[160];
+
+	fixture_begin(NULL);
+	expect_eq(sqlite3_open(":memory:", &memory), SQLITE_OK);
+	expect_eq(sqlite3_exec(memory, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
+	expect_eq(sqlite3_exec(memory, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	(void)snprintf(text, sizeof(text), "ATTACH '%s' AS a; BEGIN IMMEDIATE", database);
+	expect_eq(sqlite3_exec(memory, text, NULL, NULL, NULL), SQLITE_OK);
+	expect_eq(timerhub_store_commit_in(store, memory, &change, 1), -EINVAL);
+	expect_eq(sqlite3_close(memory), SQLITE_OK);
+	/* an address that is not that of the library's SQLite */
+	sql("BEGIN IMMEDIATE");
+	expect_eq(timerhub_store_commit_in_checked(store, plain, &change, 1, rand), -EXDEV);
+	sqlite3_progress_handler(plain, 1, stop_it, NULL);
+	expect_eq(timerhub_store_commit_in(store, plain, &change, 1), -ECANCELED);
+	sqlite3_progress_handler(plain, 0, NULL, NULL);
+	if (!sqlite3_get_autocommit(plain))
+		sql("ROLLBACK");
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
+	expect_eq(timerhub_store_open_checked(&store, database, NULL, rand), -EXDEV);
+	expect_eq(timerhub_store_install_checked(plain, rand), -EXDEV);
+	fixture_end();
+}
+END_TEST
+
+static struct timerhub_store_completion complete(void)
+{
+	struct timerhub_store_completion completion;
+
+	expect(fd_readable_within(timerhub_store_completion_fd(store), ARRIVES));
+	while (timerhub_store_completions(store, &completion, 1) == 0)
+		expect(fd_readable_within(timerhub_store_completion_fd(store), ARRIVES));
+	return completion;
+}
+
+START_TEST(submit_completes_in_order)
+{
+	struct timerhub_store_change changes[2];
+	struct timerhub_store_completion completion;
+	struct timerhub_store_task task;
+	char key[8] = "k", data[8] = "data";
+
+	fixture_begin(NULL);
+	changes[0] = put_of(key);
+	changes[0].data = data;
+	changes[0].data_len = 4;
+	expect_eq(timerhub_store_submit(store, changes, 1, 5), 0);
+	expect_eq(timerhub_store_submit(store, changes, 1, 6), 0);
+	(void)memset(key, 0, sizeof(key));
+	(void)memset(data, 0, sizeof(data));
+	completion = complete();
+	expect_eq(completion.tag, 5);
+	expect_eq(completion.result, 0);
+	expect_eq(completion.id, 1);
+	completion = complete();
+	expect_eq(completion.tag, 6);
+	expect_eq(completion.result, -EEXIST);
+	task = take_one();
+	expect_eq(strcmp(task.data, "data"), 0);
+	expect_eq(strcmp(task.key, "k"), 0);
+	changes[0] = done_of(&task);
+	changes[1] = put_of("n");
+	expect_eq(timerhub_store_submit(store, changes, 2, 7), 0);
+	completion = complete();
+	expect_eq(completion.result, 0);
+	expect_eq(completion.id, task.id);
+	expect(!task.data && !task.key);
+	changes[0] = put_of("");
+	expect_eq(timerhub_store_submit(store, changes, 1, 8), -EINVAL);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(submits_in_flight_are_bounded)
+{
+	struct timerhub_store_change change = put_of(NULL);
+	struct timerhub_store_completion completions[64];
+	int n, all = 0;
+
+	fixture_begin(NULL);
+	change.when_ns = HOUR;
+	for (int i = 0; i < 1024; i++)
+		expect_eq(timerhub_store_submit(store, &change, 1, (uint64_t)i), 0);
+	expect_eq(timerhub_store_submit(store, &change, 1, 0), -EAGAIN);
+	while (all < 1024) {
+		expect(fd_readable_within(timerhub_store_completion_fd(store), ARRIVES));
+		n = timerhub_store_completions(store, completions, 64);
+		for (int i = 0; i < n; i++) {
+			expect_eq(completions[i].tag, all + i);
+			expect_eq(completions[i].result, 0);
+		}
+		all += n;
+	}
+	expect_eq(timerhub_store_submit(store, &change, 1, 0), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(wrong_arguments_are_refused)
+{
+	struct timerhub_store_put put = { .size = sizeof(put) };
+	struct timerhub_store_change change = put_of("k");
+	struct timerhub_store_config config = { .size = sizeof(config), .data_max = 10 };
+	struct timerhub_store_task task = { .id = 1 };
+	struct timerhub_store_completion completion;
+	struct timerhub_store_stats stats = { .size = 8 };
+	static char key[300], big[sizeof(config) + 8];
+	uint64_t id;
+
+	fixture_begin(&config);
+	expect_eq(timerhub_store_open(NULL, database, NULL), -EINVAL);
+	expect_eq(timerhub_store_open(&store, ":memory:", NULL), -EINVAL);
+	expect_eq(timerhub_store_install(NULL), -EINVAL);
+	config.flags = 1;
+	expect_eq(timerhub_store_open(&store, database, &config), -EINVAL);
+	config = (struct timerhub_store_config){ .size = sizeof(big) };
+	(void)memcpy(big, &config, sizeof(config));
+	big[sizeof(config)] = 1;
+	expect_eq(timerhub_store_open(&store, database, (const void *)big), -E2BIG);
+	expect_eq(timerhub_store_put(NULL, &put, &id), -EINVAL);
+	expect_eq(timerhub_store_put(store, NULL, &id), -EINVAL);
+	put.flags = 2;
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	put.flags = TIMERHUB_STORE_REPLACE; /* of no key */
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	put.flags = 0;
+	put.data_len = 1;
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	put.data = "12345678901";
+	put.data_len = 11;
+	expect_eq(timerhub_store_put(store, &put, &id), -EMSGSIZE);
+	put.data_len = 10;
+	put.key = "";
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	put.key = "\377";
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	(void)memset(key, 'k', 256);
+	put.key = key;
+	expect_eq(timerhub_store_put(store, &put, &id), -EINVAL);
+	put.key = key + 1;
+	expect_eq(timerhub_store_put(store, &put, &id), 0);
+	put.key = NULL;
+	put.when_ns = UINT64_MAX - 1;
+	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
+	put.flags = TIMERHUB_ABSOLUTE;
+	put.when_ns = SEC;
+	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
+	expect_eq(timerhub_store_cancel_key(store, NULL), -EINVAL);
+	expect_eq(timerhub_store_move(store, 1, 0, 2), -EINVAL);
+	expect_eq(timerhub_store_take(store, &task, 0, 0), -EINVAL);
+	expect_eq(timerhub_store_take(store, NULL, 1, 0), -EINVAL);
+	expect_eq(timerhub_store_done(store, NULL), -EINVAL);
+	expect_eq(timerhub_store_retry(store, &task, UINT64_MAX), -ERANGE);
+	expect_eq(timerhub_store_commit(store, &change, 0), -EINVAL);
+	expect_eq(timerhub_store_commit(store, &change, 1001), -EINVAL);
+	change.op = 7;
+	expect_eq(timerhub_store_commit(store, &change, 1), -EINVAL);
+	change = put_of("k");
+	change.reserved[3] = 1;
+	expect_eq(timerhub_store_commit(store, &change, 1), -EINVAL);
+	change = done_of(NULL);
+	expect_eq(timerhub_store_submit(store, &change, 1, 0), -EINVAL);
+	expect_eq(timerhub_store_completions(store, &completion, 0), -EINVAL);
+	expect_eq(timerhub_store_stats(store, &stats), -EINVAL);
+	expect_eq(timerhub_store_fd(NULL), -EINVAL);
+	expect_eq(timerhub_store_completion_fd(NULL), -EINVAL);
+	expect_eq(timerhub_store_sync(NULL), -EINVAL);
+	timerhub_store_close(NULL);
+	timerhub_store_release(store, NULL);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(writer_that_stays_is_waited_for_until_the_timeout)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 100 * MS };
+	struct timerhub_store_put put = { .size = sizeof(put) };
+	struct timerhub_store_change change = put_of(NULL);
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+
+	fixture_begin(&config);
+	(void)put_in(0, NULL, "x");
+	sql("BEGIN IMMEDIATE");
+	before_ns = monotonic_ns();
+	expect_eq(timerhub_store_put(store, &put, NULL), -EAGAIN);
+	expect_le(before_ns + 100 * MS, monotonic_ns());
+	expect_eq(timerhub_store_submit(store, &change, 1, 1), 0);
+	expect_eq(complete().result, -EAGAIN);
+	expect_eq(timerhub_store_take(store, &task, 1, 150 * MS), 0);
+	expect_eq(timerhub_store_open(&store, database, &config), -EBUSY);
+	sql("COMMIT");
+	task = take_one();
+	expect_eq(timerhub_store_done(store, &task), 0);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
+	fixture_end();
+}
+END_TEST
+
+static int opens(const char *path)
+{
+	struct timerhub_store *other = NULL;
+	int result = timerhub_store_open(&other, path, NULL);
+
+	timerhub_store_close(other);
+	return result;
+}
+
+START_TEST(open_says_what_is_wrong_with_the_file)
+{
+	char path[128];
+	FILE *file;
+
+	fixture_begin(NULL);
+	(void)snprintf(path, sizeof(path), "%s-other", database);
+	file = fopen(path, "w");
+	for (int i = 0; i < 5000; i++)
+		(void)fputc('x', file);
+	(void)fclose(file);
+	expect_eq(opens(path), -EBADMSG);
+	expect_eq(opens("/nowhere/at/all"), -ENOENT);
+	sql("UPDATE timerhub_about SET version=9");
+	expect_eq(opens(database), 0);
+	sql("UPDATE timerhub_about SET min_version=2");
+	expect_eq(opens(database), -EOPNOTSUPP);
+	expect_eq(timerhub_store_install(plain), -EOPNOTSUPP);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(install_joins_the_callers_transaction)
+{
+	sqlite3 *own;
+
+	expect_eq(sqlite3_open(":memory:", &own), SQLITE_OK);
+	expect_eq(sqlite3_exec(own, "BEGIN; CREATE TABLE mine(x)", NULL, NULL, NULL), SQLITE_OK);
+	expect_eq(timerhub_store_install(own), 0);
+	expect_eq(sqlite3_get_autocommit(own), 0);
+	expect_eq(sqlite3_exec(own, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	expect_eq(sqlite3_exec(own, "SELECT 1 FROM timerhub_tasks", NULL, NULL, NULL),
+	          SQLITE_ERROR);
+	expect_eq(timerhub_store_install(own), 0);
+	expect_eq(timerhub_store_install(own), 0);
+	expect_eq(sqlite3_exec(own, "INSERT INTO timerhub_tasks(due_us) VALUES(NULL)", NULL, NULL,
+	                       NULL),
+	          SQLITE_OK);
+	expect_eq(sqlite3_exec(own, "DROP TABLE timerhub_clock; DROP TABLE timerhub_about", NULL,
+	                       NULL, NULL),
+	          SQLITE_OK);
+	expect_eq(timerhub_store_install(own), -EBADMSG); /* a stranger's timerhub_tasks */
+	expect_eq(sqlite3_close(own), SQLITE_OK);
+}
+END_TEST
+
+static int sql_refused(const char *text)
+{
+	return sqlite3_exec(plain, text, NULL, NULL, NULL);
+}
+
+START_TEST(plain_sql_is_checked)
+{
+	fixture_begin(NULL);
+	sql("INSERT INTO timerhub_tasks(due_us,key) VALUES(1764353000000000,'a')");
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000)"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000)"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000000)"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('')"), SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('x'||char(0)||'y')"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) VALUES('a')"), SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(key) SELECT hex(zeroblob(128))"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(data) VALUES(5)"), SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(interval_us) VALUES(0)"),
+	          SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(0)"), SQLITE_CONSTRAINT);
+	sql("DELETE FROM timerhub_tasks");
+	expect_eq(sql_refused("INSERT INTO timerhub_tasks(id) VALUES(1)"), SQLITE_CONSTRAINT);
+	sql("INSERT INTO timerhub_tasks(key) VALUES('b')");
+	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 2);
+	expect_eq(sql_refused("UPDATE timerhub_tasks SET id=9"), SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("UPDATE timerhub_tasks SET rowid=9"), SQLITE_CONSTRAINT);
+	expect_eq(sql_refused("INSERT OR REPLACE INTO timerhub_tasks(id) VALUES(2)"),
+	          SQLITE_CONSTRAINT);
+	sql("INSERT OR REPLACE INTO timerhub_tasks(key) VALUES('b')");
+	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 3);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(plain_sql_takes_a_task_from_its_worker)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	sql("INSERT INTO timerhub_tasks(due_us,key,data) VALUES(1764353000000000,'a','h\303\251')");
+	task = take_one();
+	expect_eq(task.data_len, 3);
+	expect_eq(strcmp(task.data, "h\303\251"), 0);
+	sql("UPDATE timerhub_tasks SET data=x'00'");
+	expect_eq(timerhub_store_done(store, &task), -ESTALE);
+	task = take_one();
+	expect_eq(task.attempts, 2);
+	sql("INSERT INTO timerhub_tasks(due_us,key,data) VALUES(1764353000000001,'a','z')"
+	    " ON CONFLICT(queue,key) DO UPDATE SET due_us=excluded.due_us,data=excluded.data");
+	expect_eq(timerhub_store_touch(store, &task, 0), -ESTALE);
+	expect_eq(timerhub_store_done(store, &task), -ESTALE);
+	task = take_one();
+	expect_eq(timerhub_store_park(store, &task, 3), 0);
+	sql("UPDATE timerhub_tasks SET data=data");
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='parked'"), 1);
+	sql("UPDATE timerhub_tasks SET due_us=due_us"); /* as a move: it waits again */
+	task = take_one();
+	expect_eq(task.attempts, 1);
+	sql("DELETE FROM timerhub_tasks");
+	expect_eq(timerhub_store_done(store, &task), -ENOENT);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(take_does_not_write_long_data_again)
+{
+	static char data[200000];
+	struct timerhub_store_put put = { .size = sizeof(put),
+		                          .data = data,
+		                          .data_len = sizeof(data) };
+	struct timerhub_store_task task;
+	sqlite3_stmt *statement;
+
+	fixture_begin(NULL);
+	(void)memset(data, 'd', sizeof(data));
+	expect_eq(timerhub_store_put(store, &put, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		(void)sql_number("PRAGMA wal_checkpoint(RESTART)");
+		task = take_one();
+		/* how many pages the WAL has */
+		expect_eq(sqlite3_prepare_v2(plain, "PRAGMA wal_checkpoint(PASSIVE)", -1,
+		                             &statement, NULL),
+		          SQLITE_OK);
+		expect_eq(sqlite3_step(statement), SQLITE_ROW);
+		expect_le(sqlite3_column_int(statement, 1), 8);
+		(void)sqlite3_finalize(statement);
+		expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	}
+	fixture_end();
+}
+END_TEST
+
+START_TEST(child_is_told_and_harms_nothing)
+{
+	struct timerhub_store_put put = { .size = sizeof(put) };
+	struct timerhub_store_change change = put_of(NULL);
+	struct timerhub_store_task task = { .id = 1 };
+	struct timerhub_store_completion completion;
+	struct timerhub_store_stats stats = { 0 };
+	pid_t child;
+
+	fixture_begin(NULL);
+	child = fork();
+	if (child == 0) {
+		expect_eq(timerhub_store_put(store, &put, NULL), -EOWNERDEAD);
+		expect_eq(timerhub_store_take(store, &task, 1, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_cancel(store, 1), -EOWNERDEAD);
+		expect_eq(timerhub_store_cancel_key(store, "k"), -EOWNERDEAD);
+		expect_eq(timerhub_store_move(store, 1, 0, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_move_key(store, "k", 0, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_done(store, &task), -EOWNERDEAD);
+		expect_eq(timerhub_store_retry(store, &task, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_park(store, &task, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_touch(store, &task, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_commit(store, &change, 1), -EOWNERDEAD);
+		expect_eq(timerhub_store_commit_in(store, plain, &change, 1), -EOWNERDEAD);
+		expect_eq(timerhub_store_submit(store, &change, 1, 0), -EOWNERDEAD);
+		expect_eq(timerhub_store_completions(store, &completion, 1), -EOWNERDEAD);
+		expect_eq(timerhub_store_fd(store), -EOWNERDEAD);
+		expect_eq(timerhub_store_completion_fd(store), -EOWNERDEAD);
+		expect_eq(timerhub_store_sync(store), -EOWNERDEAD);
+		expect_eq(timerhub_store_stats(store, &stats), -EOWNERDEAD);
+		timerhub_store_stop(store);
+		timerhub_store_close(store);
+		_exit(0);
+	}
+	child_ends_well(child);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(descriptors_close_on_exec_and_are_no_standard_ones)
+{
+	struct stat status;
+
+	fixture_begin(NULL);
+	timerhub_store_close(store);
+	(void)close(0);
+	store = fixture_open(NULL);
+	expect(fstat(0, &status) < 0);
+	for (int fd = 3; fd < 100; fd++) {
+		char path[32], name[128] = "";
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "/store-"))
+			expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	expect(fcntl(timerhub_store_fd(store), F_GETFD) & FD_CLOEXEC);
+	expect(fcntl(timerhub_store_completion_fd(store), F_GETFD) & FD_CLOEXEC);
+	fixture_end();
+}
+END_TEST
+
+static void *take_until_the_end(void *result)
+{
+	struct timerhub_store_task task;
+
+	*(int *)result = timerhub_store_take(store, &task, 1, UINT64_MAX);
+	return NULL;
+}
+
+START_TEST(removed_file_ends_the_handle)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	struct timerhub_store_put put = { .size = sizeof(put) };
+	struct timerhub_store_stats stats = { 0 };
+	char path[128], moved[136];
+	pthread_t taker;
+	int result = 0;
+
+	fixture_begin(NULL);
+	(void)put_in(HOUR, NULL, "x");
+	thread_start(&taker, take_until_the_end, &result);
+	sleep_ns(20 * MS); /* it may rest by then, or find the file gone by itself */
+	(void)snprintf(path, sizeof(path), "%s%s", database, suffixes[_i]);
+	(void)snprintf(moved, sizeof(moved), "%s-moved", path);
+	expect_eq(_i == 0 ? rename(path, moved) : unlink(path), 0);
+	thread_join(taker);
+	expect_eq(result, -EIO);
+	expect_eq(timerhub_store_put(store, &put, NULL), -EIO);
+	expect_eq(timerhub_store_take(store, &(struct timerhub_store_task){ 0 }, 1, 0), -EIO);
+	expect_eq(timerhub_store_cancel(store, 1), -EIO);
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.failed, -EIO);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(stop_hands_out_what_is_due_and_ends_takers)
+{
+	struct timerhub_store_task task;
+	pthread_t takers[3];
+	int results[3];
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 3; i++)
+		thread_start(&takers[i], take_until_the_end, &results[i]);
+	sleep_ns(10 * MS);
+	timerhub_store_stop(store);
+	for (int i = 0; i < 3; i++) {
+		thread_join(takers[i]);
+		expect_eq(results[i], -ESHUTDOWN);
+	}
+	timerhub_store_close(store);
+	store = fixture_open(NULL);
+	(void)put_in(0, NULL, "x");
+	(void)put_in(30 * MS, NULL, "x");
+	timerhub_store_stop(store);
+	task = take_one();
+	sleep_ns(40 * MS);
+	expect_eq(timerhub_store_take(store, &(struct timerhub_store_task){ 0 }, 1, UINT64_MAX),
+	          -ESHUTDOWN);
+	expect_eq(timerhub_store_done(store, &task), 0); /* changes go on */
+	fixture_end();
+}
+END_TEST
+
+START_TEST(close_sends_takers_away)
+{
+	pthread_t takers[3];
+	int results[3];
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 3; i++)
+		thread_start(&takers[i], take_until_the_end, &results[i]);
+	sleep_ns(10 * MS);
+	timerhub_store_close(store);
+	for (int i = 0; i < 3; i++) {
+		thread_join(takers[i]);
+		expect(results[i] == -ESHUTDOWN);
+	}
+	store = fixture_open(NULL);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(fd_is_readable_when_something_is_due)
+{
+	struct timerhub_store_task task;
+	int fd;
+
+	fixture_begin(NULL);
+	fd = timerhub_store_fd(store);
+	expect(fd_readable(fd)); /* nobody has looked yet */
+	(void)put_in(80 * MS, NULL, "x");
+	take_none();
+	while (fd_readable(fd))
+		take_none(); /* the store's own thread may have checkpointed */
+	expect(fd_readable_within(fd, ARRIVES));
+	while (timerhub_store_take(store, &task, 1, 0) == 0)
+		expect(fd_readable_within(fd, ARRIVES));
+	expect_eq(timerhub_store_done(store, &task), 0);
+	take_none();
+	sql("INSERT INTO timerhub_tasks(due_us) VALUES(1764353000000000)");
+	expect(fd_readable_within(fd, ARRIVES));
+	expect_eq(timerhub_store_take(store, &task, 1, SEC), 1);
+	expect(fd_readable(fd)); /* perhaps there is more */
+	timerhub_store_release(store, &task);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(statistics_count_and_name_the_reader)
+{
+	struct timerhub_store_stats stats = { 0 };
+	struct timerhub_store_task task;
+	uint64_t due_ns;
+
+	fixture_begin(NULL);
+	(void)put_in(HOUR, NULL, "x");
+	(void)put_in(TIMERHUB_NEVER, NULL, "x");
+	(void)put_in(0, NULL, "x");
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	expect_eq(timerhub_store_park(store, &task, 1), 0);
+	task = take_one();
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.size, sizeof(stats));
+	expect_eq(stats.waiting, 2);
+	expect_eq(stats.taken, 1);
+	expect_eq(stats.parked, 1);
+	due_ns = (uint64_t)sql_number("SELECT due_us FROM timerhub_list WHERE state='waiting'"
+	                              " AND due_us NOT NULL") *
+	         1000;
+	expect_eq(stats.oldest_due_ns, due_ns);
+	expect_eq(stats.put, 4);
+	expect_eq(stats.delivered, 2);
+	expect_eq(stats.retried, 1);
+	expect_cmp(stats.syncs, >, 0);
+	expect_cmp(stats.wal_bytes, >, 0);
+	expect_eq(stats.failed, 0);
+	expect_eq(stats.reader_pid, 0);
+	timerhub_store_release(store, &task);
+	/* a read transaction that stays open, while more is written than one checkpoint copies */
+	sql("BEGIN");
+	(void)sql_number("SELECT count(*) FROM timerhub_tasks");
+	for (int i = 0; i < 200 && stats.reader_pid == 0; i++) {
+		for (int k = 0; k < 20; k++)
+			(void)put_in(HOUR, NULL, "x");
+		expect_eq(timerhub_store_stats(store, &stats), 0);
+	}
+	expect_eq(stats.reader_pid, getpid());
+	sql("COMMIT");
+	fixture_end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("store calls", argc, argv);
+	tests_add(task_comes_with_all_that_was_put_and_ends_once, 60);
+	tests_add(tasks_come_in_order_of_time_and_never_early, 60);
+	tests_add(key_names_one_live_task, 60);
+	tests_add(move_gives_a_new_time, 60);
+	tests_add(id_of_another_queue_is_unknown, 60);
+	tests_add(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60);
+	tests_add(answer_after_the_lease_counts_until_another_has_the_task, 60);
+	tests_add(last_delivery_is_followed_by_parking, 60);
+	tests_add(periods_that_pass_untaken_are_counted, 60);
+	tests_add(commit_makes_all_or_none, 60);
+	tests_add(commit_ends_and_puts_at_once, 60);
+	tests_add(commit_in_is_true_when_the_caller_commits, 60);
+	tests_add(commit_in_refuses_what_it_cannot_promise, 60);
+	tests_add(submit_completes_in_order, 60);
+	tests_add(submits_in_flight_are_bounded, 60);
+	tests_add(wrong_arguments_are_refused, 60);
+	tests_add(writer_that_stays_is_waited_for_until_the_timeout, 60);
+	tests_add(open_says_what_is_wrong_with_the_file, 60);
+	tests_add(install_joins_the_callers_transaction, 60);
+	tests_add(plain_sql_is_checked, 60);
+	tests_add(plain_sql_takes_a_task_from_its_worker, 60);
+	tests_add(take_does_not_write_long_data_again, 60);
+	tests_add(child_is_told_and_harms_nothing, 60);
+	tests_add(descriptors_close_on_exec_and_are_no_standard_ones, 60);
+	tests_add_loop(removed_file_ends_the_handle, 60, 3);
+	tests_add(stop_hands_out_what_is_due_and_ends_takers, 60);
+	tests_add(close_sends_takers_away, 60);
+	tests_add(fd_is_readable_when_something_is_due, 60);
+	tests_add(statistics_count_and_name_the_reader, 120);
+	return tests_run();
+}

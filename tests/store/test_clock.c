@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* The wall clock is set while a store is open (the program's own, see wall_clock.h). */
+#include <errno.h>
+
+#include "fixture.h"
+#include <harness.h>
+#include <wall_clock.h>
+
+static const struct timerhub_store_config lease_of_a_second = { .size = sizeof(lease_of_a_second),
+	                                                        .lease_ns = SEC };
+
+START_TEST(lease_is_a_length_whatever_the_clock_says)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(&lease_of_a_second);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	wall_clock_set(2 * HOUR);
+	take_none(); /* a second live delivery */
+	expect_eq(timerhub_store_cancel(store, task.id), -EBUSY);
+	timerhub_store_release(store, &task);
+	wall_clock_set(HOUR);
+	/* now it has ended, and what was due before the clock was set back still is */
+	task = take_one();
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
+static void *take_it(void *argument)
+{
+	struct timerhub_store_task *task = argument;
+
+	expect_eq(timerhub_store_take(store, task, 1, ARRIVES), 1);
+	return NULL;
+}
+
+START_TEST(resting_taker_sees_the_clock_being_set)
+{
+	struct timerhub_store_task task;
+	pthread_t taker;
+
+	fixture_begin(NULL);
+	(void)put_in(HOUR, NULL, "x");
+	thread_start(&taker, take_it, &task);
+	sleep_ns(20 * MS);
+	wall_clock_set(HOUR);
+	thread_join(taker);
+	expect_le(task.due_ns, wall_ns());
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(task_that_is_early_again_does_not_come)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, NULL, "x");
+	wall_clock_set(0 - HOUR);
+	take_none();
+	wall_clock_set(0);
+	task = take_one();
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
+/* A periodic task's done, while the clock is two hours ahead. */
+static struct timerhub_store_task done_ahead(uint64_t interval_ns)
+{
+	struct timerhub_store_put put = { .size = sizeof(put),
+		                          .interval_ns = interval_ns,
+		                          .key = "periodic" };
+	struct timerhub_store_task task;
+
+	expect_eq(timerhub_store_put(store, &put, NULL), 0);
+	wall_clock_set(2 * HOUR);
+	task = take_one();
+	expect_eq(task.periods, 2 * HOUR / interval_ns + 1);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	return task;
+}
+
+START_TEST(period_set_by_a_wrong_clock_comes_back)
+{
+	struct timerhub_store_task task;
+	uint64_t due_ns;
+
+	fixture_begin(NULL);
+	task = done_ahead(10 * SEC);
+	expect_lt(wall_ns(), (uint64_t)sql_number("SELECT due_us FROM timerhub_tasks") * 1000);
+	wall_clock_set(0);
+	take_none();
+	due_ns = (uint64_t)sql_number("SELECT due_us FROM timerhub_tasks") * 1000;
+	expect_le(due_ns, wall_ns() + 10 * SEC);
+	expect_eq((due_ns - task.due_ns) % (10 * SEC), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(period_set_by_a_wrong_clock_comes_back_at_the_next_open)
+{
+	fixture_begin(NULL);
+	(void)done_ahead(10 * SEC);
+	timerhub_store_close(store);
+	wall_clock_set(0);
+	store = fixture_open(NULL);
+	expect_le((uint64_t)sql_number("SELECT due_us FROM timerhub_tasks") * 1000,
+	          wall_ns() + 10 * SEC);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(time_that_anybody_else_has_set_is_never_touched)
+{
+	int64_t due_us;
+
+	fixture_begin(NULL);
+	(void)done_ahead(10 * SEC);
+	expect_eq(timerhub_store_move_key(store, "periodic", HOUR, 0), 0);
+	due_us = sql_number("SELECT due_us FROM timerhub_tasks");
+	wall_clock_set(0);
+	take_none();
+	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), due_us);
+	sql("DELETE FROM timerhub_tasks");
+	(void)done_ahead(10 * SEC);
+	sql("UPDATE timerhub_tasks SET due_us=due_us");
+	due_us = sql_number("SELECT due_us FROM timerhub_tasks");
+	wall_clock_set(0);
+	take_none();
+	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), due_us);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(leases_of_an_earlier_boot_are_void)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	timerhub_store_release(store, &task);
+	take_none();
+	timerhub_store_close(store);
+	sql("UPDATE timerhub_clock SET boot='another'");
+	store = fixture_open(NULL);
+	task = take_one();
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("store clock", argc, argv);
+	tests_add(lease_is_a_length_whatever_the_clock_says, 60);
+	tests_add(resting_taker_sees_the_clock_being_set, 60);
+	tests_add(task_that_is_early_again_does_not_come, 60);
+	tests_add(period_set_by_a_wrong_clock_comes_back, 60);
+	tests_add(period_set_by_a_wrong_clock_comes_back_at_the_next_open, 60);
+	tests_add(time_that_anybody_else_has_set_is_never_touched, 60);
+	tests_add(leases_of_an_earlier_boot_are_void, 60);
+	return tests_run();
+}

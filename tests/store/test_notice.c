@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A taker that rests in one process notices whatever another commits: each kind of commit, many
+ * times, with the pauses at which a wake-up could be lost.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include <harness.h>
+#include <process_usage.h>
+
+#define DUE_NOW "CAST((julianday('now')-2440587.5)*86400000000 AS INTEGER)-2000"
+#define INSERT "INSERT INTO timerhub_tasks(due_us) VALUES(" DUE_NOW ");"
+/* more than a cache of ten pages */
+#define FILL                                                                                       \
+	"INSERT INTO filler WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT "   \
+	"60)"                                                                                      \
+	" SELECT i,zeroblob(3000) FROM n;"
+
+static struct dice dice;
+
+/* Runs SQL on a connection of the child's own. */
+static sqlite3 *child_open(const char *pragmas)
+{
+	sqlite3 *db;
+
+	expect_eq(sqlite3_open(database, &db), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 20000);
+	expect_eq(sqlite3_exec(db, pragmas, NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+static void run(sqlite3 *db, const char *text)
+{
+	if (sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK)
+		return;
+	(void)fprintf(stderr, "%s: %s\n", text, sqlite3_errmsg(db));
+	expect_failed(__FILE__, __LINE__, text);
+}
+
+static void pause_at_most(uint64_t ns)
+{
+	sleep_ns(dice_below(&dice, ns));
+}
+
+static void autocommit(sqlite3 *db)
+{
+	run(db, INSERT);
+}
+
+static void full_sync(sqlite3 *db)
+{
+	run(db, "PRAGMA synchronous=FULL;" INSERT);
+}
+
+static void held(sqlite3 *db)
+{
+	run(db, "BEGIN IMMEDIATE;" INSERT);
+	sleep_ns(50 * MS);
+	run(db, "COMMIT");
+}
+
+/* Frames are in the WAL long before the commit. */
+static void spill(sqlite3 *db)
+{
+	run(db, "PRAGMA cache_size=10; BEGIN IMMEDIATE;" INSERT FILL);
+	pause_at_most(60 * MS);
+	run(db, "COMMIT");
+}
+
+static void rollback_of_spill(sqlite3 *db)
+{
+	run(db, "PRAGMA cache_size=10; BEGIN IMMEDIATE;" FILL);
+	pause_at_most(20 * MS);
+	run(db, "ROLLBACK;" INSERT);
+}
+
+/* Its frames stay in the WAL, and its lock is gone without another event. */
+static void writer_killed(sqlite3 *db)
+{
+	pid_t child = fork(); /* this process has no connection now */
+
+	if (child == 0) {
+		sqlite3 *own = child_open("PRAGMA cache_size=10");
+
+		run(own, "BEGIN IMMEDIATE;" FILL);
+		(void)raise(SIGKILL);
+	}
+	(void)waitpid(child, NULL, 0);
+	db = child_open("");
+	run(db, INSERT);
+	(void)sqlite3_close(db);
+}
+
+static void checkpoint_truncate(sqlite3 *db)
+{
+	run(db, "PRAGMA wal_checkpoint(TRUNCATE);" INSERT);
+}
+
+static void checkpoint_restart(sqlite3 *db)
+{
+	run(db, INSERT "PRAGMA wal_checkpoint(RESTART)");
+}
+
+static void vacuum(sqlite3 *db)
+{
+	run(db, INSERT "VACUUM");
+}
+
+static void attached(sqlite3 *db)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+	               "ATTACH '%s-2' AS two; CREATE TABLE IF NOT EXISTS two.t(x); BEGIN;"
+	               "INSERT INTO two.t VALUES(1);" INSERT "COMMIT",
+	               database);
+	run(db, text);
+}
+
+static void open_insert_close(sqlite3 *db)
+{
+	sqlite3 *own = child_open("");
+
+	(void)db;
+	run(own, INSERT);
+	expect_eq(sqlite3_close(own), SQLITE_OK);
+}
+
+static void beside_old_reader(sqlite3 *db)
+{
+	sqlite3 *reader = child_open("");
+
+	run(reader, "BEGIN; SELECT count(*) FROM timerhub_tasks");
+	run(db, INSERT);
+	pause_at_most(5 * MS);
+	expect_eq(sqlite3_close(reader), SQLITE_OK);
+}
+
+static void by_trigger(sqlite3 *db)
+{
+	run(db, "INSERT INTO events VALUES(1)");
+}
+
+static void with_mmap(sqlite3 *db)
+{
+	run(db, "PRAGMA mmap_size=10000000;" INSERT);
+}
+
+static void (*const kinds[])(sqlite3 *) = {
+	autocommit,
+	full_sync,
+	held,
+	spill,
+	rollback_of_spill,
+	writer_killed,
+	checkpoint_truncate,
+	checkpoint_restart,
+	vacuum,
+	attached,
+	open_insert_close,
+	beside_old_reader,
+	by_trigger,
+	with_mmap,
+};
+
+/* The child commits when it reads a byte; it was forked before the store was opened. */
+static void child_runs(int orders, void (*kind)(sqlite3 *))
+{
+	char order;
+
+	while (read(orders, &order, 1) == 1) {
+		sqlite3 *db = kind == writer_killed ? NULL : child_open("");
+
+		pause_at_most(3 * MS);
+		kind(db);
+		(void)sqlite3_close(db);
+	}
+	_exit(0);
+}
+
+static void notice(int orders, unsigned rounds)
+{
+	struct timerhub_store_task task;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		pause_at_most(2 * MS);
+		expect_eq(write(orders, "x", 1), 1);
+		expect_context("round, kind", i, 0);
+		expect_eq(timerhub_store_take(store, &task, 1, ARRIVES), 1);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
+}
+
+/* Takes all inotify instances of the user, as another program may have. */
+static void have_no_inotify(void)
+{
+	struct rlimit files = { 20000, 20000 };
+	struct timerhub_store_stats stats = { 0 };
+
+	timerhub_store_close(store);
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+	while (inotify_init1(IN_CLOEXEC) >= 0) {
+	}
+	store = fixture_open(NULL);
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.is_polling, 1);
+}
+
+static void notice_kind(unsigned kind, unsigned rounds, bool polls)
+{
+	int orders[2];
+	pid_t child;
+
+	dice = dice_new(kind);
+	fixture_name();
+	expect_eq(pipe(orders), 0);
+	child = fork();
+	if (child == 0) {
+		(void)close(orders[1]);
+		child_runs(orders[0], kinds[kind]);
+	}
+	(void)close(orders[0]);
+	fixture_begin(NULL);
+	if (polls)
+		have_no_inotify();
+	sql("CREATE TABLE filler(x,y); CREATE TABLE events(x);"
+	    "CREATE TRIGGER made AFTER INSERT ON events BEGIN " INSERT " END");
+	notice(orders[1], rounds);
+	(void)close(orders[1]);
+	child_ends_well(child);
+	fixture_end();
+}
+
+START_TEST(commit_of_every_kind_is_noticed)
+{
+	notice_kind((unsigned)_i, scaled(ROUNDS), false);
+}
+END_TEST
+
+START_TEST(commit_is_noticed_without_inotify)
+{
+	notice_kind(0, scaled(10), true);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("store notice", argc, argv);
+	tests_add_loop(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds));
+	tests_add(commit_is_noticed_without_inotify, 60);
+	return tests_run();
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* timerhub-store: see its manual page. Tested by tests/store/tool_test.py. */
+#include <stdio.h>
+#include <string.h>
+
+#include <when.h>
+
+#include "tool.h"
+
+const char console_tool[] = "timerhub-store";
+const char console_help[] =
+	"usage: timerhub-store [OPTION...] COMMAND FILE [ARGUMENT...]\n"
+	"  put FILE WHEN [DATA]    put a task and print its id; DATA -: standard input\n"
+	"  list FILE [COUNT]       list the tasks, the first due one first\n"
+	"  show FILE TASK          print a task's data\n"
+	"  cancel FILE TASK        cancel a task that no worker has\n"
+	"  move FILE TASK WHEN     give a task another time\n"
+	"  revive FILE TASK        let a parked task be due now\n"
+	"  stat FILE               print how many tasks wait, are due, taken and parked\n"
+	"  check FILE              look for damage in the database, and in its tasks\n"
+	"FILE is the SQLite database. TASK is the id of a task, or =KEY.\n"
+	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
+	"@SECONDS since 1970, or never.\n"
+	"Options, anywhere; --help, -h, --version and -V are also options:\n"
+	"  --queue NAME    the queue; else the one without a name, or in list, stat all\n"
+	"  --json, --ns    print JSON; print times in nanoseconds, in place of dates\n"
+	"  --metrics       stat: print OpenMetrics text\n"
+	"  --key KEY       put: name the task, so that there is only one of that name\n"
+	"  --replace       put: if a task has the key, replace its time and data\n"
+	"  --interval T    put: let the task be due again every T (90s, 1.5h)\n"
+	"Exit status: 0 done; 1 refused, or damage found; 2 wrong use; 3 the database\n"
+	"could not be read or written.\n";
+
+enum status tool_complain(const char *what, int error)
+{
+	(void)fprintf(stderr, "timerhub-store: %s: %s\n", what, strerror(-error));
+	return FAILED;
+}
+
+enum status tool_refuse(const char *what, const char *why)
+{
+	(void)fprintf(stderr, "timerhub-store: %s: %s\n", what, why);
+	return REFUSED;
+}
+
+static const struct command {
+	const char *name;
+	int words_min, words_max; /* how many arguments it takes, with the file */
+	enum status (*run)(const struct options *options, char **arguments, int count);
+} commands[] = {
+	{ "put", 2, 3, tool_put },   { "list", 1, 2, tool_list },
+	{ "show", 2, 2, tool_show }, { "cancel", 2, 2, tool_cancel },
+	{ "move", 3, 3, tool_move }, { "revive", 2, 2, tool_move },
+	{ "stat", 1, 1, tool_stat }, { "check", 1, 1, tool_check },
+};
+
+static enum status command_line(const struct options *options, char **words, int count)
+{
+	if (count == 0)
+		return misused("the command is missing", NULL);
+	for (unsigned i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		const struct command *command = &commands[i];
+
+		if (strcmp(words[0], command->name) != 0)
+			continue;
+		if (count - 1 < command->words_min || count - 1 > command->words_max)
+			return misused("wrong number of arguments for", words[0]);
+		return command->run(options, words + 1, count - 1);
+	}
+	return misused("there is no command named", words[0]);
+}
+
+/* Reads an option, and returns how many words it took: 0 if this is none, -1 if its value is wrong. */
+static int read_option(struct options *options, char **words, int count)
+{
+	const char *value = count > 1 ? words[1] : NULL;
+	bool takes_value = strcmp(words[0], "--queue") == 0 || strcmp(words[0], "--key") == 0 ||
+	                   strcmp(words[0], "--interval") == 0;
+	struct when when;
+
+	if (takes_value && !value)
+		return -1;
+	if (strcmp(words[0], "--queue") == 0)
+		options->queue = value;
+	else if (strcmp(words[0], "--key") == 0)
+		options->key = value;
+	else if (strcmp(words[0], "--interval") == 0)
+		options->interval_ns = when_read(value, &when) && !when.is_absolute ? when.ns : 0;
+	else if (strcmp(words[0], "--json") == 0)
+		options->json = true;
+	else if (strcmp(words[0], "--metrics") == 0)
+		options->metrics = true;
+	else if (strcmp(words[0], "--replace") == 0)
+		options->replace = true;
+	else if (strcmp(words[0], "--ns") == 0)
+		when_in_ns = true;
+	else
+		return 0;
+	if (strcmp(words[0], "--interval") == 0 &&
+	    (options->interval_ns == 0 || options->interval_ns == WHEN_NEVER))
+		return -1;
+	return takes_value ? 2 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .queue = NULL };
+	int words = 0;
+
+	console_begin();
+	for (int i = 1; i < argc;) {
+		int taken = read_option(&options, argv + i, argc - i);
+
+		if (taken < 0)
+			return misused("the value is missing or wrong for", argv[i]);
+		if (taken == 0 && console_answer(argv[i]))
+			return console_end(GOOD, FAILED);
+		if (taken == 0 && strncmp(argv[i], "--", 2) == 0)
+			return misused("there is no option named", argv[i]);
+		if (taken == 0)
+			argv[words++] = argv[i++];
+		i += taken;
+	}
+	return console_end(command_line(&options, argv, words), FAILED);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of timerhub-store share. */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <console.h>
+#include <timerhub_store.h>
+
+struct options {
+	const char *queue; /* NULL: the empty name; list, stat and check: all queues */
+	const char *key;
+	uint64_t interval_ns;
+	bool json, metrics, replace;
+};
+
+/* Prints what the tool was about, and the text of an errno. */
+enum status tool_complain(const char *what, int error);
+
+/* Prints what the tool was about, and why it was refused. */
+enum status tool_refuse(const char *what, const char *why);
+
+/* ---- changes.c: commands that change a task, by the library ---- */
+
+enum status tool_put(const struct options *options, char **arguments, int count);
+enum status tool_cancel(const struct options *options, char **arguments, int count);
+enum status tool_move(const struct options *options, char **arguments, int count);
+
+/* A task as the user names it: by its id, or as =KEY. */
+struct named_task {
+	uint64_t id;
+	const char *key; /* NULL: by its id */
+};
+
+bool tool_read_task(const char *text, struct named_task *ret_task);
+
+/* ---- looks.c: commands that only read, on a read-only connection ---- */
+
+enum status tool_list(const struct options *options, char **arguments, int count);
+enum status tool_show(const struct options *options, char **arguments, int count);
+enum status tool_stat(const struct options *options, char **arguments, int count);
+enum status tool_check(const struct options *options, char **arguments, int count);
+
+#endif
