@@ -31,10 +31,11 @@ PLANTS = (
      "now = LEASE_BASE_US + store_now_us(&store->since_boot);",
      "now = LEASE_BASE_US * 2;", "model"),
     ("the lease is not checked by a cancel", "statements.c",
-     '"(lease<0 OR lease<=?2)"', '"(lease<0 OR ?2)"', "model"),
+     '"(lease<0 OR lease<=?2)"', '"(lease<0 OR ?2)"', "calls"),
     ("a done that ends nothing", "statements.c", '"DELETE FROM " TASKS IS_CURRENT',
      '"UPDATE " TASKS " SET reason=reason" IS_CURRENT', "model"),
-    ("a take 50 ms early", "deliver.c", "int64_t now_us = store_now_us(&store->wall);\n\t/* relaxed",
+    ("a take 50 ms early", "deliver.c",
+     "int64_t now_us = store_now_us(&store->wall);\n\t/* relaxed",
      "int64_t now_us = store_now_us(&store->wall) + 50000;\n\t/* relaxed", "model"),
 )
 
@@ -62,6 +63,7 @@ def finds(root, tests, folder, test, seed):
         "model": [sys.executable, root / "tests/store/model_test.py", tests / "store_worker",
                   "4", seed],
         "notice": [tests / "test_store_notice", seed],
+        "calls": [tests / "test_store_calls", seed],
     }[test]
     try:
         return subprocess.run(list(map(str, command)), capture_output=True, check=False,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A full disk, and a dead one. The disk is the test's: it replaces the calls by which SQLite and the
- * library write, sync and ask for room. Zeros that are written beforehand are room that stays.
+ * A full disk, and a dead one. The disk is the test's: it replaces the calls by which SQLite and
+ * the library write, sync and ask for room. Zeros that are written beforehand are room that stays.
  */
 #include <errno.h>
 #include <stdio.h>
