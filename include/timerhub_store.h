@@ -15,8 +15,9 @@
  * store keeps times in microseconds and rounds them up.
  *
  * One process must have one copy of SQLite only: two copies release each other's file locks and so
- * lose committed data. Open, install and commit_in are therefore also macros, which pass the address
- * of one of the program's SQLite functions; they return -EXDEV if the library uses another copy.
+ * lose committed data. Open, install and commit_in are therefore also macros, which pass the
+ * address of one of the program's SQLite functions; they return -EXDEV if the library uses another
+ * copy.
  */
 #ifndef TIMERHUB_STORE_H
 #define TIMERHUB_STORE_H
@@ -81,8 +82,9 @@ TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
 /*
- * Closes a store. Changes that were submitted are made first. No other call may run or begin, except
- * that takers who wait return -ESHUTDOWN. `store` may be NULL. In a forked child it does nothing.
+ * Closes a store. Changes that were submitted are made first. No other call may run or begin,
+ * except that takers who wait return -ESHUTDOWN. `store` may be NULL. In a forked child it does
+ * nothing.
  */
 TIMERHUB_API void timerhub_store_close(struct timerhub_store *store);
 
@@ -116,16 +118,16 @@ struct timerhub_store_put {
 };
 
 /*
- * Puts a task, whose id is stored in *ret_id; ret_id may be NULL. Returns -EEXIST if a live task has
- * the key, and then stores that task's id in *ret_id. Returns -EMSGSIZE if the data is longer than
- * data_max, -ERANGE if the time lies before 2001 or after 2286.
+ * Puts a task, whose id is stored in *ret_id; ret_id may be NULL. Returns -EEXIST if a live task
+ * has the key, and then stores that task's id in *ret_id. Returns -EMSGSIZE if the data is longer
+ * than data_max, -ERANGE if the time lies before 2001 or after 2286.
  */
 TIMERHUB_API int timerhub_store_put(struct timerhub_store *store,
                                     const struct timerhub_store_put *put, uint64_t *ret_id);
 
 /*
- * Cancels a task that waits or is parked: no worker gets it any more. Returns -EBUSY if a worker has
- * it, -ENOENT if the queue has no such task.
+ * Cancels a task that waits or is parked: no worker gets it any more. Returns -EBUSY if a worker
+ * has it, -ENOENT if the queue has no such task.
  */
 TIMERHUB_API int timerhub_store_cancel(struct timerhub_store *store, uint64_t id);
 
@@ -134,8 +136,8 @@ TIMERHUB_API int timerhub_store_cancel_key(struct timerhub_store *store, const c
 
 /*
  * Gives a task that waits or is parked a new time and 0 attempts. A parked task waits again
- * afterwards. `flags` is 0 or TIMERHUB_ABSOLUTE. Returns -EBUSY if a worker has the task, -ENOENT if
- * the queue has no such task, -ERANGE as timerhub_store_put().
+ * afterwards. `flags` is 0 or TIMERHUB_ABSOLUTE. Returns -EBUSY if a worker has the task, -ENOENT
+ * if the queue has no such task, -ERANGE as timerhub_store_put().
  */
 TIMERHUB_API int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns,
                                      uint32_t flags);
@@ -166,7 +168,8 @@ struct timerhub_store_task {
 
 /*
  * Takes up to `max` due tasks in the order of their times, and waits up to timeout_ns (UINT64_MAX:
- * without limit) for the first. Returns how many, 0 if the time is over, or -ESHUTDOWN after a stop.
+ * without limit) for the first. Returns how many, 0 if the time is over, or -ESHUTDOWN after a
+ * stop.
  *
  * A task that its worker does not end comes again after the lease. A task that has been delivered
  * attempts_max times is parked by the next take instead.
@@ -186,8 +189,8 @@ TIMERHUB_API int timerhub_store_done(struct timerhub_store *store,
                                      struct timerhub_store_task *task);
 
 /*
- * Gives a task back, to be delivered again after delay_ns. Errors and memory as timerhub_store_done(),
- * and -ERANGE if the delay is too long.
+ * Gives a task back, to be delivered again after delay_ns. Errors and memory as
+ * timerhub_store_done(), and -ERANGE if the delay is too long.
  */
 TIMERHUB_API int timerhub_store_retry(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t delay_ns);
@@ -201,8 +204,8 @@ TIMERHUB_API int timerhub_store_park(struct timerhub_store *store, struct timerh
 
 /*
  * Lets the lease end lease_ns from now (0: as long as the config says), and stores its new end in
- * the task. Not on stable storage: after a loss of power the lease has ended anyway. Returns -ESTALE
- * and -ENOENT as timerhub_store_done(), but frees nothing.
+ * the task. Not on stable storage: after a loss of power the lease has ended anyway. Returns
+ * -ESTALE and -ENOENT as timerhub_store_done(), but frees nothing.
  */
 TIMERHUB_API int timerhub_store_touch(struct timerhub_store *store,
                                       struct timerhub_store_task *task, uint64_t lease_ns);
@@ -251,22 +254,24 @@ TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
 
 /*
  * Makes changes within the transaction that the program has open on its own connection `db`: they
- * are made if, and only if, that transaction commits. The main database of `db` is the store's file.
- * Call it on the thread that uses `db`, after BEGIN IMMEDIATE.
+ * are made if, and only if, that transaction commits. The main database of `db` is the store's
+ * file. Call it on the thread that uses `db`, after BEGIN IMMEDIATE.
  *
  * Returns -EINVAL without a transaction or with another file, -EDEADLK in a transaction that has
- * only read so far, -EXDEV if `db` is of another copy of SQLite, -ECANCELED if SQLite has rolled the
- * whole transaction back. After any other error only these changes are undone. Nothing is freed:
- * release the tasks after COMMIT. With synchronous=NORMAL call timerhub_store_sync() after COMMIT.
+ * only read so far, -EXDEV if `db` is of another copy of SQLite, -ECANCELED if SQLite has rolled
+ * the whole transaction back. After any other error only these changes are undone. Nothing is
+ * freed: release the tasks after COMMIT. With synchronous=NORMAL call timerhub_store_sync() after
+ * COMMIT.
  */
 TIMERHUB_API int timerhub_store_commit_in(struct timerhub_store *store, struct sqlite3 *db,
                                           struct timerhub_store_change *changes, unsigned count);
 
 /*
- * Makes changes like timerhub_store_commit(), but does not wait: if it returns 0, one completion with
- * `tag` follows. The changes with their keys and data are copied, but not the tasks to end: those
- * structs stay until timerhub_store_completions() has stored the completion, and frees their key and
- * data then. Returns -EAGAIN if 1,024 submits are in flight or have completions that nobody took.
+ * Makes changes like timerhub_store_commit(), but does not wait: if it returns 0, one completion
+ * with `tag` follows. The changes with their keys and data are copied, but not the tasks to end:
+ * those structs stay until timerhub_store_completions() has stored the completion, and frees their
+ * key and data then. Returns -EAGAIN if 1,024 submits are in flight or have completions that nobody
+ * took.
  */
 TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
@@ -279,7 +284,9 @@ struct timerhub_store_completion {
 	uint32_t reserved;
 };
 
-/* Stores up to `max` completions, in the order of their submits, and returns how many. Never waits. */
+/*
+ * Stores up to `max` completions, in the order of their submits, and returns how many. Never waits.
+ */
 TIMERHUB_API int timerhub_store_completions(struct timerhub_store *store,
                                             struct timerhub_store_completion *ret, unsigned max);
 

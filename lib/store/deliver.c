@@ -7,7 +7,9 @@
 #include "store/error.h"
 #include "store/schema.h"
 
-/* Between two looks, slewing moves the clock by less, and a clock that is set by less hurts less. */
+/*
+ * Between two looks, slewing moves the clock by less, and a clock that is set by less hurts less.
+ */
 #define CLOCK_IS_SET_US 100000
 #define LEASES_A_PASS 1000
 

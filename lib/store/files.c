@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite keeps POSIX locks on the database and the -shm, and the kernel drops all that a process has
- * on a file as soon as the process closes any descriptor of it. So this file only calls stat(2) for
- * the database, and never closes a -shm that is in use. On the -wal SQLite has no locks.
+ * SQLite keeps POSIX locks on the database and the -shm, and the kernel drops all that a process
+ * has on a file as soon as the process closes any descriptor of it. So this file only calls stat(2)
+ * for the database, and never closes a -shm that is in use. On the -wal SQLite has no locks.
  *
  * walformat.html gives the bytes of the -shm: 120 is locked by the writer, 123 to 127 by readers.
  */
@@ -47,7 +47,9 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Closes those that SQLite has removed when the last connection closed: nobody has locks on them. */
+/*
+ * Closes those that SQLite has removed when the last connection closed: nobody has locks on them.
+ */
 static void known_forget_removed(void)
 {
 	struct known_shm **place = &known_first, *known;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checkpoints are made in pieces of a mebibyte, and submits go first: SQLite cannot pause within a
- * checkpoint, so a submit waits for one piece at most. When nobody has written for a while, the rest
- * is checkpointed too. A full disk then finds a WAL that can be begun anew.
+ * checkpoint, so a submit waits for one piece at most. When nobody has written for a while, the
+ * rest is checkpointed too. A full disk then finds a WAL that can be begun anew.
  */
 #define _GNU_SOURCE
 #include "store/keeper.h"
@@ -40,7 +40,9 @@ static void keeper_checkpoint(struct timerhub_store *store)
 	if ((result & 0xff) == SQLITE_IOERR)
 		store_fail(store);
 	bytes = log > 0 ? (uint64_t)log * store->keeper.frame_bytes : 0;
-	/* relaxed, all: for statistics and this thread; also if a reader or the disk prevented it */
+	/*
+	 * relaxed, all: for statistics and this thread; also if a reader or the disk prevented it
+	 */
 	u64_store_relaxed(&store->keeper.checkpointed_bytes, bytes);
 	u32_store_relaxed(&store->keeper.is_held_back, result != SQLITE_OK || copied < log);
 	(void)u64_fetch_add_relaxed(&store->counts.checkpoints, 1);
@@ -96,7 +98,9 @@ int keeper_start(struct timerhub_store *store)
 	sigset_t blocked, before;
 	int result;
 
-	/* A fault of the process stays its own; no handler for anything else runs on this thread. */
+	/*
+	 * A fault of the process stays its own; no handler for anything else runs on this thread.
+	 */
 	(void)sigfillset(&blocked);
 	(void)sigdelset(&blocked, SIGSYS);
 	(void)sigdelset(&blocked, SIGSEGV);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables that a database has for the store: their text, how they are made, and their version. */
+/*
+ * The tables that a database has for the store: their text, how they are made, and their version.
+ */
 #ifndef TIMERHUB_STORE_SCHEMA_H
 #define TIMERHUB_STORE_SCHEMA_H
 
@@ -9,9 +11,9 @@
 #define SCHEMA_VERSION 1
 
 /*
- * The column `lease` of a task is its state. All of its values take 8 bytes in the file, as do those
- * of `claim`, because SQLite can then change them in place: a take writes one page, however long the
- * task's data is.
+ * The column `lease` of a task is its state. All of its values take 8 bytes in the file, as do
+ * those of `claim`, because SQLite can then change them in place: a take writes one page, however
+ * long the task's data is.
  */
 #define LEASE_WAITING "-3000000000000000000"
 #define LEASE_BY_DONE "-2000000000000000000" /* waits for a period that `done` has set */
@@ -39,8 +41,8 @@
 #define DUE_MAX_US INT64_C(10000000000000000)
 
 /*
- * Makes the tables in the main database, in a transaction of its own or within the caller's. Returns
- * 0 or a negative errno; -EOPNOTSUPP: the tables there belong to a later version.
+ * Makes the tables in the main database, in a transaction of its own or within the caller's.
+ * Returns 0 or a negative errno; -EOPNOTSUPP: the tables there belong to a later version.
  */
 int schema_install(sqlite3 *db);
 

@@ -59,7 +59,9 @@ int statement_run(struct statements *statements, sqlite3_stmt *statement);
 int statement_run_numbers(struct statements *statements, enum statement which, unsigned count,
                           const int64_t *numbers);
 
-/* The first row's first column. Returns 1, 0 without a row or if it is NULL, or a negative errno. */
+/*
+ * The first row's first column. Returns 1, 0 without a row or if it is NULL, or a negative errno.
+ */
 int statement_ask(struct statements *statements, sqlite3_stmt *statement, int64_t *ret);
 
 void statements_fini(struct statements *statements);

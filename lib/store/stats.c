@@ -79,7 +79,9 @@ static int stats_count(struct timerhub_store *store, struct timerhub_store_stats
 		result = count(store, DO_COUNT_PARKED, &stats->parked);
 	if (result < 0)
 		return result;
-	/* a look that finds something due, and has no time for the write lock, still tells its time */
+	/*
+	 * a look that finds something due, and has no time for the write lock, still tells its time
+	 */
 	look.deadline_ns = clock_monotonic_ns() + store->timeout_ns;
 	result = writer_do(store, &look);
 	if (look.look.due_us != INT64_MAX)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of an open store, grouped by who changes it. README.md in this folder says how it works. */
+/*
+ * The state of an open store, grouped by who changes it. README.md in this folder says how it
+ * works.
+ */
 #ifndef TIMERHUB_STORE_STATE_H
 #define TIMERHUB_STORE_STATE_H
 
@@ -21,7 +24,9 @@
 struct work;
 struct taker;
 
-/* Counted by whoever does it, read at any time, and nobody acts on them: all accesses are relaxed. */
+/*
+ * Counted by whoever does it, read at any time, and nobody acts on them: all accesses are relaxed.
+ */
 struct counts {
 	atomic_u64 done[8]; /* changes, by their op */
 	atomic_u64 delivered, leases_over, commits, syncs, checkpoints, disk_full;

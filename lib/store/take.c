@@ -144,7 +144,9 @@ static bool is_answered(struct taker *taker)
 	return u32_load_acquire(&taker->state) == TAKER_ANSWERED; /* [taker] */
 }
 
-/* Not sooner than others' commits may cost. Only a stop, an answer or the deadline ends it early. */
+/*
+ * Not sooner than others' commits may cost. Only a stop, an answer or the deadline ends it early.
+ */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	uint64_t gap_ns = store->takers.look_took_ns * GAP_LOOKS, until_ns, sleep_ns;

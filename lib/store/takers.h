@@ -8,7 +8,9 @@
 /* All that wait, the watcher last. */
 struct taker *takers_pop(struct timerhub_store *store);
 
-/* Answers those that have something or are late; the others wait on, before those that came since. */
+/*
+ * Answers those that have something or are late; the others wait on, before those that came since.
+ */
 void takers_settle(struct timerhub_store *store, struct taker *takers);
 
 /* If none watches. Under the lock. */

@@ -6,9 +6,10 @@
  *
  * COMMIT does not sync (synchronous=NORMAL). The leader syncs the WAL itself when it has given the
  * write lock back, so that other processes go on meanwhile. That is as durable as a sync within
- * COMMIT: a frame of the WAL is lost only by a loss of power before the sync, and a checkpoint syncs
- * the WAL before it copies. At most one batch is synced, one waits to be, and one gathers: the lead
- * is handed on when it is the batch's turn to be synced, because batches would be small otherwise.
+ * COMMIT: a frame of the WAL is lost only by a loss of power before the sync, and a checkpoint
+ * syncs the WAL before it copies. At most one batch is synced, one waits to be, and one gathers:
+ * the lead is handed on when it is the batch's turn to be synced, because batches would be small
+ * otherwise.
  *
  * Labels:
  * [work] work_answer → work_await: carries what the leader has written to a work.

@@ -483,11 +483,7 @@ END_TEST
 START_TEST(wrong_arguments_are_refused)
 {
 	struct timerhub_store_put put = { .size = sizeof(put) };
-	struct timerhub_store_change change = put_of("k");
 	struct timerhub_store_config config = { .size = sizeof(config), .data_max = 10 };
-	struct timerhub_store_task task = { .id = 1 };
-	struct timerhub_store_completion completion;
-	struct timerhub_store_stats stats = { .size = 8 };
 	static char key[300], big[sizeof(config) + 8];
 	uint64_t id;
 
@@ -529,6 +525,18 @@ START_TEST(wrong_arguments_are_refused)
 	put.flags = TIMERHUB_ABSOLUTE;
 	put.when_ns = SEC;
 	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(wrong_arguments_of_other_calls_are_refused)
+{
+	struct timerhub_store_change change = put_of("k");
+	struct timerhub_store_task task = { .id = 1 };
+	struct timerhub_store_completion completion;
+	struct timerhub_store_stats stats = { .size = 8 };
+
+	fixture_begin(NULL);
 	expect_eq(timerhub_store_cancel_key(store, NULL), -EINVAL);
 	expect_eq(timerhub_store_move(store, 1, 0, 2), -EINVAL);
 	expect_eq(timerhub_store_take(store, &task, 0, 0), -EINVAL);
@@ -971,6 +979,7 @@ int main(int argc, char **argv)
 	tests_add(submit_completes_in_order, 60);
 	tests_add(submits_in_flight_are_bounded, 60);
 	tests_add(wrong_arguments_are_refused, 60);
+	tests_add(wrong_arguments_of_other_calls_are_refused, 60);
 	tests_add(writer_that_stays_is_waited_for_until_the_timeout, 60);
 	tests_add(open_says_what_is_wrong_with_the_file, 60);
 	tests_add(install_joins_the_callers_transaction, 60);

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Plants faults in copies of the library: the tests must find each.
+
+Usage: planted_test.py ROOT BUILD COMPILER
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LIBRARY = "libtimerhub-store.so.0.5"
+BASE = ("bell", "clock", "deadline_fd", "futex", "fork_check")
+ROUNDS = 6  # a fault may need luck to be seen
+
+# what, the file, its text, the fault, and the test that must find it
+PLANTS = (
+    ("no sync", "files.c", "return fdatasync(files->wal_fd) < 0 ? -EIO : 0;", "return 0;", "power"),
+    ("the answer before the sync", "writer.c", "batch->is_durable |=", "batch->is_durable &=",
+     "power"),
+    ("the write lock is not asked for", "take.c", "if (!files_is_writing(&store->files)) {",
+     "if (true) {", "notice"),
+    ("no look after the queue was read", "take.c",
+     "\tresult = watch_look(store, deadline_ns, &look);\n\tif (is_answered",
+     "\tlook = (struct look){ INT64_MAX, INT64_MAX };\n\tresult = 0;\n\tif (is_answered", "notice"),
+    ("the delivery is not compared", "statements.c", "claim>>20=?2", "?2=?2", "model"),
+    ("the lease is not checked by a take", "deliver.c",
+     "now = LEASE_BASE_US + store_now_us(&store->since_boot);",
+     "now = LEASE_BASE_US * 2;", "model"),
+    ("the lease is not checked by a cancel", "statements.c",
+     '"(lease<0 OR lease<=?2)"', '"(lease<0 OR ?2)"', "calls"),
+    ("a done that ends nothing", "statements.c", '"DELETE FROM " TASKS IS_CURRENT',
+     '"UPDATE " TASKS " SET reason=reason" IS_CURRENT', "model"),
+    ("a take 50 ms early", "deliver.c",
+     "int64_t now_us = store_now_us(&store->wall);\n\t/* relaxed",
+     "int64_t now_us = store_now_us(&store->wall) + 50000;\n\t/* relaxed", "model"),
+)
+
+
+def build(root, compiler, folder, plant):
+    _, name, text, fault, _ = plant
+    shutil.rmtree(folder / "lib", ignore_errors=True)
+    shutil.copytree(root / "lib", folder / "lib")
+    path = folder / "lib/store" / name
+    source = path.read_text(encoding="utf-8")
+    if source.count(text) != 1:
+        sys.exit(f"{name}: not once: {text}")
+    path.write_text(source.replace(text, fault), encoding="utf-8")
+    sources = [*(folder / "lib/store").glob("*.c"),
+               *(folder / f"lib/base/{base}.c" for base in BASE)]
+    subprocess.run([*compiler, "-std=gnu11", "-O1", "-w", "-mcx16", "-shared", "-fPIC",
+                    f"-Wl,-soname,{LIBRARY}", "-I", folder / "lib", "-I", root / "include",
+                    "-o", folder / LIBRARY, *sources, "-lsqlite3", "-lpthread"], check=True)
+
+
+def finds(root, tests, folder, test, seed):
+    command = {
+        "power": [sys.executable, root / "tests/store/power_test.py", tests / "store_worker",
+                  tests / "libstore_recorder.so", "100", seed],
+        "model": [sys.executable, root / "tests/store/model_test.py", tests / "store_worker",
+                  "4", seed],
+        "notice": [tests / "test_store_notice", seed],
+        "calls": [tests / "test_store_calls", seed],
+    }[test]
+    try:
+        return subprocess.run(list(map(str, command)), capture_output=True, check=False,
+                              env={**os.environ, "LD_LIBRARY_PATH": str(folder)},
+                              timeout=40).returncode != 0
+    except subprocess.TimeoutExpired:  # a wake-up that does not come
+        return True
+
+
+def main(root, tests, *compiler):
+    root, tests, missed = pathlib.Path(root), pathlib.Path(tests).resolve(), []
+    with tempfile.TemporaryDirectory(prefix="store-planted-") as name:
+        folder = pathlib.Path(name)
+        for plant in PLANTS:
+            build(root, compiler, folder, plant)
+            found = next((round + 1 for round in range(ROUNDS)
+                          if finds(root, tests, folder, plant[4], str(round + 1))), 0)
+            print(f"{plant[0]}: " + (f"found by {plant[4]}, round {found}" if found else "MISSED"),
+                  flush=True)
+            if not found:
+                missed.append(plant[0])
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A full disk, and a dead one. The disk is the test's: it replaces the calls by which SQLite and
+ * the library write, sync and ask for room. Zeros that are written beforehand are room that stays.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include <harness.h>
+
+static atomic_bool is_full, is_dead;
+static atomic_ulong free_bytes = UINT32_MAX;
+
+int fdatasync(int fd)
+{
+	if (is_dead) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+int fstatvfs(int fd, struct statvfs *disk)
+{
+	(void)fd;
+	*disk = (struct statvfs){ .f_frsize = 1, .f_bavail = is_full ? 0 : free_bytes };
+	return 0;
+}
+
+/* A write within the file has its blocks already. */
+static bool is_refused(int fd, size_t bytes, off_t at)
+{
+	struct stat now;
+
+	return is_full && fstat(fd, &now) == 0 && at + (off_t)bytes > now.st_size;
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off_t at)
+{
+	if (is_dead || is_refused(fd, bytes, at)) {
+		errno = is_dead ? EIO : ENOSPC;
+		return -1;
+	}
+	return syscall(SYS_pwrite64, fd, data, bytes, at);
+}
+
+static int put(void)
+{
+	struct timerhub_store_put put = {
+		.size = sizeof(put), .when_ns = HOUR, .data = "some data", .data_len = 9
+	};
+
+	return timerhub_store_put(store, &put, NULL);
+}
+
+START_TEST(thousand_tasks_end_on_a_disk_without_room)
+{
+	struct timerhub_store_task tasks[1000];
+	struct timerhub_store_stats stats = { 0 };
+	uint64_t cancelled;
+	int got = 0, all = 1000;
+
+	fixture_begin(NULL);
+	cancelled = put_in(HOUR, "to cancel", NULL);
+	for (int i = 0; i < all; i++)
+		(void)put_in(0, NULL, "data of a task that must end");
+	while (got < all) {
+		int n = timerhub_store_take(store, tasks + got, (unsigned)(all - got), ARRIVES);
+
+		expect_lt(0, n);
+		got += n;
+	}
+	is_full = true;
+	expect_eq(put(), -ENOSPC);
+	for (int i = 0; i < all; i++) {
+		int result = i % 3 == 0   ? timerhub_store_retry(store, &tasks[i], HOUR)
+		             : i % 3 == 1 ? timerhub_store_park(store, &tasks[i], 1)
+		                          : timerhub_store_done(store, &tasks[i]);
+
+		expect_eq(result, 0);
+	}
+	expect_eq(timerhub_store_cancel(store, cancelled), 0);
+	expect_eq(put(), -ENOSPC);
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.disk_full, 2);
+	is_full = false;
+	expect_eq(put(), 0);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1000 - 333 + 1);
+	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(puts_stop_at_the_low_water_mark)
+{
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
+	struct timerhub_store_completion completion;
+
+	fixture_begin(NULL);
+	free_bytes = (16 << 20) + 1;
+	expect_eq(put(), 0);
+	free_bytes = (16 << 20) - 1;
+	expect_eq(put(), -ENOSPC);
+	sql("BEGIN IMMEDIATE");
+	expect_eq(timerhub_store_commit_in(store, plain, &change, 1), -ENOSPC);
+	sql("INSERT INTO timerhub_tasks(due_us) VALUES(NULL); COMMIT"); /* plain SQL goes on */
+	expect_eq(timerhub_store_submit(store, &change, 1, 1), 0);
+	while (timerhub_store_completions(store, &completion, 1) == 0)
+		sleep_ns(MS);
+	expect_eq(completion.result, -ENOSPC);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(dead_disk_ends_changes_and_takes)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config), .lease_ns = 20 * MS };
+	struct timerhub_store_task task;
+	struct timerhub_store_stats stats = { 0 };
+
+	fixture_begin(&config);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	is_dead = true;
+	expect_eq(timerhub_store_done(store, &task), -EIO);
+	expect(task.data != NULL);
+	timerhub_store_release(store, &task);
+	is_dead = false; /* a later success proves nothing */
+	expect_eq(put(), -EIO);
+	sleep_ns(30 * MS);
+	expect_eq(timerhub_store_take(store, &task, 1, ARRIVES), -EIO);
+	expect_eq(timerhub_store_sync(store), -EIO);
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.failed, -EIO);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(sync_that_fails_alone_ends_the_handle)
+{
+	fixture_begin(NULL);
+	is_dead = true;
+	expect_eq(timerhub_store_sync(store), -EIO);
+	is_dead = false;
+	expect_eq(put(), -EIO);
+	timerhub_store_close(store);
+	store = fixture_open(NULL);
+	expect_eq(put(), 0);
+	fixture_end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("store full", argc, argv);
+	tests_add(thousand_tasks_end_on_a_disk_without_room, 120);
+	tests_add(puts_stop_at_the_low_water_mark, 60);
+	tests_add(dead_disk_ends_changes_and_takes, 60);
+	tests_add(sync_that_fails_alone_ends_the_handle, 60);
+	return tests_run();
+}
