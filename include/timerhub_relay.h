@@ -182,8 +182,9 @@ TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Readable when a take would not block, perhaps for nothing; don't read or close it. From now on
- * one task is read, and leased, in advance. -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor for an event loop, which is readable when a take would not block, perhaps
+ * for nothing; don't read or close it. Now, and whenever a take with timeout_ns 0 has returned 0,
+ * the library reads one task in advance, whose lease begins. -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
@@ -208,9 +209,10 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
                                      uint32_t flags);
 
 /*
- * The earliest due task; waits up to `timeout_ns` (UINT64_MAX: no limit; 0: for one reply of
- * each server). 1: taken; 0: timeout; -ESHUTDOWN: stopped without a task left, or closing; with 0
- * also network errors.
+ * Takes the earliest due task, and waits for it up to `timeout_ns` (UINT64_MAX: no limit; 0: for
+ * one reply of each server, and for a program with the fd, 100 ms at most). Returns 1 if it has
+ * taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is stopped and has no task left, or
+ * is being closed. With 0 it also returns network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);

@@ -45,6 +45,9 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 	for (const struct delivery *one = all->first; one; one = one->next)
 		if (is_it(one, entry, id))
 			return true;
+	for (const struct delivery *one = all->aside; one; one = one->next)
+		if (is_it(one, entry, id))
+			return true;
 	return *find(all, entry, id) != NULL;
 }
 
@@ -157,25 +160,64 @@ struct delivery *deliveries_take(struct deliveries *all)
 	return one;
 }
 
+void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns)
+{
+	struct delivery **at = find(all, one->entry, one->id);
+
+	*at = one->next;
+	one->aside_ns = until_ns;
+	one->next = NULL;
+	for (at = &all->aside; *at; at = &(*at)->next)
+		;
+	*at = one;
+}
+
+/* Returns the address of the pointer to the last delivery of a server in a list, or NULL. */
+static struct delivery **last_of(struct delivery **list, uint32_t shard)
+{
+	struct delivery **found = NULL;
+
+	for (struct delivery **at = list; *at; at = &(*at)->next)
+		if ((*at)->shard == shard)
+			found = at;
+	return found;
+}
+
+uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns)
+{
+	struct delivery **at;
+
+	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
+		struct delivery *one = *at;
+
+		*at = one->next;
+		one->next = all->first;
+		all->first = one;
+		if (!all->last)
+			all->last = one;
+		all->prefetched++;
+	}
+	return at ? (*at)->aside_ns : UINT64_MAX;
+}
+
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard)
 {
-	struct delivery *before = NULL, *found = NULL, *found_before = NULL;
+	struct delivery **at = last_of(&all->first, shard), *one;
+	bool is_prefetched = at != NULL;
 
-	for (struct delivery *one = all->first; one; before = one, one = one->next)
-		if (one->shard == shard) {
-			found = one;
-			found_before = before;
-		}
-	if (!found)
+	if (!at)
+		at = last_of(&all->aside, shard);
+	if (!at)
 		return NULL;
-	if (found_before)
-		found_before->next = found->next;
-	else
-		all->first = found->next;
-	if (all->last == found)
-		all->last = found_before;
+	one = *at;
+	*at = one->next;
+	if (!is_prefetched)
+		return one;
 	all->prefetched--;
-	return found;
+	all->last = all->first;
+	while (all->last && all->last->next)
+		all->last = all->last->next;
+	return one;
 }
 
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
@@ -191,14 +233,17 @@ bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 
 void deliveries_fini(struct deliveries *all)
 {
-	while (all->first)
-		free(take_out(all));
-	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++) {
-		struct delivery *one;
+	struct delivery *one;
 
+	while ((one = take_out(all)))
+		free(one);
+	while ((one = all->aside)) {
+		all->aside = one->next;
+		free(one);
+	}
+	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++)
 		while ((one = all->buckets[i])) {
 			all->buckets[i] = one->next;
 			free(one);
 		}
-	}
 }

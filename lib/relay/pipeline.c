@@ -39,6 +39,7 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
 		.recover = { .kind = REQUEST_RECOVER, .count = RECOVER_MAX, .is_own = true },
+		.read = { .kind = REQUEST_READ, .is_own = true },
 	};
 	pipeline->recover.delivery = pipeline->recovered;
 	recover_behind(pipeline, "0");
@@ -85,6 +86,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	client->anchor_us = handshake.now_us;
 	lock_take(&shared->lock);
 	client->lease_ns = handshake.lease_us * NS_PER_US;
+	client->reads.round_ns = client->round_ns;
 	shared->stats.connects++;
 	lock_give(&shared->lock);
 	return 0;
@@ -123,6 +125,33 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
+/* The read for takers that do not wait is answered, or lost: they need not wait for it any more. */
+static void end_read(struct pipeline *pipeline)
+{
+	struct shared *shared = pipeline->client->shared;
+	struct reads *reads = &pipeline->client->reads;
+
+	lock_take(&shared->lock);
+	reads->wanted = false;
+	reads->asked_ns = 0;
+	shared_wake_takers(shared);
+	lock_give(&shared->lock);
+}
+
+/* Sends the read that takers have asked for, if any. It is in flight once at most. */
+static void send_read(struct pipeline *pipeline, uint64_t now_ns)
+{
+	struct reads *reads = &pipeline->client->reads;
+	bool wanted;
+
+	lock_take(&pipeline->client->shared->lock);
+	wanted = reads->wanted;
+	reads->wanted = false;
+	lock_give(&pipeline->client->shared->lock);
+	if (wanted)
+		pipeline_send_own(pipeline, &pipeline->read, now_ns);
+}
+
 static void give_back(struct pipeline *pipeline)
 {
 	struct requests back = pipeline->unconfirmed;
@@ -153,6 +182,7 @@ static void give_back(struct pipeline *pipeline)
 		pipeline->client->epoch++;
 	}
 	mailbox_put_back(pipeline->mailbox, &back);
+	end_read(pipeline);
 }
 
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
@@ -290,6 +320,7 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 		pipeline->must_recover = false;
 		pipeline_send_own(pipeline, &pipeline->recover, now_ns);
 	}
+	send_read(pipeline, now_ns);
 	encode_all(pipeline, &gathered, now_ns);
 	wait_for_replicas(pipeline, now_ns);
 	return next_ns;
@@ -372,6 +403,8 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	lock_give(&shared->lock);
 	if (request == &pipeline->recover)
 		answer_recover(pipeline, reply);
+	if (request == &pipeline->read)
+		end_read(pipeline);
 	if (!answered) {
 		requests_append(&again, request);
 		encode_all(pipeline, &again, now_ns);
@@ -389,6 +422,8 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 		request->answered(request->arg, reply, now_ns);
 	if (reply_type(reply) == REPLY_ERROR) {
 		answer_error(pipeline, request, reply_text(reply));
+		if (request == &pipeline->read)
+			end_read(pipeline);
 		return;
 	}
 	pipeline->link.backoff_ns = 0;

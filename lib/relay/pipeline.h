@@ -43,6 +43,7 @@ struct pipeline {
 	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
 	struct request wait;
 	struct request recover;
+	struct request read; /* for takers that do not wait, see struct reads */
 };
 
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,

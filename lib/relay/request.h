@@ -66,6 +66,15 @@ struct requests {
 	struct request *last;
 };
 
+/* How a shard reads for takers that do not wait. Under the relay's lock. */
+struct reads {
+	int away;          /* why the shard has no connection to its server, or 0 */
+	bool blocked;      /* the takers' connection waits for the next ready task */
+	bool wanted;       /* a taker has asked for a read that is not sent yet */
+	uint64_t asked_ns; /* when it asked for the read that is not answered yet; 0: none */
+	uint64_t round_ns; /* a round trip of the last handshake */
+};
+
 /* As one server's client. After open, only the shard's thread writes it. */
 struct client {
 	struct shared *shared;
@@ -87,8 +96,9 @@ struct client {
 	uint64_t anchor_us; /* Redis's time at the anchor */
 	uint64_t round_ns;  /* a round trip of the last handshake */
 	uint64_t lease_ns;  /* of the queue on this server; written under the lock, for takers */
-	uint64_t looks;     /* number of calls of timerhub_look that were answered */
-	uint64_t bells;     /* number of bell messages that were received */
+	struct reads reads;
+	uint64_t looks; /* number of calls of timerhub_look that were answered */
+	uint64_t bells; /* number of bell messages that were received */
 };
 
 /* When a reply's deliveries were asked for and read. Under the lock (lease_ns). */

@@ -115,6 +115,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 	uint64_t by_ns;
 
 	lock_take(&shared->lock);
+	shard->client.reads.away = pipeline_why(&shard->pipeline);
 	by_ns = shared->reads_end_ns;
 	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
 		by_ns = now_ns;
@@ -147,6 +148,18 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
+/* Offers again what no taker could confirm, now that there is a connection to ask on. */
+static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	lock_take(&shard->shared->lock);
+	next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard, now_ns);
+	shared_show_prefetched(shard->shared);
+	lock_give(&shard->shared->lock);
+	return next_ns;
+}
+
 /*
  * Do all work of the shard's thread that is due now. Returns the time by which pass() must be
  * called again.
@@ -165,6 +178,7 @@ static uint64_t pass(struct shard *shard)
 	}
 	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
+	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
 	if (pipeline->must_recover && shard->takers.reading)

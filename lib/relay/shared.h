@@ -47,8 +47,9 @@ struct shared {
 	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;         /* number of waiting takers */
 	uint64_t wait_until_ns;   /* latest deadline of the waiting takers */
-	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
-	bool watched;
+	bool watched;             /* a caller has the fd and may poll it */
+	/* The caller with the fd has found no task, so one is prefetched for it. */
+	bool armed;
 	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */
 	/* When reads of takes give up, after a stop or in a close; or UINT64_MAX. */
 	uint64_t reads_end_ns;

@@ -998,6 +998,121 @@ START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
 }
 END_TEST
 
+/* Makes the lease of all that is prefetched look old, so that its taker asks Redis. */
+static void age_prefetched(void)
+{
+	while (prefetched() == 0)
+		;
+	lock_take(&relay->shared.lock);
+	for (struct delivery *one = relay->shared.deliveries.first; one; one = one->next)
+		one->ask_ns = 0;
+	lock_give(&relay->shared.lock);
+}
+
+START_TEST(a_task_that_cannot_be_confirmed_is_offered_again)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *clock;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+	uint64_t begin_ns;
+	int result;
+
+	begin();
+	set("attempts_max", 1);
+	clock = relay;
+	config = config_of(0);
+	config.timeout_ns = 200 * MS;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	for (unsigned waits = 0; waits < 2; waits++) {
+		expect_eq(timerhub_relay_put(clock, waits ? "b" : "a", 0, 0, NULL, 0, NULL), 0);
+		age_prefetched();
+		begin_ns = wall_ns();
+		expect_eq(command("CLIENT", "PAUSE", waits ? "500" : "1000000", "WRITE"), 0);
+		if (waits) {
+			task = take();
+		} else {
+			expect_eq(timerhub_relay_take(relay, &task, 0), -ETIMEDOUT);
+			expect_eq(poll(&poll_fd, 1, 0), 1);
+			expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+			do {
+				expect_eq(poll(&poll_fd, 1, 20000), 1);
+				result = timerhub_relay_take(relay, &task, 0);
+			} while (result != 1);
+		}
+		expect_cmp(wall_ns() - begin_ns, <, 20 * SEC); /* before its lease is over */
+		expect(strcmp(task.id, waits ? "b" : "a") == 0);
+		expect_eq(task.attempts, 1);
+		do
+			result = timerhub_relay_done(relay, &task);
+		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	}
+	timerhub_relay_close(clock);
+	end();
+}
+END_TEST
+
+START_TEST(a_busy_loop_leaves_tasks_to_others)
+{
+	struct timerhub_relay *idle;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	begin();
+	idle = open_relay(0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	put("busy", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	put("next", 0);
+	expect_eq(timerhub_relay_take(idle, &task, ARRIVES), 1);
+	expect(strcmp(task.id, "next") == 0);
+	expect_eq(poll(&poll_fd, 1, 0), 1); /* a loop that takes once for each poll goes on */
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	expect_eq(poll(&poll_fd, 1, 0), 0);
+	put("last", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	timerhub_relay_close(idle);
+	end();
+}
+END_TEST
+
+START_TEST(a_server_that_hangs_does_not_stop_a_loop)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+	struct timerhub_relay *clock;
+	uint64_t begin_ns;
+
+	begin();
+	clock = relay;
+	config = config_of(0);
+	config.timeout_ns = 60 * SEC;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	put("first", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	put("second", 0);
+	expect_eq(command("CLIENT", "PAUSE", "30000", "WRITE"), 0);
+	begin_ns = wall_ns();
+	for (unsigned i = 0; i < 5; i++)
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	expect_cmp(wall_ns() - begin_ns, <, 10 * SEC);
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	while (timerhub_relay_take(relay, &task, 0) == 0)
+		expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect(strcmp(task.id, "second") == 0);
+	timerhub_relay_close(clock);
+	end();
+}
+END_TEST
+
 START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 {
 	struct timerhub_relay_task task;
@@ -1196,6 +1311,9 @@ int main(int argc, char **argv)
 	tests_add(a_refusal_is_the_same_for_each_call, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
 	tests_add(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60);
+	tests_add(a_task_that_cannot_be_confirmed_is_offered_again, 60);
+	tests_add(a_busy_loop_leaves_tasks_to_others, 60);
+	tests_add(a_server_that_hangs_does_not_stop_a_loop, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);
