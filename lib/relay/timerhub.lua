@@ -21,7 +21,7 @@ local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
 
 local ID_MAX = 64
 local LAST_US = 9007199254740991  -- 2^53 - 1
-local PUT_OFF_US = 300000000  -- largest failover delay, without rank times grace
+local PUT_OFF_US = 15000000  -- largest failover delay, without rank times grace
 local CHUNK = 16  -- most records or entries that a look or repair reads at a time
 local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- bounds of one timerhub_look
@@ -162,12 +162,13 @@ end
 -- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
 -- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
 -- time `at` is never earlier than now, because a promise of a past time counts as broken. If
--- look_by is long past, the relays that promised it are dead, and `at` is now. ring() must not
--- fail, so its keys are read here, and its right to the channels is asked for, which Redis 7 gives
--- no new user.
+-- look_by is long past, the relays that promised it are dead or hang: `at` is now, and `dead` is
+-- true. ring() must not fail, so its keys are read here, and its right to the channels is asked
+-- for, which Redis 7 gives no new user.
 local function find_seats(look_by, state, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
-    if now > promised + OVERDUE_US then
+    local dead = now > promised + OVERDUE_US
+    if dead then
         at = now
     elseif at >= promised then
         return nil
@@ -177,7 +178,7 @@ local function find_seats(look_by, state, seats, due, now)
     if not redis.acl_check_cmd('PUBLISH', bell, '') then
         error({err = 'NOPERM this user may not publish to the channel ' .. bell})
     end
-    return {at = at, relays = relays}
+    return {at = at, relays = relays, dead = dead}
 end
 
 -- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
@@ -206,12 +207,18 @@ local function ring_seats(state, seats, found, due)
     return place
 end
 
+-- Wakes relays for found.at. A relay that hangs still receives its bell, because its connection is
+-- open. Therefore an overdue promise stays as it is, so that the relay which looks finds it broken,
+-- and all relays are woken.
 local function ring(state, seats, found)
-    if found then
+    if not found then
+        return
+    end
+    if not found.dead then
         redis_call('HSET', state, 'look_by', text(found.at))
-        if ring_seats(state, seats, found.relays, found.at) == 0 then
-            redis_call('PUBLISH', prefix(state) .. 'bell', text(found.at))
-        end
+    end
+    if ring_seats(state, seats, found.relays, found.at) == 0 or found.dead then
+        redis_call('PUBLISH', prefix(state) .. 'bell', text(found.at))
     end
 end
 

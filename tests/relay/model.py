@@ -14,7 +14,7 @@ import math
 SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
 NEVER = math.inf
 LAST_US = 2**53 - 1
-PUT_OFF_US = 300_000_000
+PUT_OFF_US = 15_000_000
 OVERDUE_US = 1_000_000
 ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
 ERANGE, ETIME, EMSGSIZE, ESTALE = -34, -62, -90, -116
@@ -90,12 +90,14 @@ class Model:
     def ring(self, due):
         promised = NEVER if self.look_by is None else self.look_by
         due = max(due, self.now)
-        if self.now > promised + OVERDUE_US:
+        dead = self.now > promised + OVERDUE_US
+        if dead:
             due = self.now
         elif due >= promised:
             return
-        self.look_by = due
-        if self.ring_seats(due) == 0 and self.common:
+        else:
+            self.look_by = due
+        if (self.ring_seats(due) == 0 or dead) and self.common:
             self.rung.append(("", f"{due}"))
 
     def remember(self, name, task):
