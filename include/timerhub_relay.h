@@ -17,7 +17,7 @@
  *   -ECONNREFUSED, -EHOSTUNREACH …   not connected
  *   -EROFS          a replica, loading, or too few replicas
  *   -EACCES         password or rights
- *   -EOPNOTSUPP     older than Redis 7.0, a node of a cluster, or newer functions
+ *   -EOPNOTSUPP     older than Redis 7.0, a node of a cluster, or keys in a later layout
  *   -ENOSPC, -EIO   Redis's memory limit, Redis's disk
  *   -EBADMSG        a key of another type
  *   -EPROTO         not Redis's protocol
@@ -163,7 +163,7 @@ struct timerhub_relay_report {
 /*
  * Creates `queue` (1 to 64 of A-Z, a-z, 0-9, '_', '.', '-') if needed. `config` may be NULL.
  * -EINVAL, -E2BIG: name or config; -EEXIST: created with other servers, or in another order;
- * -EOPNOTSUPP: also a later version's queue, and rediss://; -EAGAIN: no thread; network errors but
+ * -EOPNOTSUPP: also rediss://; -EAGAIN: no thread; network errors but
  * -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,

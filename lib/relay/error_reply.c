@@ -37,8 +37,6 @@ static const struct {
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
-	/* The functions have another version: the next handshake loads ours or refuses. */
-	{ "VERSION", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
 	/* The server is a cluster node, or older than 7.0. */
 	{ "MOVED", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ASK ", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

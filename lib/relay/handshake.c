@@ -6,13 +6,15 @@
 #include "relay/handshake.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "relay/error_reply.h"
 #include "relay/functions.h"
 
-#define VERSION_MIN 7 /* first major version of Redis that has functions */
+#define VERSION_MIN 7        /* first major version of Redis that has functions */
+#define VERSION_COMPATIBLE 4 /* first version of our functions that later ones may replace */
 
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
@@ -260,14 +262,18 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 
 /* ---- functions and queue ---- */
 
-int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
+/* Stores the version of the functions with these names in `*ret_version`; 0: there are none. */
+static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
+                       uint64_t timeout_ns)
 {
 	struct reply *reply;
+	char name[64];
 	int result;
 
+	(void)snprintf(name, sizeof(name), "timerhub%s_version", own);
 	bytes_command(wire_output(wire), 3);
 	bytes_text(wire_output(wire), "FCALL_RO");
-	bytes_text(wire_output(wire), "timerhub_version");
+	bytes_text(wire_output(wire), name);
 	bytes_text(wire_output(wire), "0");
 	result = wire_call(wire, &reply, timeout_ns);
 	if (result < 0)
@@ -280,27 +286,48 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return result;
 }
 
-uint64_t handshake_own_version(void)
+int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
 {
-	return functions_version;
+	return ask_version(wire, FUNCTIONS_OWN, ret_version, timeout_ns);
 }
 
-int handshake_load(struct wire *wire, uint64_t timeout_ns)
+/* Loads the functions with names that have `own` behind "timerhub". */
+static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
-	uint64_t version = 0;
-	int result = handshake_version(wire, &version, timeout_ns);
+	const char *const *part = functions_parts;
+	size_t size = strlen(part[0]) + strlen(part[1]) + strlen(part[2]) + 2 * strlen(own) + 1;
+	char *text = malloc(size);
 
-	if (result == 0 && version > functions_version)
-		result = -EOPNOTSUPP;
-	if (result < 0 || version == functions_version)
-		return result;
+	if (!text)
+		return -ENOMEM;
+	(void)snprintf(text, size, "%s%s%s%s%s", part[0], own, part[1], own, part[2]);
 	bytes_command(output, 4);
 	bytes_text(output, "FUNCTION");
 	bytes_text(output, "LOAD");
 	bytes_text(output, "REPLACE");
-	bytes_word(output, functions_text, functions_text_len);
+	bytes_text(output, text);
+	free(text);
 	return call(wire, timeout_ns);
+}
+
+int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
+{
+	uint64_t version = 0;
+	int result = handshake_version(wire, &version, timeout_ns);
+
+	if (result < 0 || (version > 0 && !replaces))
+		return result;
+	if (version == 0)
+		result = load(wire, FUNCTIONS_OWN, timeout_ns);
+	version = 0;
+	if (result == 0)
+		result = ask_version(wire, "", &version, timeout_ns);
+	/* Version 3 had no names of its own: its clients still call these, and refuse others. */
+	if (result == 0 && (version == 0 || (version < FUNCTIONS_VERSION &&
+	                                     (replaces || version >= VERSION_COMPATIBLE))))
+		result = load(wire, "", timeout_ns);
+	return result;
 }
 
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
@@ -360,6 +387,8 @@ int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards
 			.lease_us = setting(reply, "lease_us"),
 			.past_us = setting(reply, "past_us"),
 		};
+	if (result == -EOPNOTSUPP)
+		error_reply_note(result, "a later version of timerhub has written the queue");
 	reply_free(reply);
 	return result > 0 ? -EPROTO : result;
 }

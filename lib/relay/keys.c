@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "relay/functions.h"
+
 static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 
 int keys_init(struct keys *keys, const char *queue)
@@ -61,7 +63,7 @@ void keys_call(const struct keys *keys, struct bytes *bytes, const char *functio
 
 	bytes_command(bytes, 3 + count + arguments);
 	bytes_text(bytes, "FCALL");
-	(void)snprintf(name, sizeof(name), "timerhub_%s", function);
+	(void)snprintf(name, sizeof(name), "timerhub" FUNCTIONS_OWN "_%s", function);
 	bytes_text(bytes, name);
 	bytes_number(bytes, count);
 	while (*parts) {

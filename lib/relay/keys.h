@@ -22,7 +22,10 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 /* Returns the index of the server (the shard) that keeps the task with the id `id`. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
-/* Of timerhub_FUNCTION with the keys `parts`, between blanks; the caller adds the arguments. */
+/*
+ * Encodes a call of this version's FUNCTION with the keys `parts`, which stand between blanks; the
+ * caller adds the arguments.
+ */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);
 

@@ -2,6 +2,8 @@
 /* Implements the mailbox of a shard's thread (mailbox.h), which tests/relay/test_calls.c tests. */
 #include "relay/mailbox.h"
 
+#include <errno.h>
+
 void mailbox_wake(struct mailbox *mailbox)
 {
 	mailbox->pending = true;
@@ -32,7 +34,7 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
 
 	lock_take(&mailbox->shared->lock);
 	mailbox->pending = mailbox->idle = false;
-	requests_expire(&mailbox->queued, why, now_ns);
+	requests_expire(&mailbox->queued, why, why == -EOPNOTSUPP ? UINT64_MAX : now_ns);
 	next_ns = requests_deadline_ns(&mailbox->queued, UINT64_MAX);
 	lock_give(&mailbox->shared->lock);
 	return next_ns;

@@ -29,7 +29,8 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`.
+ * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`,
+ * and all of them at once if that is -EOPNOTSUPP, which no waiting mends.
  * Returns the earliest deadline left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);

@@ -59,7 +59,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	struct shared *shared = client->shared;
 	struct handshake handshake = { 0 };
 	uint64_t sent_ns;
-	int result = handshake_load(wire, step_ns);
+	int result = handshake_load(wire, false, step_ns);
 
 	if (result == 0 && shared->replicas > 0)
 		result = handshake_wait(wire, step_ns);
@@ -401,6 +401,9 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
+	/* The keys have a later layout: the next handshake is refused, and takes no more tasks. */
+	if (request->result == -EOPNOTSUPP)
+		pipeline->later = request->result;
 	if (request == &pipeline->recover)
 		answer_recover(pipeline, reply);
 	if (request == &pipeline->read)

@@ -84,7 +84,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
 		(void)snprintf(shard->client.holder, sizeof(shard->client.holder),
-		               "%" PRIu64 "-%016" PRIx64, functions_version, relay->seed);
+		               FUNCTIONS_OWN "-%016" PRIx64, relay->seed);
 		shard->client.epoch = 1;
 		shard->pipeline.must_recover = consumer != NULL;
 	}

@@ -171,7 +171,7 @@ static uint64_t pass(struct shard *shard)
 	uint64_t next_ns = expire(shard, now_ns);
 
 	if (!pipeline_open(pipeline, now_ns)) {
-		/* Newer functions: a task that is taken now could not be ended. */
+		/* A later layout: a task that is taken now could not be ended. */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);

@@ -11,7 +11,11 @@
 -- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
 -- and bells (messages that ask for an earlier look).
 
-local VERSION = 3  -- of this file; timerhub_relay_open() and each reconnect replace an older one
+-- Each version of this file has names of its own, so that clients of several versions work on a
+-- queue side by side: its clients load it with the library's name and PREFIX as timerhub4 and
+-- timerhub4_. As it stands here it is the contract for other languages, which only grows.
+local VERSION = 4
+local PREFIX = 'timerhub_'
 local LAYOUT = 2  -- version of the layout of the keys; 2 added the records of stage `c`
 local CALL = 8  -- bytes of the argument `call` of a put
 local GROUP = 'timerhub'
@@ -29,7 +33,6 @@ local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
 local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, the relays are dead
 local PUTS = 128  -- largest number of tasks of one timerhub_puts
-local HOLDER = VERSION .. '-'  -- how the name of a holder begins
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
 -- While Redis loads a library of functions, Lua has no global variables, but strings have their
@@ -181,10 +184,11 @@ local function find_seats(look_by, state, seats, due, now)
     return {at = at, relays = relays, dead = dead}
 end
 
--- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
+-- Returns as text look_by, the fence of a holder, which is the field with the holder's name, and the
+-- layout's version.
 local function look_by_of(state, holder)
-    local told = redis_call('HMGET', state, 'look_by', holder or '')
-    return told[1], told[2]
+    local told = redis_call('HMGET', state, 'look_by', holder or '', 'version')
+    return told[1], told[2], told[3]
 end
 
 -- Publish a bell to the first two relays that are subscribed. A bell is a message that asks for a
@@ -310,10 +314,10 @@ local function finish(task, past, id, put, past_us, now, ...)
     redis_call('HDEL', task, id)
 end
 
--- Returns past_us, and as text the fence of a holder.
+-- Returns past_us, and as text the fence of a holder and the layout's version.
 local function past_us_of(state, holder)
-    local told = redis_call('HMGET', state, 'past_us', holder or '')
-    return told[1] or DEFAULT.past_us, told[2]
+    local told = redis_call('HMGET', state, 'past_us', holder or '', 'version')
+    return told[1] or DEFAULT.past_us, told[2], told[3]
 end
 
 -- Returns 0, and the stage, put time and `rest` of a task's record, or an error. The argument
@@ -338,14 +342,28 @@ end
 
 -- ---- the life that a change belongs to ----
 
+-- Returns the reply that refuses to find or to change a task: `code`, unless the keys have a later
+-- layout, which this file can't read.
+local function refuse(state, code)
+    local version = redis_call('HGET', state, 'version')
+    return {(tonumber(version or nil) or 0) > LAYOUT and EOPNOTSUPP or code}
+end
+
+-- A holder's name is a field of `state`, so it begins as no other field does.
+local function is_holder(holder)
+    return is_id(holder) and find(holder, '^%d+%-') ~= nil
+end
+
 -- Returns nil if a change may be made, or the reply that refuses it. `limit` is the time at which the
--- caller gives up. `holder` is the caller's name, which begins with the version of the functions that
--- it knows; `fence` is the smallest epoch of this holder that is still heard (timerhub_fence). So no
--- command that lay in the network changes anything after its call has returned.
-local function refusal_of_late(now, limit, holder, epoch, fence)
-    if holder and sub(holder, 1, #HOLDER) ~= HOLDER then
-        return redis.error_reply('VERSION the functions of timerhub have version ' .. VERSION ..
-            ', and this client knows version ' .. (match(holder, '^%d+') or '?'))
+-- caller gives up. `holder` is the caller's name; `fence` is the smallest epoch of this holder that
+-- is still heard (timerhub_fence). So no command that lay in the network changes anything after its
+-- call has returned. `version` is the layout's.
+local function refusal_of_late(now, limit, holder, epoch, fence, version)
+    if version and tonumber(version) > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    if holder and not is_holder(holder) then
+        return {EINVAL}
     end
     if limit and limit ~= '' and now > (tonumber(limit) or -1) then
         return {ETIME, now}
@@ -362,14 +380,10 @@ end
 local function fence(keys, args)
     local state, seen, holder = keys[1], keys[2], args[1]
     local epoch, limit = whole(args[2]), whole(args[3])
-    if not is_id(holder) or not epoch or not limit then
+    if not is_holder(holder) or not epoch or not limit then
         return {EINVAL}
     end
     local now = now_us()
-    local refusal = refusal_of_late(now, nil, holder)
-    if refusal then
-        return refusal
-    end
     local was = tonumber(redis_call('HGET', state, holder) or nil) or 0
     redis_call('ZADD', seen, 'GT', text(limit), 'fence:' .. holder)
     redis_call('HSET', state, holder, text(math.max(was, epoch)))
@@ -423,10 +437,13 @@ local function read_put(id, when, flags, data, call, now)
     return 0, due
 end
 
--- Returns the settings tasks_max and data_max, and as text look_by and the fence of a holder.
+-- Returns the settings tasks_max and data_max, and as text look_by, the fence of a holder and the
+-- layout's version.
 local function limits_of(state, holder)
-    local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '')
-    return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
+    local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '',
+        'version')
+    return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4],
+        told[5]
 end
 
 -- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that
@@ -466,8 +483,8 @@ local function put(keys, args)
     if result ~= 0 then
         return {result}
     end
-    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
-    local late = refusal_of_late(now, args[5], holder, args[7], fenced)
+    local tasks_max, data_max, look_by, fenced, version = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, args[5], holder, args[7], fenced, version)
     if late then
         return late
     end
@@ -493,8 +510,8 @@ local function puts(keys, args)
         return {EINVAL}
     end
     local now, holder, epoch = now_us(), args[1] ~= '' and args[1] or nil, args[2]
-    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
-    local late = refusal_of_late(now, nil, holder, epoch, fenced)
+    local tasks_max, data_max, look_by, fenced, version = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, nil, holder, epoch, fenced, version)
     if late then
         return late
     end
@@ -562,10 +579,10 @@ local function cancel(keys, args)
     local id = args[1]
     local result, stage, put_us, entry = find_task(task, id)
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now, past_us, fenced = now_us(), past_us_of(state, args[3])
-    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    local now, past_us, fenced, version = now_us(), past_us_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced, version)
     if late then
         return late
     end
@@ -611,10 +628,10 @@ local function move(keys, args)
     end
     local result, stage, put_us, entry = find_task(task, id)
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local look_by, fenced = look_by_of(state, args[5])
-    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    local look_by, fenced, version = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced, version)
     if late then
         return late
     end
@@ -650,10 +667,10 @@ local function done(keys, args)
     local id = args[1]
     local result, _, put_us, entry = find_task(task, id, args[2] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now, past_us, fenced = now_us(), past_us_of(state, args[4])
-    local late = refusal_of_late(now, args[3], args[4], args[5], fenced)
+    local now, past_us, fenced, version = now_us(), past_us_of(state, args[4])
+    local late = refusal_of_late(now, args[3], args[4], args[5], fenced, version)
     if late then
         return late
     end
@@ -708,13 +725,13 @@ local function retry(keys, args)
     end
     local result, _, put_us, entry = find_task(task, id, args[3] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
     if find_entry(ready, entry) ~= 'taken' then
         return {ENOENT}
     end
-    local look_by, fenced = look_by_of(state, args[5])
-    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    local look_by, fenced, version = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced, version)
     if late then
         return late
     end
@@ -752,11 +769,10 @@ local function touch(keys, args)
     local task, ready, state = keys[1], keys[2], keys[3]
     local result, _, _, entry = find_task(task, args[1], args[2] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now = now_us()
-    local late = refusal_of_late(now, args[3], args[4], args[5],
-        redis_call('HGET', state, args[4] or ''))
+    local now, _, fenced, version = now_us(), past_us_of(state, args[4])
+    local late = refusal_of_late(now, args[3], args[4], args[5], fenced, version)
     if late then
         return late
     end
@@ -1333,8 +1349,8 @@ local function revive(keys, args)
         return {EINVAL}
     end
     redis_call('ZCARD', past)
-    local now, look_by, fenced = now_us(), look_by_of(state, args[3])
-    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    local now, look_by, fenced, version = now_us(), look_by_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced, version)
     if late then
         return late
     end
@@ -1556,7 +1572,7 @@ local function keys_of(keys, parts)
 end
 
 local function register(name, flag, parts, callback)
-    redis.register_function{function_name = 'timerhub_' .. name, flags = {flag},
+    redis.register_function{function_name = PREFIX .. name, flags = {flag},
         callback = function(keys, args)
             if not redis_call then
                 redis_call, redis_pcall, tonumber, type = globals()

@@ -22,7 +22,7 @@ ARGUMENTS = {
              "next", "1", "", "", "", ""],
     "cancel": ["task"], "move": ["task", "0", ""],
     "done": ["task", None], "retry": ["task", "0", None],
-    "touch": ["task", None], "fence": ["3-a", "2", str(2**50)],
+    "touch": ["task", None], "fence": ["4-a", "2", str(2**50)],
     "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
@@ -235,7 +235,7 @@ def check_bad_keys(redis):
 def check_bad_arguments(redis):
     bring_about(redis, "waiting")
     before = picture(redis)
-    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 3], "the version")
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 4], "the version")
     for name, arguments in (
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
@@ -245,8 +245,8 @@ def check_bad_arguments(redis):
             ("puts", ["", ""] + ["id", "1", "", "", "", ""] * 129), ("cancel", []),
             ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]),
             ("done", []), ("done", ["task"]), ("done", ["task", ""]), ("retry", ["task", "0"]),
-            ("touch", ["task"]), ("fence", ["3-a"]), ("fence", ["3-a", "x", "1"]),
-            ("put", ["id", "1", "", "", "", "3-a", "1", "short"]),
+            ("touch", ["task"]), ("fence", ["4-a"]), ("fence", ["4-a", "x", "1"]),
+            ("put", ["id", "1", "", "", "", "4-a", "1", "short"]),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
             ("list", []),
             ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),

@@ -26,7 +26,7 @@ QUEUE_KEY = "{model}"
 QUEUE = f"timerhub:{QUEUE_KEY}:"
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
-HOLDERS = ("3-a", "3-b")
+HOLDERS = ("4-a", "4-b")
 HORIZON, GRACE = 10_000_000, 100_000
 
 

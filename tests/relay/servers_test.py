@@ -456,7 +456,7 @@ class PlannedProxy(Proxy):
         if recovers(request):
             self.recovering = True
             self.ring()
-        if self.recovering and (recovers(request) or b"timerhub_look" in request):
+        if self.recovering and (recovers(request) or b"_look\r" in request):
             time.sleep(0.2)
         is_hit = bool(self.plan) and self.plan[0][0](request)
         if recovers(request):
@@ -476,7 +476,7 @@ def reads(request):
 
 
 def puts(request):
-    return b"timerhub_put\r" in request
+    return b"_put\r" in request
 
 
 def recovers(request):

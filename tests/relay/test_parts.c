@@ -200,7 +200,7 @@ END_TEST
 START_TEST(calls_name_all_their_keys)
 {
 	static const char wanted[] =
-		"*6\r\n$5\r\nFCALL\r\n$11\r\ntimerhub_do\r\n$1\r\n2\r\n"
+		"*6\r\n$5\r\nFCALL\r\n$12\r\ntimerhub4_do\r\n$1\r\n2\r\n"
 		"$14\r\ntimerhub:{q}:a\r\n$14\r\ntimerhub:{q}:b\r\n$1\r\nx\r\n";
 	struct bytes bytes = { .data = NULL };
 	char name[KEYS_NAME_BYTES], longest[KEYS_QUEUE_MAX + 2];
@@ -253,7 +253,6 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 		  { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR max number of clients reached", { -EMFILE, ERROR_REPLY_LATER } },
 		{ "ERR DB index is out of range", { -EINVAL, ERROR_REPLY_REFUSAL } },
-		{ "VERSION 4 of the functions", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
 		{ "DENIED Redis is running in protected mode", { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },

@@ -593,7 +593,7 @@ class LateProxy(Proxy):
     """Cuts the connection at the call of a function, and delivers the call when it is closed."""
 
     def __init__(self, path, server, function):
-        self.function = f"timerhub_{function}\r".encode()
+        self.function = f"_{function}\r".encode()
         super().__init__(path, server, "last", 1)
 
     def next_command(self, request):

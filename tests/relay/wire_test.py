@@ -59,9 +59,9 @@ def main(arguments):
         clean = run(server, victim)
         if not clean:
             return 1
-        order = [name.split()[-1] for name in clean.names]
-        if order.index("timerhub_look") < next(number for number, name in enumerate(clean.names)
-                                               if name.startswith("SUBSCRIBE")):
+        looks, listens = (next(number for number, name in enumerate(clean.names) if word in name)
+                          for word in ("_look", "SUBSCRIBE"))
+        if looks < listens:
             print("it looks before it listens:", clean.names)
             return 1
         # After a fault the victim program connects again, and so sends more commands.

@@ -87,27 +87,8 @@ void tell_error(const struct call *call, const char *what, int error, const char
 	(void)printf("}\n");
 }
 
-/* Returns whether the server's functions have another version, and says so. */
-static bool tell_version(const struct call *call, const char *what)
-{
-	uint64_t version = 0;
-	char words[128];
-
-	if (!call->wire || handshake_version(call->wire, &version, STEP_NS) < 0 || version == 0 ||
-	    version == handshake_own_version())
-		return false;
-	(void)snprintf(words, sizeof(words),
-	               "the server has version %" PRIu64 " of the functions of timerhub, and this "
-	               "program knows version %" PRIu64,
-	               version, handshake_own_version());
-	tell_error(call, what, -EOPNOTSUPP, words);
-	return true;
-}
-
 enum status complain(const struct call *call, const char *what, int error)
 {
-	if (error == -EOPNOTSUPP && tell_version(call, what))
-		return FAILED;
 	tell_error(call, what, error, failure_words(error));
 	return FAILED;
 }
@@ -251,12 +232,10 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 	if (result == 0 && version == 0) {
 		tell_error(
 			call, what, -EROFS,
-			"the server has no functions of timerhub; 'timerhub-relay load' or a relay "
-			"loads them");
+			"the server has no functions of this version of timerhub; 'timerhub-relay "
+			"load' or a relay of this version loads them");
 		return FAILED;
 	}
-	if (result == 0 && needs >= NEEDS_FUNCTIONS && version != handshake_own_version())
-		result = -EOPNOTSUPP;
 	return result < 0 ? complain(call, what, result) : GOOD;
 }
 
@@ -313,8 +292,7 @@ void add_caller(struct call *call)
 
 	/* Nothing fences the tool's only command, so a holder like another does no harm. */
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	(void)snprintf(holder, sizeof(holder), "%" PRIu64 "-%016" PRIx64, handshake_own_version(),
-	               random);
+	(void)snprintf(holder, sizeof(holder), "0-%016" PRIx64, random);
 	bytes_number(wire_output(call->wire), call->until_us);
 	add(call, holder);
 	bytes_number(wire_output(call->wire), 1);

@@ -36,7 +36,7 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 
 enum status do_create(struct call *call, char **words, int count)
 {
-	int result = handshake_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, false, STEP_NS);
 
 	if (result == 0)
 		result = ask_time(call);
@@ -255,7 +255,7 @@ enum status do_stat(struct call *call, char **words, int count)
 
 enum status do_load(struct call *call, char **words, int count)
 {
-	int result = handshake_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, true, STEP_NS);
 
 	(void)words;
 	(void)count;
@@ -308,7 +308,7 @@ static enum status repair(struct call *call, const char *queue)
 	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
 		result = connect_call(call, i);
 		if (result == 0)
-			result = handshake_load(call->wire, STEP_NS);
+			result = handshake_load(call->wire, false, STEP_NS);
 		if (result == 0)
 			result = repair_server(call, &restored, &removed);
 	}
