@@ -166,9 +166,7 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
 
 int pipeline_why(const struct pipeline *pipeline)
 {
-	int why = pipeline->later ? pipeline->later : pipeline->why;
-
-	return why == -EEXIST ? -EROFS : why;
+	return pipeline->later ? pipeline->later : pipeline->why;
 }
 
 /* ---- send ---- */

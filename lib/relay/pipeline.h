@@ -60,10 +60,7 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 /* Returns whether commands may be sent on the command connection now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
-/*
- * Why requests can't be sent, or 0. Not the handshake's -EEXIST, by which a put would say that its
- * task is there.
- */
+/* Returns why requests can't be sent, or 0. -EEXIST: the servers have another order. */
 int pipeline_why(const struct pipeline *pipeline);
 
 /*
