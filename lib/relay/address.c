@@ -248,6 +248,12 @@ int address_set_server(struct address *address, const char *host, const char *po
 	return read_port(address, &number);
 }
 
+void address_set_login(struct address *address, const struct address *from)
+{
+	memcpy(address->user, from->user, sizeof(address->user));
+	memcpy(address->password, from->password, sizeof(address->password));
+}
+
 static int read_unix(struct address *address, struct part part)
 {
 	struct part path = part;

@@ -32,8 +32,10 @@ struct address {
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
-	uint64_t epoch; /* of the Sentinels' configuration that named host and port */
-	unsigned tries; /* failed ones: each begins at the next address of the host's name */
+	uint64_t epoch;   /* of the Sentinels' configuration that named host and port */
+	unsigned tries;   /* failed ones: each begins at the next address of the host's name */
+	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
+	uint32_t index;   /* place of the address in that file's list */
 };
 
 /*
@@ -55,6 +57,9 @@ unsigned address_count_sentinels(const struct address *address);
 
 /* Move the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);
+
+/* Gives an address the user and the password of another one. */
+void address_set_login(struct address *address, const struct address *from);
 
 /* Sets host and port that a Sentinel named. -EINVAL: not valid. */
 int address_set_server(struct address *address, const char *host, const char *port);

@@ -11,6 +11,7 @@
 
 #include "relay/error_reply.h"
 #include "relay/functions.h"
+#include "relay/url_file.h"
 
 #define VERSION_MIN 7 /* first major version of Redis that has functions */
 
@@ -131,7 +132,7 @@ static int connect_to(struct wire **ret_wire, struct address *server, uint64_t t
 		*ret_wire = wire;
 		return 0;
 	}
-	again = try_next(server, wire, result);
+	again = try_next(server, wire, result) || (result == -EACCES && url_file_renew(server));
 	wire_close(wire);
 	return again ? connect_to(ret_wire, server, timeout_ns) : result;
 }
@@ -225,9 +226,11 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
-		if (named)
+		if (named) {
 			result = connect_to(ret_wire, &server, timeout_ns);
-		else if (result == 0)
+			address_set_login(address, &server); /* a file may have had a new one */
+		}
+		if (result == 0 && !named)
 			result = -EROFS;
 		if (result == 0)
 			address->epoch = server.epoch;

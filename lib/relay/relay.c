@@ -16,6 +16,7 @@
 #include "relay/error_reply.h"
 #include "relay/functions.h"
 #include "relay/ready_fd.h"
+#include "relay/url_file.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -96,8 +97,8 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Make a shard for each server's address in `redis`. */
-static int make_shards(struct timerhub_relay *relay, const char *queue, const char *redis)
+/* Make a shard for each server's address in the list. */
+static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
 	int result = keys_init(&keys, queue);
@@ -113,17 +114,35 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 		struct address address;
 		struct shard *shard;
 
-		result = address_read(&address, &redis);
+		result = address_read(&address, &list);
 		if (result == 0 && relay->shared.shard_count == KEYS_SHARDS_MAX)
 			result = -EINVAL;
 		if (result < 0)
 			return result;
+		address.file = relay->url_file;
+		address.index = relay->shared.shard_count;
 		shard = &relay->shards[relay->shared.shard_count];
 		shard->client.shard = relay->shared.shard_count++;
 		shard->client.keys = keys;
 		shard_init(shard, &relay->shared, &address, relay->seed + 4 * shard->client.shard);
-	} while (redis);
+	} while (list);
 	return 0;
+}
+
+static int find_servers(struct timerhub_relay *relay, const char *queue, const char *redis)
+{
+	const char *list;
+	char *text;
+	int result = url_file_open(redis, &list, &text);
+
+	if (result == 0 && text) {
+		relay->url_file = strdup(redis + 1);
+		result = relay->url_file ? 0 : -ENOMEM;
+	}
+	if (result == 0)
+		result = make_shards(relay, queue, list);
+	free(text);
+	return result;
 }
 
 /* The list of servers or the timeout is wrong, which the caller must mend. */
@@ -220,6 +239,7 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 			shard_fini(&relay->shards[i]);
 	}
 	free(relay->shards);
+	free(relay->url_file);
 	if (!is_copy)
 		deliveries_fini(&relay->shared.deliveries);
 	if (relay->shared.ready_fd >= 0)
@@ -255,7 +275,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay->shared.replicas = known.replicas;
 	relay->shared.hold_ns = HOLD_NS;
 	relay->shared.reads_end_ns = UINT64_MAX;
-	result = make_shards(relay, queue, known.redis);
+	result = find_servers(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);
 	if (result == 0)

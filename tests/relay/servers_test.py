@@ -691,6 +691,39 @@ def check_password():
         expect(other(*put)[0] == 0, "one key, with the rights of the manual")
 
 
+def check_password_file():
+    """A password that has changed in the file of the address is used when the old one is refused,
+    also by the takers' connection while the others go on with the old password."""
+    with PortServer() as server:
+        client, path = server.client(), pathlib.Path(server.folder) / "url"
+
+        def rotate(password):
+            client("CONFIG", "SET", "requirepass", password)
+            path.write_text(f"redis://:{password}@127.0.0.1:{server.port}\n", encoding="utf-8")
+
+        expect(opening(f"@{path}") == -errno.ENOENT, "open without the file")
+        path.touch()
+        expect(opening(f"@{path}") == -errno.EINVAL, "open with an empty file")
+        rotate("first")
+        driver = Driver(f"@{path}")
+        expect(driver.open(1) == 0, "open")
+        rotate("second")
+        client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        expect(driver("put", "second", 0, "x") == 0, "put with the new password")
+        expect(take_all(driver, 1) == ["second"], "another task came")
+        rotate("third")
+        driver.send("take", 1000 * ARRIVES)
+        # its last command, and blocked: the connection of the takers
+        wait_until(lambda: b" flags=b" in client("CLIENT", "LIST"), "a blocked XREADGROUP")
+        for line in client("CLIENT", "LIST").decode().splitlines():
+            if " flags=b" in line:
+                client("CLIENT", "KILL", "ID", line.split()[0][3:])
+        client("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", "third", 0, "", "x")
+        expect(driver.receive()[1] == "third" and driver("done") == 0, "take with a new password")
+        expect(driver("check", QUEUE)[-1] == "-", "check by the file")
+        driver.close()
+
+
 def check_faults_while_in_use():
     with PortServer("--dbfilename", "dump.rdb", "--enable-protected-configs", "yes") as server:
         client = server.client()
@@ -828,6 +861,7 @@ def main(arguments):
     check_in_doubt()
     check_cluster()
     check_password()
+    check_password_file()
     check_faults_while_in_use()
     check_held()
     check_stopped()

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <relay/url_file.h>
 #include <when.h>
 
 #include "tool.h"
@@ -207,24 +208,19 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The URL in the first line of a file; if there is none, prints why and returns NULL. */
-static const char *read_file(const char *path)
+/* The list in a file; if there is none, prints why and returns NULL. */
+static const char *read_file(const char *redis)
 {
-	static char *line;
-	size_t size = 0;
-	FILE *file = fopen(path, "re");
-	const bool found = file && getline(&line, &size, file) > 0;
+	static char *text;
+	const char *list;
+	int result = url_file_open(redis, &list, &text);
 
-	if (!found)
-		(void)fprintf(stderr, "timerhub-relay: %s: %s\n", path,
-		              file ? "the file is empty, but its first line must be a URL"
-		                   : strerror(errno));
-	if (file)
-		(void)fclose(file);
-	if (!found)
-		return NULL;
-	line[strcspn(line, "\n")] = '\0';
-	return line;
+	if (result == 0)
+		return list;
+	(void)fprintf(stderr, "timerhub-relay: %s: %s\n", redis + 1,
+	              result == -EINVAL ? "the file is empty, but its first line must be a URL"
+	                                : strerror(-result));
+	return NULL;
 }
 
 static bool *find_flag(struct options *options, const char *name)
@@ -305,17 +301,16 @@ static enum status check_options(const struct options *options, const char *comm
 
 static enum status find_redis(struct options *options)
 {
-	if (!options->redis) {
+	const bool is_option = options->redis != NULL;
+
+	if (!is_option)
 		options->redis = getenv("REDIS_URL");
-		return GOOD;
-	}
-	if (options->redis[0] != '@')
-		return !has_password(options->redis) ? GOOD
-		                                     : misused("--redis must not have a password: "
-		                                               "use @FILE or $REDIS_URL",
-		                                               NULL);
-	options->redis = read_file(options->redis + 1);
-	return options->redis ? GOOD : FAILED;
+	options->given = options->redis;
+	if (options->redis && options->redis[0] == '@')
+		options->redis = read_file(options->redis);
+	else if (is_option && has_password(options->redis))
+		return misused("--redis must not have a password: use @FILE or $REDIS_URL", NULL);
+	return options->redis || !options->given ? GOOD : FAILED;
 }
 
 static enum status run(char **words, int count)

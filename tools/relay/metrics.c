@@ -67,9 +67,8 @@ static const struct metrics_family looks_family = { "timerhub_relay_looks", "cou
 	                                            "Polls of a relay." };
 static const struct metrics_family bells_family = { "timerhub_relay_bells", "counter", NULL,
 	                                            "Wake-up messages to a relay." };
-static const struct metrics_family up_family = {
-	"timerhub_relay_server_up", "gauge", NULL, "1 if the server has answered, else 0."
-};
+static const struct metrics_family up_family = { "timerhub_relay_server_up", "gauge", NULL,
+	                                         "1 if the server has answered, else 0." };
 static const struct metrics_family lateness_family = {
 	"timerhub_relay_lateness_seconds", "histogram", "seconds",
 	"Time at which a task was promoted, minus the time at which it was due."
