@@ -211,6 +211,16 @@ int address_read_sentinel(struct address *ret_address, const char **text)
 	return 0;
 }
 
+int address_first_sentinel(struct address *ret_sentinel, const struct address *address)
+{
+	const char *text = address->sentinels;
+	int result = address_read_sentinel(ret_sentinel, &text);
+
+	ret_sentinel->tls = address->tls;
+	ret_sentinel->tries = address->tries;
+	return result;
+}
+
 unsigned address_count_sentinels(const struct address *address)
 {
 	unsigned count = 1;
@@ -254,6 +264,44 @@ void address_set_login(struct address *address, const struct address *from)
 	memcpy(address->password, from->password, sizeof(address->password));
 }
 
+/* Reads one NAME=VALUE of TLS. */
+static int read_tls_option(struct address_tls *tls, struct part part)
+{
+	const struct {
+		const char *name;
+		char *value;
+	} paths[] = { { "cafile", tls->cafile }, { "cert", tls->cert }, { "key", tls->key } };
+	struct part name;
+
+	if (!split(&name, &part, '=', false) || part.len == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (name.len == strlen(paths[i].name) && begins(&name, paths[i].name))
+			return copy(paths[i].value, &part, true);
+	if (name.len != strlen("insecure") || !begins(&name, "insecure") || part.len != 1 ||
+	    (part.at[0] != '0' && part.at[0] != '1'))
+		return -EINVAL;
+	tls->insecure = part.at[0] == '1';
+	return 0;
+}
+
+/* Reads what follows a question mark, and cuts it off. */
+static int read_tls(struct address_tls *tls, struct part *part)
+{
+	struct part rest = *part, head, one;
+	int result = 0;
+
+	tls->on = true;
+	if (!split(&head, &rest, '?', false))
+		return 0;
+	*part = head;
+	while (result == 0 && split(&one, &rest, '&', false))
+		result = read_tls_option(tls, one);
+	if (result == 0)
+		result = read_tls_option(tls, rest);
+	return result == 0 && tls->key[0] && !tls->cert[0] ? -EINVAL : result;
+}
+
 static int read_unix(struct address *address, struct part part)
 {
 	struct part path = part;
@@ -270,6 +318,18 @@ static int read_unix(struct address *address, struct part part)
 	return copy(address->path, &path, false);
 }
 
+static const struct {
+	const char *begin;
+	bool tls;
+	int (*read)(struct address *address, struct part part);
+} schemes[] = {
+	{ "redis://", false, read_redis },
+	{ "rediss://", true, read_redis },
+	{ "sentinel://", false, read_sentinels },
+	{ "sentinels://", true, read_sentinels },
+	{ "unix:", false, read_unix },
+};
+
 int address_read(struct address *ret_address, const char **text)
 {
 	struct address address = { .database = 0 };
@@ -278,17 +338,14 @@ int address_read(struct address *ret_address, const char **text)
 	int result = -EINVAL;
 
 	part.len = comma ? (size_t)(comma - part.at) : strlen(part.at);
-	if (begins(&part, "redis://")) {
-		skip(&part, strlen("redis://"));
-		result = read_redis(&address, part);
-	} else if (begins(&part, "sentinel://")) {
-		skip(&part, strlen("sentinel://"));
-		result = read_sentinels(&address, part);
-	} else if (begins(&part, "unix:")) {
-		skip(&part, strlen("unix:"));
-		result = read_unix(&address, part);
-	} else if (begins(&part, "rediss://")) {
-		result = -EOPNOTSUPP;
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (!begins(&part, schemes[i].begin))
+			continue;
+		skip(&part, strlen(schemes[i].begin));
+		result = schemes[i].tls ? read_tls(&address.tls, &part) : 0;
+		if (result == 0)
+			result = schemes[i].read(&address, part);
+		break;
 	}
 	if (result < 0)
 		return result;
@@ -300,17 +357,18 @@ int address_read(struct address *ret_address, const char **text)
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address)
 {
 	const char *open = strchr(address->host, ':') ? "[" : "", *close = *open ? "]" : "";
+	const char *secure = address->tls.on ? "s" : "";
 	char database[16] = "";
 
 	if (address->database > 0)
 		(void)snprintf(database, sizeof(database), "%s%" PRIu32,
 		               address->path[0] ? "?db=" : "/", address->database);
 	if (address->sentinels[0])
-		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel://%s/%s%s", address->sentinels,
-		               address->master, database);
+		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel%s://%s/%s%s", secure,
+		               address->sentinels, address->master, database);
 	else if (address->path[0])
 		(void)snprintf(text, ADDRESS_URL_BYTES, "unix:%s%s", address->path, database);
 	else
-		(void)snprintf(text, ADDRESS_URL_BYTES, "redis://%s%s%s:%s%s", open, address->host,
-		               close, address->port, database);
+		(void)snprintf(text, ADDRESS_URL_BYTES, "redis%s://%s%s%s:%s%s", secure, open,
+		               address->host, close, address->port, database);
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses and prints the address of a Redis server, in one of three notations:
+ * Parses and prints the address of a Redis server, in one of these notations:
  *
  *   - "redis://[user:password@]host[:port][/db]"
  *   - "unix:/path[?db=N]"
  *   - "sentinel://[user:password@]host[:port][+host[:port]...]/master[/db]", where the hosts are
  *     Sentinels that know the address of the master
  *
- * Commas separate the addresses of several servers. In user and password, a percent sign and two
- * hexadecimal digits stand for a byte.
+ * "rediss://" and "sentinels://" are the same by TLS, to the Sentinels too. They may end with
+ * "?cafile=PATH", "cert=PATH", "key=PATH" and "insecure=1", between ampersands.
+ *
+ * Commas separate the addresses of several servers. In user, password and paths of certificates, a
+ * percent sign and two hexadecimal digits stand for a byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +24,15 @@
 #define ADDRESS_PORT_BYTES 6
 #define ADDRESS_UNIX_BYTES 108 /* size of a unix socket's name in the kernel */
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
+
+/* How to speak TLS with the server of an address, and with the Sentinels that know it. */
+struct address_tls {
+	bool on;
+	bool insecure;                   /* the server's certificate is not checked */
+	char cafile[ADDRESS_TEXT_BYTES]; /* trusted certificates; empty: those of the system */
+	char cert[ADDRESS_TEXT_BYTES];   /* certificate of this program; empty: none */
+	char key[ADDRESS_TEXT_BYTES];    /* key of that certificate; empty: it is in `cert` */
+};
 
 struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* name of the host; empty: `path` names a unix socket */
@@ -32,6 +45,7 @@ struct address {
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
+	struct address_tls tls;
 	uint64_t epoch;   /* of the Sentinels' configuration that named host and port */
 	unsigned tries;   /* failed ones: each begins at the next address of the host's name */
 	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
@@ -40,7 +54,7 @@ struct address {
 
 /*
  * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL
- * after the last. NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
+ * after the last. NULL is redis://127.0.0.1. Returns 0 or -EINVAL.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -48,10 +62,14 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * As address_read(), for Sentinels, from an address's `sentinels` on. User and password are for the
- * server only.
+ * Reads the Sentinel at the beginning of `*text`, which moves behind it and its plus sign, and is
+ * NULL after the last. The first text is an address's `sentinels`. User, password and TLS of that
+ * address are not read. Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
+
+/* Reads the Sentinel of an address that is to be asked next, with the address's TLS. */
+int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
 unsigned address_count_sentinels(const struct address *address);
 

@@ -214,14 +214,12 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	int result = -EHOSTUNREACH;
 
 	for (unsigned i = 0; i < count; i++) {
-		const char *text = address->sentinels;
 		struct address sentinel, server = *address;
 		bool named;
 
-		result = address_read_sentinel(&sentinel, &text);
+		result = address_first_sentinel(&sentinel, address);
 		if (result < 0)
 			return result;
-		sentinel.tries = address->tries;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;

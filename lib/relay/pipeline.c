@@ -166,7 +166,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
 
 int pipeline_why(const struct pipeline *pipeline)
 {
-	return pipeline->later ? pipeline->later : pipeline->why;
+	int why = pipeline->later ? pipeline->later : pipeline->why;
+
+	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
 /* ---- send ---- */

@@ -60,7 +60,12 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 /* Returns whether commands may be sent on the command connection now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
-/* Returns why requests can't be sent, or 0. -EEXIST: the servers have another order. */
+/*
+ * Returns why requests can't be sent, or 0. -EEXIST means that the server has another place in the
+ * queue's order and has never been connected, so the list of servers is wrong, as an open would
+ * have said. If the server was right before, it is -EROFS, because a put's -EEXIST says that its
+ * task is there.
+ */
 int pipeline_why(const struct pipeline *pipeline);
 
 /*

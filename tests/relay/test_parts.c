@@ -51,6 +51,14 @@ START_TEST(addresses_are_read)
 		    .password = "p",
 		    .database = 3 } },
 		{ "sentinel://[::1]:1/m", { .sentinels = "[::1]:1", .master = "m" } },
+		{ "rediss://u:p@a:1/2",
+		  { .host = "a",
+		    .port = "1",
+		    .user = "u",
+		    .password = "p",
+		    .database = 2,
+		    .tls = { .on = true } } },
+		{ "sentinels://a/m", { .sentinels = "a", .master = "m", .tls = { .on = true } } },
 	};
 	for (unsigned i = 0; i < COUNT_OF(good); i++) {
 		const char *text = good[i].text;
@@ -67,6 +75,7 @@ START_TEST(addresses_are_read)
 		expect(strcmp(address.sentinels, good[i].wanted.sentinels) == 0);
 		expect(strcmp(address.master, good[i].wanted.master) == 0);
 		expect_eq(address.database, good[i].wanted.database);
+		expect_eq(address.tls.on, good[i].wanted.tls.on);
 		address_write(url, &address);
 		expect(!strchr(url, '@'));
 		text = url;
@@ -110,6 +119,17 @@ START_TEST(bad_addresses_are_refused)
 		"unix:/r?d=1",
 		"http://a",
 		"redis://a/1000001",
+		"redis://a/?insecure=1",
+		"rediss://",
+		"rediss://a?",
+		"rediss://a?&insecure=1",
+		"rediss://a?insecure=2",
+		"rediss://a?insecure",
+		"rediss://a?cafile=",
+		"rediss://a?cafil=x",
+		"rediss://a?key=x",
+		"rediss://a?cert=%zz",
+		"sentinels://a/?cafile=x",
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
@@ -132,7 +152,8 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect(strcmp(text, "unix:/b,rediss://c") == 0);
 	expect_eq(address_read(&address, &text), 0);
 	expect(strcmp(address.path, "/b") == 0);
-	expect_eq(address_read(&address, &text), -EOPNOTSUPP);
+	expect_eq(address_read(&address, &text), 0);
+	expect(text == NULL && address.tls.on && strcmp(address.host, "c") == 0);
 	memset(longer, 'x', sizeof(longer));
 	memcpy(longer, "unix:", 5);
 	longer[5 + ADDRESS_UNIX_BYTES] = '\0';
@@ -140,6 +161,27 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect_eq(address_read(&address, &text), -EINVAL);
 	longer[5 + ADDRESS_UNIX_BYTES - 1] = '\0';
 	expect_eq(address_read(&address, &text), 0);
+}
+END_TEST
+
+START_TEST(options_of_tls_are_read)
+{
+	const char *text =
+		"rediss://:p@a/3?cafile=/x%2Cy&insecure=0&cert=c&key=k&insecure=1,unix:/b";
+	struct address address, sentinel;
+
+	expect_eq(address_read(&address, &text), 0);
+	expect(strcmp(text, "unix:/b") == 0);
+	expect(address.tls.on && address.tls.insecure && address.database == 3);
+	expect(strcmp(address.tls.cafile, "/x,y") == 0 && strcmp(address.tls.cert, "c") == 0);
+	expect(strcmp(address.tls.key, "k") == 0);
+	expect_eq(address_read(&address, &text), 0);
+	expect(!address.tls.on && !address.tls.insecure);
+	text = "sentinels://a+b/m?cafile=x";
+	expect_eq(address_read(&address, &text), 0);
+	expect_eq(address_first_sentinel(&sentinel, &address), 0);
+	expect(strcmp(sentinel.host, "a") == 0 && sentinel.tls.on);
+	expect(strcmp(sentinel.tls.cafile, "x") == 0);
 }
 END_TEST
 
@@ -433,6 +475,7 @@ int main(int argc, char **argv)
 	tests_add(addresses_are_read, 20);
 	tests_add(bad_addresses_are_refused, 20);
 	tests_add(several_addresses_are_read_one_by_one, 20);
+	tests_add(options_of_tls_are_read, 20);
 	tests_add(sentinels_are_read_and_name_a_server, 20);
 	tests_add(ids_are_spread_as_zlib_does, 20);
 	tests_add(commands_are_arrays_of_bulk_strings, 20);

@@ -145,7 +145,7 @@ def check_wrong_use(tool):
                   ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", "more"),
                   ("--batch", "1001", "run", QUEUE),
                   ("create", "bad name"), ("run", "bad name"), ("top", "bad name"),
-                  ("--redis", "rediss://localhost", "load"), ("--redis", "nothing", "load"),
+                  ("--redis", "rediss://localhost?ca=x", "load"), ("--redis", "nothing", "load"),
                   ("--redis", "nothing://:secret@", "run", QUEUE),
                   ("--redis", "redis://:secret@localhost", "load")):
         lines = tool.says(2, *words).splitlines()
