@@ -197,18 +197,84 @@ static int read_sentinels(struct address *address, struct part part)
 	return check_sentinels(address->sentinels);
 }
 
-int address_read_sentinel(struct address *ret_address, const char **text)
+/* A host of a list, with plus signs between them. */
+static int read_one_of(struct address *ret_address, const char **text, const char *port)
 {
 	struct address address = { .database = 0 };
 	const char *end = strchr(*text, '+');
 	struct part part = { .at = *text, .len = end ? (size_t)(end - *text) : strlen(*text) };
-	int result = read_host(&address, part, "26379");
+	int result = read_host(&address, part, port);
 
 	if (result < 0)
 		return result;
 	*ret_address = address;
 	*text = end ? end + 1 : NULL;
 	return 0;
+}
+
+int address_read_sentinel(struct address *ret_address, const char **text)
+{
+	return read_one_of(ret_address, text, "26379");
+}
+
+int address_read_node(struct address *ret_node, const char **text, const struct address *address)
+{
+	int result = read_one_of(ret_node, text, "6379");
+
+	if (result < 0)
+		return result;
+	address_set_login(ret_node, address);
+	ret_node->tls = address->tls;
+	ret_node->tries = address->tries;
+	ret_node->cluster = true;
+	return 0;
+}
+
+static int read_cluster(struct address *address, struct part part)
+{
+	int result = read_login(address, &part);
+	const char *text = address->nodes;
+
+	if (result == 0)
+		result = copy(address->nodes, &part, false);
+	if (strchr(address->nodes, '/')) /* a cluster has no databases */
+		result = -EINVAL;
+	while (result == 0 && text) {
+		struct address node;
+
+		result = address_read_node(&node, &text, address);
+	}
+	address->cluster = true;
+	return result;
+}
+
+void address_redirect(struct address *address, const char *text, const struct address *from)
+{
+	struct part part = { .at = text, .len = strlen(text) }, word, host;
+	bool asking = begins(&part, "ASK ");
+
+	if (!asking && !begins(&part, "MOVED "))
+		return;
+	if (!split(&word, &part, ' ', false) || !split(&word, &part, ' ', false) ||
+	    !split(&host, &part, ':', true) || part.len == 0 || part.len >= ADDRESS_PORT_BYTES)
+		return;
+	if (host.len == 0)
+		host = (struct part){ .at = from->host, .len = strlen(from->host) };
+	if (copy(address->next_host, &host, false) < 0)
+		return;
+	memcpy(address->next_port, part.at, part.len);
+	address->next_port[part.len] = '\0';
+	address->next_asking = asking;
+}
+
+bool address_take_redirect(struct address *address, struct address *server)
+{
+	bool found = address->next_port[0] != '\0' &&
+	             address_set_server(server, address->next_host, address->next_port) == 0;
+
+	server->asking = found && address->next_asking;
+	address->next_port[0] = server->next_port[0] = '\0';
+	return found;
 }
 
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address)
@@ -252,7 +318,8 @@ int address_set_server(struct address *address, const char *host, const char *po
 	struct part part = { .at = host, .len = strlen(host) };
 	struct part number = { .at = port, .len = strlen(port) };
 
-	address->sentinels[0] = '\0';
+	address->sentinels[0] = address->nodes[0] = '\0';
+	address->asking = false;
 	if (part.len == 0 || copy(address->host, &part, false) < 0)
 		return -EINVAL;
 	return read_port(address, &number);
@@ -323,6 +390,8 @@ static const struct {
 	bool tls;
 	int (*read)(struct address *address, struct part part);
 } schemes[] = {
+	{ "cluster://", false, read_cluster },
+	{ "clusters://", true, read_cluster },
 	{ "redis://", false, read_redis },
 	{ "rediss://", true, read_redis },
 	{ "sentinel://", false, read_sentinels },
@@ -366,6 +435,8 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address)
 	if (address->sentinels[0])
 		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel%s://%s/%s%s", secure,
 		               address->sentinels, address->master, database);
+	else if (address->nodes[0])
+		(void)snprintf(text, ADDRESS_URL_BYTES, "cluster%s://%s", secure, address->nodes);
 	else if (address->path[0])
 		(void)snprintf(text, ADDRESS_URL_BYTES, "unix:%s%s", address->path, database);
 	else

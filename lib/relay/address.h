@@ -6,8 +6,10 @@
  *   - "unix:/path[?db=N]"
  *   - "sentinel://[user:password@]host[:port][+host[:port]...]/master[/db]", where the hosts are
  *     Sentinels that know the address of the master
+ *   - "cluster://[user:password@]host[:port][+host[:port]...]", where the hosts are some nodes of a
+ *     Redis cluster, which know the master of the queue's slot
  *
- * "rediss://" and "sentinels://" are the same by TLS, to the Sentinels too. They may end with
+ * "rediss://", "sentinels://" and "clusters://" are the same by TLS. They may end with
  * "?cafile=PATH", "cert=PATH", "key=PATH" and "insecure=1", between ampersands.
  *
  * Commas separate the addresses of several servers. In user, password and paths of certificates, a
@@ -23,6 +25,7 @@
 #define ADDRESS_TEXT_BYTES 256
 #define ADDRESS_PORT_BYTES 6
 #define ADDRESS_UNIX_BYTES 108 /* size of a unix socket's name in the kernel */
+#define ADDRESS_NODES_BYTES 1024
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
 
 /* How to speak TLS with the server of an address, and with the Sentinels that know it. */
@@ -46,6 +49,21 @@ struct address {
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
 	struct address_tls tls;
+	bool cluster; /* the server is a node of a cluster */
+	/*
+	 * Nodes that the user gave, which know the others; empty: host and port are known already.
+	 */
+	char nodes[ADDRESS_TEXT_BYTES];
+	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
+	uint16_t slot;                     /* the queue's, from struct keys */
+	/*
+	 * Where the last MOVED or ASK pointed, for the next connect only; empty port: nowhere. With
+	 * `asking` each command follows an ASKING, without which a node refuses a slot that is
+	 * still on its way to it.
+	 */
+	char next_host[ADDRESS_TEXT_BYTES];
+	char next_port[ADDRESS_PORT_BYTES];
+	bool next_asking, asking;
 	uint64_t epoch;   /* of the Sentinels' configuration that named host and port */
 	unsigned tries;   /* failed ones: each begins at the next address of the host's name */
 	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
@@ -70,6 +88,21 @@ int address_read_sentinel(struct address *ret_address, const char **text);
 
 /* Reads the Sentinel of an address that is to be asked next, with the address's TLS. */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
+
+/*
+ * Reads the node of a cluster at the beginning of `*text`, as address_read_sentinel() does, with
+ * user, password and TLS of the address whose list it is.
+ */
+int address_read_node(struct address *ret_node, const char **text, const struct address *address);
+
+/*
+ * Takes note of a server's error if it begins with MOVED or ASK. `from` is the server that sent it,
+ * whose host counts if the error names none.
+ */
+void address_redirect(struct address *address, const char *text, const struct address *from);
+
+/* Gives `server` the next host and port of an address, once. False: there is none. */
+bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 

@@ -298,6 +298,7 @@ int timerhub_relay_check(const char *redis, const char *queue,
 		struct address address;
 
 		result = address_read(&address, &list);
+		address.slot = keys.slot;
 		if (result == 0)
 			result = check_server(&address, &keys, &one);
 		if (result == 0)

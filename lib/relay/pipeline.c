@@ -103,6 +103,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	if (result == 0)
 		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {
+		if (result == -EROFS && wire)
+			address_redirect(&pipeline->address, error_reply_words(result), &server);
 		wire_close(wire);
 		pipeline->why = result;
 		link_back_off(&pipeline->link, result, sleeper_now_ns());
@@ -345,6 +347,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 {
 	struct error_reply answer = error_reply_of(text);
 
+	address_redirect(&pipeline->address, text, &pipeline->server);
 	request->result = request_result(request, answer.error);
 	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
 		pipeline->later = answer.error;

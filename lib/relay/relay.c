@@ -121,6 +121,7 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 			return result;
 		address.file = relay->url_file;
 		address.index = relay->shared.shard_count;
+		address.slot = keys.slot;
 		shard = &relay->shards[relay->shared.shard_count];
 		shard->client.shard = relay->shared.shard_count++;
 		shard->client.keys = keys;

@@ -33,6 +33,7 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
+	bool is_second;      /* the next reply is the command's, behind that of its ASKING */
 	struct tls *tls;     /* or NULL */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
 };
@@ -106,6 +107,7 @@ int wire_open(struct wire **ret_wire, const struct address *address)
 	if (!wire)
 		return -ENOMEM;
 	wire->fd = -1;
+	wire->output.asking = address->asking;
 	wire->reader = redisReaderCreate();
 	if (!wire->reader)
 		result = -ENOMEM;
@@ -287,6 +289,13 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 		return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
 	if (!reply)
 		return 0;
+	if (wire->output.asking) {
+		wire->is_second = !wire->is_second;
+		if (wire->is_second) {
+			freeReplyObject(reply);
+			return wire_next(wire, ret_reply);
+		}
+	}
 	*ret_reply = reply;
 	return 1;
 }

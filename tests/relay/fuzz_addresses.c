@@ -28,6 +28,7 @@ static void check_fields(const struct address *address)
 	check_text(address->sentinels, sizeof(address->sentinels));
 	check_text(address->master, sizeof(address->master));
 	check_text(address->user, sizeof(address->user));
+	check_text(address->nodes, sizeof(address->nodes));
 	check_text(address->password, sizeof(address->password));
 	check_text(address->tls.cafile, sizeof(address->tls.cafile));
 	check_text(address->tls.cert, sizeof(address->tls.cert));
@@ -71,7 +72,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t count)
 		expect_eq(result, 0);
 		check_fields(&address);
 		expect_eq((address.host[0] != '\0') + (address.path[0] != '\0') +
-		                  (address.sentinels[0] != '\0'),
+		                  (address.sentinels[0] != '\0') + (address.nodes[0] != '\0'),
 		          1);
 		if (address.sentinels[0])
 			check_sentinels(&address);

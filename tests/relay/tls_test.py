@@ -268,6 +268,15 @@ def check_sentinel(authority, pair, cafile):
             sentinel.close()
 
 
+def check_cluster(authority, pair, cafile):
+    with TlsServer(authority, pair, "--cluster-enabled", "yes", "--cluster-port", str(free_port()),
+                   "--tls-cluster", "yes") as server:
+        server.client()("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+        url = f"clusters://127.0.0.1:{server.port}"
+        open_soon(Driver(f"{url}?{cafile}"), 0, 1, 3000)
+        expect(opening(url) == -errno.EACCES, "an untrusted node")
+
+
 # ---- the tool ----
 
 
@@ -309,6 +318,7 @@ def main(arguments):
         if arguments[2] == "all":
             check_without_tls(arguments[3:])
             check_sentinel(authority, pair, cafile)
+            check_cluster(authority, pair, cafile)
     return 0
 
 

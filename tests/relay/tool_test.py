@@ -142,7 +142,7 @@ def check_fresh(tool, redis):
 def check_wrong_use(tool):
     for words in ((), ("what",), ("put", QUEUE), ("put", QUEUE, "x", "soon"), ("run",),
                   ("put", QUEUE, "x", "-1s"), ("move", QUEUE, "x", "5"), ("--what", "load"),
-                  ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", "more"),
+                  ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", QUEUE, "more"),
                   ("--batch", "1001", "run", QUEUE),
                   ("create", "bad name"), ("run", "bad name"), ("top", "bad name"),
                   ("--redis", "rediss://localhost?ca=x", "load"), ("--redis", "nothing", "load"),

@@ -173,6 +173,7 @@ enum status open_call(struct call *call, const struct options *options, const ch
 		if (call->shards == KEYS_SHARDS_MAX)
 			return misused("--redis, or $REDIS_URL, has too many servers", NULL);
 		result = address_read(&call->addresses[call->shards], &redis);
+		call->addresses[call->shards].slot = call->keys.slot;
 		call->shards++;
 	}
 	/* without the address, which may have a password */

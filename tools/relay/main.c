@@ -28,7 +28,7 @@ const char console_help[] =
 	"  check QUEUE                  print Redis's durability, and whether keys agree\n"
 	"  drain QUEUE                  wait until the queue has no task left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
-	"  load                         load the Redis functions into the server\n"
+	"  load [QUEUE]                 load the Redis functions into the queue's server\n"
 	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
 	"@SECONDS since 1970, or never.\n"
 	"Options stand before QUEUE; --help, -h, --version and -V are also options:\n"
@@ -72,7 +72,7 @@ static const struct command {
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
 	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },
 	{ "drain", 1, 1, OWN, NEEDS_QUEUE, do_drain },
-	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
+	{ "load", 0, 1, EACH, NEEDS_NOTHING, do_load },
 };
 
 /* With --metrics, stat asks all servers before it prints the first line. */
@@ -153,6 +153,11 @@ static enum status run_with(const struct command *command, const struct options 
 		return misused("wrong number of arguments for", command->name);
 	}
 	status = open_call(&call, options, count > 0 ? words[0] : "any");
+	/* In a cluster the functions are loaded where a queue is. */
+	for (uint32_t i = 0; status == GOOD && count == 0 && i < call.shards; i++)
+		if (call.addresses[i].cluster)
+			status = misused("a cluster has the functions where a queue is: load QUEUE",
+			                 NULL);
 	if (status == GOOD)
 		status = run_call(command, &call, words, count);
 	close_call(&call);
