@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relay/cluster_map.h"
 #include "relay/error_reply.h"
 #include "relay/functions.h"
+#include "relay/url_file.h"
 
 #define VERSION_MIN 7        /* first major version of Redis that has functions */
 #define VERSION_COMPATIBLE 4 /* first version of our functions that later ones may replace */
@@ -80,8 +82,21 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
+/* Returns 0 if the server's mode is that of the address. */
+static int check_mode(const struct reply *reply, bool cluster)
+{
+	const char *mode = field(reply, "mode");
+
+	if (strcmp(mode, cluster ? "cluster" : "standalone") == 0)
+		return 0;
+	if (strcmp(mode, "cluster") == 0)
+		error_reply_note(-EOPNOTSUPP, "the server is a node of a cluster: its address "
+		                              "must begin with cluster://");
+	return -EOPNOTSUPP;
+}
+
 /* By HELLO: version, mode and role; nothing if the user may not. */
-static int ask_kind(struct wire *wire, uint64_t timeout_ns)
+static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
 	int result;
@@ -94,8 +109,7 @@ static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 	if (reply_type(reply) == REPLY_ERROR) {
 		if (strncmp(reply_text(reply), "NOPERM", 6) != 0)
 			result = error_reply_of(reply_text(reply)).error;
-	} else if (atoi(field(reply, "version")) < VERSION_MIN ||
-	           strcmp(field(reply, "mode"), "standalone") != 0) {
+	} else if (atoi(field(reply, "version")) < VERSION_MIN || check_mode(reply, cluster) < 0) {
 		result = -EOPNOTSUPP;
 	} else if (strcmp(field(reply, "role"), "master") != 0) {
 		result = -EROFS;
@@ -128,12 +142,12 @@ static int connect_to(struct wire **ret_wire, struct address *server, uint64_t t
 	}
 	result = log_in(wire, server, timeout_ns);
 	if (result == 0)
-		result = ask_kind(wire, timeout_ns);
+		result = ask_kind(wire, server->cluster, timeout_ns);
 	if (result == 0) {
 		*ret_wire = wire;
 		return 0;
 	}
-	again = try_next(server, wire, result);
+	again = try_next(server, wire, result) || (result == -EACCES && url_file_renew(server));
 	wire_close(wire);
 	return again ? connect_to(ret_wire, server, timeout_ns) : result;
 }
@@ -215,21 +229,21 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	int result = -EHOSTUNREACH;
 
 	for (unsigned i = 0; i < count; i++) {
-		const char *text = address->sentinels;
 		struct address sentinel, server = *address;
 		bool named;
 
-		result = address_read_sentinel(&sentinel, &text);
+		result = address_first_sentinel(&sentinel, address);
 		if (result < 0)
 			return result;
-		sentinel.tries = address->tries;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
-		if (named)
+		if (named) {
 			result = connect_to(ret_wire, &server, timeout_ns);
-		else if (result == 0)
+			address_set_login(address, &server); /* a file may have had a new one */
+		}
+		if (result == 0 && !named)
 			result = -EROFS;
 		if (result == 0)
 			address->epoch = server.epoch;
@@ -246,6 +260,96 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	return result;
 }
 
+/* ---- clusters ---- */
+
+/* Asks a node for the master of the slot, and notes the nodes that it knows. */
+static int ask_node(struct address *node, struct address *address, struct address *server,
+                    uint64_t timeout_ns)
+{
+	struct reply *reply = NULL;
+	struct wire *wire;
+	int result = wire_open(&wire, node);
+	bool again;
+
+	if (result < 0)
+		return result;
+	result = log_in(wire, node, timeout_ns);
+	cluster_map_ask(wire);
+	if (result == 0)
+		result = handshake_call(wire, &reply, timeout_ns);
+	again = try_next(node, wire, result) || (result == -EACCES && url_file_renew(address));
+	wire_close(wire);
+	if (result == 0)
+		result = cluster_map_find(reply, node, server);
+	if (result == 0)
+		cluster_map_list(reply, node, address->learned);
+	reply_free(reply);
+	if (!again)
+		return result;
+	address_set_login(node, address);
+	return ask_node(node, address, server, timeout_ns);
+}
+
+static bool is_same_server(const struct address *a, const struct address *b)
+{
+	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+}
+
+/*
+ * Asks one node of the list after the other, and connects to the master that it names. A master
+ * that has failed is not tried again if another node names it too. Returns the last error, or at
+ * once a final one of a master.
+ */
+static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
+                            struct address *server, uint64_t timeout_ns)
+{
+	struct address failed = { .host = "" };
+	char list[ADDRESS_NODES_BYTES];
+	const char *text = list;
+	int result = -EHOSTUNREACH, why = 0;
+
+	/* A copy, because each answer changes the list of the learned nodes. */
+	(void)snprintf(list, sizeof(list), "%s", nodes);
+	while (text) {
+		struct address node;
+
+		result = address_read_node(&node, &text, address);
+		if (result < 0)
+			return result;
+		result = ask_node(&node, address, server, timeout_ns);
+		if (result < 0)
+			continue;
+		address_set_login(server, address); /* a file may have had a new one */
+		result = why;
+		if (!is_same_server(server, &failed))
+			result = why = connect_to(ret_wire, server, timeout_ns);
+		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
+			return result;
+		failed = *server;
+	}
+	return why < 0 ? why : result;
+}
+
+static int connect_by_cluster(struct wire **ret_wire, struct address *address,
+                              struct address *ret_server, uint64_t timeout_ns)
+{
+	struct address server = *address;
+	int result = -EHOSTUNREACH;
+
+	if (address_take_redirect(address, &server))
+		result = connect_to(ret_wire, &server, timeout_ns);
+	if (result < 0)
+		result = connect_by_nodes(ret_wire, address, address->nodes, &server, timeout_ns);
+	if (result < 0 && address->learned[0] && result != -EACCES && result != -EOPNOTSUPP)
+		result = connect_by_nodes(ret_wire, address, address->learned, &server, timeout_ns);
+	address_set_login(address, &server); /* a file may have had a new one */
+	if (result < 0)
+		address->tries++;
+	else if (ret_server)
+		*ret_server = server;
+	return result;
+}
+
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns)
 {
@@ -254,6 +358,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 	error_reply_note(0, "");
 	if (address->sentinels[0])
 		return connect_by_sentinels(ret_wire, address, ret_server, timeout_ns);
+	if (address->nodes[0])
+		return connect_by_cluster(ret_wire, address, ret_server, timeout_ns);
 	result = connect_to(ret_wire, address, timeout_ns);
 	if (result == 0 && ret_server)
 		*ret_server = *address;

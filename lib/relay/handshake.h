@@ -17,9 +17,11 @@ struct handshake {
 };
 
 /*
- * By address or Sentinels, useless ones of which move to the list's end; `ret_server` (or NULL)
- * gets the master's. 0, a network error, -EROFS: a replica, or no Sentinel knows a master;
- * -EOPNOTSUPP: older than 7.0, a cluster node, a Sentinel; else as error_reply.h.
+ * Connects to the server of an address, or to the master that its Sentinels or its cluster name,
+ * and stores that server's address in *ret_server, which may be NULL. A Sentinel that is of no use
+ * moves to the end of the list. Returns 0, a network error, -EROFS if the server is a replica or
+ * nobody knows a master, -EOPNOTSUPP if it is older than 7.0 or of another kind than the address
+ * says, or else an errno of error_reply.h.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);

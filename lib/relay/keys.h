@@ -11,6 +11,7 @@
 
 struct keys {
 	char prefix[KEYS_QUEUE_MAX + 16]; /* prefix of the key names, "timerhub:{QUEUE}:" */
+	uint16_t slot;                    /* slot of all keys of the queue in a Redis cluster */
 };
 
 /* Prepare the key names of a queue. Returns -EINVAL if `queue` is not a valid name of a queue. */

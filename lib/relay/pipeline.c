@@ -105,6 +105,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	if (result == 0)
 		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {
+		if (result == -EROFS && wire)
+			address_redirect(&pipeline->address, error_reply_words(result), &server);
 		wire_close(wire);
 		pipeline->why = result;
 		link_back_off(&pipeline->link, result, sleeper_now_ns());
@@ -198,7 +200,7 @@ int pipeline_why(const struct pipeline *pipeline)
 {
 	int why = pipeline->later ? pipeline->later : pipeline->why;
 
-	return why == -EEXIST ? -EROFS : why;
+	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
 /* ---- send ---- */
@@ -376,6 +378,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 {
 	struct error_reply answer = error_reply_of(text);
 
+	address_redirect(&pipeline->address, text, &pipeline->server);
 	request->result = request_result(request, answer.error);
 	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
 		pipeline->later = answer.error;

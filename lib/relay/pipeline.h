@@ -62,7 +62,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Why requests can't be sent, or 0. Not the handshake's -EEXIST, by which a put would say that its
+ * Returns why requests can't be sent, or 0. -EEXIST means that the server has another place in the
+ * queue's order and has never been connected, so the list of servers is wrong, as an open would
+ * have said. If the server was right before, it is -EROFS, because a put's -EEXIST says that its
  * task is there.
  */
 int pipeline_why(const struct pipeline *pipeline);

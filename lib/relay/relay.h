@@ -14,6 +14,7 @@ struct timerhub_relay {
 	struct fork_check fork_check;
 	uint64_t seed; /* random number, which is part of the ids that the relay makes */
 	struct shard *shards;
+	char *url_file; /* path of the file with the servers' addresses, or NULL */
 
 	/* The lock of `shared`, the relay's lock, protects the fields below. */
 	uint64_t puts;   /* begun: makes ids and `call` unique */

@@ -68,15 +68,21 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 			one->deadline_ns = by_ns;
 }
 
+/* One in doubt waits for its timeout, because until then its first sending may have effect. */
+static bool is_over(const struct request *request, int why, uint64_t now_ns)
+{
+	return request->deadline_ns <= now_ns || (why == -EEXIST && !request->in_doubt);
+}
+
 void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 {
 	struct requests left = { .first = NULL };
 	struct request *request;
 
-	if (requests_deadline_ns(requests, UINT64_MAX) > now_ns)
+	if (requests_deadline_ns(requests, UINT64_MAX) > now_ns && why != -EEXIST)
 		return;
 	while ((request = requests_take(requests))) {
-		if (request->deadline_ns > now_ns) {
+		if (!is_over(request, why, now_ns)) {
 			requests_append(&left, request);
 			continue;
 		}

@@ -116,7 +116,11 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 /* Reads of takes end by `by_ns`. */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
-/* With `why`; -ETIMEDOUT if that is 0 or the request is in doubt. */
+/*
+ * Finishes the requests whose timeout has ended, with `why`, or with -ETIMEDOUT if `why` is 0 or a
+ * request is in doubt. If `why` is -EEXIST, the server is one of another order, which no wait can
+ * mend, so requests that are not in doubt are finished at once.
+ */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /* Returns whether a request changes a task, so that it must not arrive late. */

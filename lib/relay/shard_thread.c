@@ -12,10 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/error_reply.h"
-
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
-#define NS_PER_MS UINT64_C(1000000)
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
@@ -38,30 +35,11 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
                 uint64_t seed)
 {
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
+	shard->told = SHARD_UNTRIED;
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	takers_init(&shard->takers, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
 	sentinel_watch_init(&shard->watch, &shard->pipeline.address, shared->timeout_ns, seed + 3);
-}
-
-int shard_open(struct shard *shard)
-{
-	uint64_t begin_ns = sleeper_now_ns();
-	uint64_t now_ns = begin_ns;
-	int result = sleeper_open(&shard->sleeper);
-
-	if (result < 0)
-		return result;
-	shard->mailbox.sleeper = shard->sleeper;
-	while (!pipeline_open(&shard->pipeline, now_ns)) {
-		if (error_reply_is_final(shard->pipeline.why) ||
-		    now_ns - begin_ns >= shard->shared->timeout_ns)
-			return shard->pipeline.why;
-		(void)poll(NULL, 0,
-		           (int)((shard->pipeline.link.retry_ns - now_ns) / NS_PER_MS) + 1);
-		now_ns = sleeper_now_ns();
-	}
-	return 0;
 }
 
 void shard_fini(struct shard *shard)
@@ -160,6 +138,21 @@ static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 	return next_ns;
 }
 
+/* Tells the open whether the server is connected, or why not. */
+static void tell_open(struct shard *shard)
+{
+	struct shared *shared = shard->shared;
+	int now = shard->pipeline.link.wire ? 0 : shard->pipeline.why;
+
+	if (now == shard->told)
+		return;
+	lock_take(&shared->lock);
+	shard->told = now;
+	eventcount_set(&shared->tries, eventcount_number(&shared->tries) + 1);
+	eventcount_wake(&shared->tries, UINT32_MAX);
+	lock_give(&shared->lock);
+}
+
 /*
  * Do all work of the shard's thread that is due now. Returns the time by which pass() must be
  * called again.
@@ -169,8 +162,10 @@ static uint64_t pass(struct shard *shard)
 	struct pipeline *pipeline = &shard->pipeline;
 	uint64_t now_ns = sleeper_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
+	bool open = pipeline_open(pipeline, now_ns);
 
-	if (!pipeline_open(pipeline, now_ns)) {
+	tell_open(shard);
+	if (!open) {
 		/* A later layout: a task that is taken now could not be ended. */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			lose_takers(shard, pipeline->why, now_ns);
@@ -358,8 +353,11 @@ static void *run(void *arg)
 int shard_start(struct shard *shard)
 {
 	sigset_t all, before;
-	int result;
+	int result = sleeper_open(&shard->sleeper);
 
+	if (result < 0)
+		return result;
+	shard->mailbox.sleeper = shard->sleeper;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = -pthread_create(&shard->thread, NULL, run, shard);

@@ -44,6 +44,7 @@ struct shared {
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
+	struct eventcount tries;  /* rises whenever a shard's `told` changes, for the open */
 	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;         /* number of waiting takers */
 	uint64_t wait_until_ns;   /* latest deadline of the waiting takers */

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
-#define LINE_BYTES 8192
+#define LINE_BYTES 16384
 #define WORDS 5
 
 static struct timerhub_relay *relay;

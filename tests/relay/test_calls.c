@@ -319,8 +319,10 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	put("second", 0);
 	expect_eq(poll(&poll_fd, 1, 20000), 1);
 	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
-	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
+	/* The second may not have entered the stream yet, and the fd is readable until a take says so. */
+	do
+		expect_eq(poll(&poll_fd, 1, 20000), 1);
+	while (timerhub_relay_take(taker, &task, 0) == 0);
 	expect(strcmp(task.id, "second") == 0);
 	expect_eq(timerhub_relay_take(taker, &task, 0), 0);
 	expect_eq(poll(&poll_fd, 1, 100), 0);
@@ -494,8 +496,9 @@ START_TEST(misuse_is_answered)
 	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us is refused */
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config.timeout_ns = 50 * MS;
-	config.redis = "rediss://localhost";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EOPNOTSUPP);
+	config.redis = "rediss://localhost:1";
+	expect_eq(timerhub_relay_open(&other, queue, &config),
+	          WITH_TLS ? -ECONNREFUSED : -EOPNOTSUPP);
 	config.redis = "redis://127.0.0.1:1,redis://127.0.0.1:2";
 	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
 	config.redis = "redis://127.0.0.1:1,";

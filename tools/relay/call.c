@@ -34,8 +34,7 @@ static const struct reason failures[] = {
 	{ -EIO, "the server cannot persist, and takes no changes" },
 	{ -ENOSPC, "the server's memory is full" },
 	{ -EOPNOTSUPP,
-	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel, "
-	  "or the URL asks for TLS" },
+	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel" },
 	{ -EPROTO, "the answers are not those of a Redis server" },
 	{ -EROFS,
 	  "the server takes no changes, because it is a replica, loads its data, or has too few "
@@ -125,6 +124,22 @@ static enum status refuse_setting(const struct call *call, const char *what,
 
 /* ---- a call ---- */
 
+static void warn_of_insecure(const struct call *call)
+{
+	char url[ADDRESS_URL_BYTES];
+
+	for (uint32_t i = 0; i < call->shards; i++) {
+		if (!call->addresses[i].tls.insecure)
+			continue;
+		address_write(url, &call->addresses[i]);
+		(void)fprintf(
+			stderr,
+			"timerhub-relay: WARNING: %s: insecure=1: the server's certificate is "
+			"not checked, so anybody on the way can read and change the tasks\n",
+			url);
+	}
+}
+
 enum status open_call(struct call *call, const struct options *options, const char *queue)
 {
 	const char *redis = options->redis;
@@ -139,14 +154,14 @@ enum status open_call(struct call *call, const struct options *options, const ch
 		if (call->shards == KEYS_SHARDS_MAX)
 			return misused("--redis, or $REDIS_URL, has too many servers", NULL);
 		result = address_read(&call->addresses[call->shards], &redis);
+		call->addresses[call->shards].slot = call->keys.slot;
 		call->shards++;
 	}
-	if (result == -EOPNOTSUPP)
-		return misused("--redis, or $REDIS_URL, has rediss://: for TLS use stunnel", NULL);
 	/* without the address, which may have a password */
 	if (result < 0)
 		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
 		               NULL);
+	warn_of_insecure(call);
 	return GOOD;
 }
 

@@ -17,6 +17,7 @@
 
 struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
+	const char *given; /* the same, or @FILE if they are in a file */
 	bool json;
 	bool is_answered; /* --help or --version was given, and is printed */
 	bool metrics;     /* option of stat: print OpenMetrics text */
