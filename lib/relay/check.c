@@ -117,7 +117,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 
 		if (reply_is(reply, i, "tasks"))
 			report->tasks = value;
-		else if (reply_is(reply, i, "due") || reply_is(reply, i, "ready"))
+		else if (reply_is(reply, i, "waiting") || reply_is(reply, i, "ready"))
 			report->placed += value;
 		else if (reply_is(reply, i, "relays"))
 			report->relays = value;

@@ -12,6 +12,7 @@
 #include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
+#define PERIODIC_FIELDS 10u
 #define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
 #define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
@@ -55,16 +56,17 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 
 /*
  * Returns whether timerhub.lua has written the entry, which then has the fields `id`, `due`, `n`
- * and `data`.
+ * and `data`, and for a periodic task `every`.
  */
 static bool is_ours(const struct reply *entry)
 {
 	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
 
-	return reply_count(fields) == ENTRY_FIELDS && reply_is(fields, 0, "id") &&
-	       reply_is(fields, 2, "due") && reply_is(fields, 4, "n") &&
-	       reply_is(fields, 6, "data") && reply_len(id) < TIMERHUB_RELAY_ID_BYTES &&
-	       strlen(reply_text(id)) == reply_len(id) &&
+	return (reply_count(fields) == ENTRY_FIELDS ||
+	        (reply_count(fields) == PERIODIC_FIELDS && reply_is(fields, 8, "every"))) &&
+	       reply_is(fields, 0, "id") && reply_is(fields, 2, "due") &&
+	       reply_is(fields, 4, "n") && reply_is(fields, 6, "data") &&
+	       reply_len(id) < TIMERHUB_RELAY_ID_BYTES && strlen(reply_text(id)) == reply_len(id) &&
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
@@ -84,6 +86,23 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 	                                                                  : arrival->sent_ns;
 }
 
+/*
+ * Reads `every` of a periodic task: its interval, and behind an @ the time of its period if its due
+ * time is another. Its periods count on Redis's clock.
+ */
+static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
+{
+	uint64_t now_us = arrival->anchor_us + (arrival->now_ns - arrival->anchor_ns) / NS_PER_US;
+	uint64_t base_us = one->due_us;
+	char *end;
+
+	one->interval_us = strtoull(every, &end, 10);
+	if (*end == '@')
+		base_us = strtoull(end + 1, NULL, 10);
+	if (one->interval_us > 0 && now_us > base_us)
+		one->periods += (now_us - base_us) / one->interval_us;
+}
+
 static int add_delivery(struct deliveries *all, const struct reply *entry, uint32_t shard,
                         const struct arrival *arrival)
 {
@@ -98,8 +117,11 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 		.shard = shard,
 		.due_us = (uint64_t)reply_integer_at(fields, 3),
 		.attempts = (uint64_t)reply_integer_at(fields, 5),
+		.periods = 1,
 		.data_len = reply_len(data),
 	};
+	if (reply_count(fields) == PERIODIC_FIELDS)
+		read_periods(one, reply_text(reply_at(fields, 9)), arrival);
 	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
 	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
 	memcpy(one->data, reply_text(data), reply_len(data) + 1);

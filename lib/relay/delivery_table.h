@@ -25,6 +25,8 @@ struct delivery {
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
+	uint64_t interval_us; /* of a periodic task, or 0 */
+	uint64_t periods;     /* for which it stands: 1, and those that have passed untaken */
 	size_t data_len;
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];

@@ -13,19 +13,27 @@ void mailbox_wake(struct mailbox *mailbox)
 	}
 }
 
-int mailbox_ask(struct mailbox *mailbox, struct request *request)
+void mailbox_post(struct mailbox *mailbox, struct request *request)
 {
-	struct shared *shared = mailbox->shared;
-
-	request->deadline_ns = sleeper_now_ns() + shared->timeout_ns;
-	lock_take(&shared->lock);
+	request->deadline_ns = sleeper_now_ns() + mailbox->shared->timeout_ns;
 	requests_append(&mailbox->queued, request);
 	if (request->kind != REQUEST_PUT || !mailbox->holds)
 		mailbox_wake(mailbox);
-	lock_give(&shared->lock);
+}
+
+int mailbox_wait(struct request *request)
+{
 	while (eventcount_number(&request->finished) == 0)
 		eventcount_wait(&request->finished, 0, UINT64_MAX);
 	return request->result;
+}
+
+int mailbox_ask(struct mailbox *mailbox, struct request *request)
+{
+	lock_take(&mailbox->shared->lock);
+	mailbox_post(mailbox, request);
+	lock_give(&mailbox->shared->lock);
+	return mailbox_wait(request);
 }
 
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)

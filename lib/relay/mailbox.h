@@ -17,6 +17,12 @@ struct mailbox {
 
 /* ---- any thread ---- */
 
+/* Queue a request, whose caller does not wait yet. The caller holds the relay's lock. */
+void mailbox_post(struct mailbox *mailbox, struct request *request);
+
+/* Wait for the result of a posted request, and return it. */
+int mailbox_wait(struct request *request);
+
 /* Queue a request, wait for its result, and return the result. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 

@@ -216,7 +216,7 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
  */
 static bool is_result_of_fact(int result)
 {
-	return result == 0 || result == -EEXIST || result == -ENOENT;
+	return result == 0 || result == -EEXIST || result == -EALREADY || result == -ENOENT;
 }
 
 static void note_sent(struct pipeline *pipeline, struct request *request, uint64_t now_ns)

@@ -58,10 +58,11 @@ static int read_config(struct timerhub_relay_config *ret_known,
 		known.grace_ns = GRACE_DEFAULT_NS;
 	if (known.batch == 0)
 		known.batch = BATCH_DEFAULT;
-	if ((known.flags & ~TIMERHUB_RELAY_SERVE) != 0 || known.replicas > REPLICAS_MAX ||
-	    known.batch > BATCH_MAX || known.grace_ns < GRACE_MIN_NS ||
-	    known.grace_ns > GRACE_MAX_NS || known.horizon_ns < known.grace_ns ||
-	    known.horizon_ns > HORIZON_MAX_NS)
+	if ((known.flags & ~(TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE)) != 0 ||
+	    known.flags == (TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE) ||
+	    known.replicas > REPLICAS_MAX || known.batch > BATCH_MAX ||
+	    known.grace_ns < GRACE_MIN_NS || known.grace_ns > GRACE_MAX_NS ||
+	    known.horizon_ns < known.grace_ns || known.horizon_ns > HORIZON_MAX_NS)
 		return -EINVAL;
 	*ret_known = known;
 	return 0;
@@ -245,6 +246,7 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 		deliveries_fini(&relay->shared.deliveries);
 	if (relay->shared.ready_fd >= 0)
 		(void)close(relay->shared.ready_fd);
+	submissions_fini(&relay->submissions, is_copy);
 	lock_fini(&relay->shared.lock);
 	fork_check_close(&relay->fork_check);
 	free(relay);
@@ -266,9 +268,11 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (!relay)
 		return -ENOMEM;
 	lock_init(&relay->shared.lock);
+	lock_init(&relay->submissions.lock);
 	relay->shared.watcher = *watcher;
 	relay->shared.ready_fd = -1;
 	relay->shared.serves = (known.flags & TIMERHUB_RELAY_SERVE) != 0;
+	relay->shared.never_serves = (known.flags & TIMERHUB_RELAY_NO_SERVE) != 0;
 	relay->shared.timeout_ns = known.timeout_ns;
 	relay->shared.horizon_us = known.horizon_ns / NS_PER_US;
 	relay->shared.grace_us = known.grace_ns / NS_PER_US;
@@ -385,5 +389,7 @@ int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_sta
 	*ret_stats = relay->shared.stats;
 	lock_give(&relay->shared.lock);
 	memcpy(ret_stats, &queue, offsetof(struct timerhub_relay_stats, put));
+	ret_stats->parked_cut = queue.parked_cut;
+	ret_stats->paused = queue.paused > 0;
 	return 0;
 }

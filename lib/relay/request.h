@@ -19,6 +19,7 @@ enum request_kind {
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
+	REQUEST_PARK,
 	/* up to here replicas may have to confirm (is_fact) */
 	REQUEST_RETRY,
 	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
@@ -27,6 +28,10 @@ enum request_kind {
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
+	REQUEST_FORGET, /* this consumer ends */
+	REQUEST_PAUSE,
+	REQUEST_RESUME,
+	REQUEST_EACH,
 	REQUEST_WAIT, /* asks how many replicas hold the changes to which Redis has replied */
 };
 
@@ -36,12 +41,16 @@ struct request {
 	const char *id;
 	/* Due time of a put, move or retry, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	const char *flags; /* flags of a put or move, for the Redis function */
-	const void *data;  /* data of the task that a put stores */
+	/* Flags of a put or move, for the Redis function; what an each lists. */
+	const char *flags;
+	uint64_t interval_us; /* of a put of a periodic task */
+	uint64_t periods;     /* that a done of a periodic task ends */
+	uint32_t reason;      /* of a park */
+	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/* Entry of a done, retry or touch; a recovery lists the entries behind it. */
 	const char *delivery;
-	unsigned count; /* in a recovery: how many */
+	unsigned count; /* in a recovery or an each: how many */
 	bool untaken;   /* in a retry: no caller has had the task */
 	uint64_t call;  /* in a put: no other put of this id has this number */
 	bool made_id;   /* the library made the id of this put */
@@ -55,9 +64,13 @@ struct request {
 	int result;
 	/* Becomes 1 when the request is finished and belongs to its caller again. */
 	struct eventcount finished;
+	/* Is called instead if no caller waits; on any thread, perhaps with the relay's lock. */
+	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
 	/* or NULL; only of the shard thread's own requests */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
+	/* or NULL; reads the reply of a caller's request whose result is 0 */
+	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
 };
 

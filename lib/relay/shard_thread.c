@@ -94,6 +94,7 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 
 	lock_take(&shared->lock);
 	shard->client.reads.away = pipeline_why(&shard->pipeline);
+	shard->serves = shared->serves;
 	by_ns = shared->reads_end_ns;
 	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
 		by_ns = now_ns;
@@ -181,7 +182,7 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
 	if (!pipeline_recover(pipeline))
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
-	if (shard->shared->serves)
+	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
 	/* what was just sent may be overdue before */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
@@ -298,21 +299,31 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Prefetched deliveries, and this relay's registration. What fails comes again after its lease, and
- * others take over after their delays.
+ * Gives back what is prefetched, this consumer's name and this relay's registration. What fails
+ * comes again after its lease, and others take over after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {
-	const struct request leave = { .kind = REQUEST_LEAVE };
+	const struct request leave = { .kind = REQUEST_LEAVE, .id = shard->client.name };
+	const struct request forget = { .kind = REQUEST_FORGET, .id = shard->shared->consumer };
 	struct wire *wire = shard->pipeline.link.wire;
 	unsigned owed = pipeline_owed(&shard->pipeline);
+	bool takes;
 
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
+	/* A blocked read would make this consumer anew, and take a task for it. */
+	if (shard->takers.link.wire)
+		lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
 	lock_take(&shard->shared->lock);
 	owed += give_prefetched_back(shard, wire);
+	takes = shard->shared->takes;
 	lock_give(&shard->shared->lock);
-	if (shard->shared->serves) {
+	if (takes) {
+		request_encode(&shard->client, &forget, wire_output(wire));
+		owed++;
+	}
+	if (shard->serves) {
 		request_encode(&shard->client, &leave, wire_output(wire));
 		owed++;
 	}

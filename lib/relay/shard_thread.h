@@ -22,6 +22,7 @@ struct shard {
 	struct scheduler scheduler;
 	struct sentinel_watch watch;
 	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */
+	bool serves;             /* copy of shared.serves, which callers change */
 	pthread_t thread;
 	bool has_thread;
 	struct eventcount beginning; /* becomes 1 when the thread runs or its start has failed */

@@ -87,6 +87,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 		.attempts = one->attempts,
 		.data = one->data,
 		.data_len = one->data_len,
+		.interval_ns = one->interval_us * NS_PER_US,
+		.periods = one->periods,
 	};
 	memcpy(ret_task->id, one->id, sizeof(ret_task->id));
 	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
@@ -173,6 +175,16 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 	return last != 0 ? last : failure;
 }
 
+/* Who takes serves, unless it was told not to: a queue that nobody serves would wait for ever. */
+static void begin_taking(struct timerhub_relay *relay)
+{
+	if (relay->shared.takes)
+		return;
+	relay->shared.takes = true;
+	relay->shared.serves |= !relay->shared.never_serves;
+	wake_shards(relay);
+}
+
 /* ---- take without waiting, for who has the fd ---- */
 
 /* Asks each shard that does not read yet. Returns why the first one without a server has none. */
@@ -249,6 +261,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (!ret_task)
 		return -EINVAL;
 	lock_take(&relay->shared.lock);
+	begin_taking(relay);
 	relay->inside++;
 	if (timeout_ns > 0)
 		result = take_waiting(relay, ret_task, timeout_ns);
@@ -281,6 +294,7 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	if (result < 0)
 		return result;
 	lock_take(&relay->shared.lock);
+	begin_taking(relay);
 	/* Its first poll may come before the first take. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;

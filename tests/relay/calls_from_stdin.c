@@ -36,7 +36,7 @@ static int open_queue(char **words)
 {
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
-		.flags = words[2][0] == '1' ? TIMERHUB_RELAY_SERVE : 0,
+		.flags = words[2][0] == '1' ? TIMERHUB_RELAY_SERVE : TIMERHUB_RELAY_NO_SERVE,
 		.redis = getenv("REDIS_URL"),
 		.timeout_ns = ms(words[3]),
 		.replicas = (uint32_t)strtoul(words[4], NULL, 10),

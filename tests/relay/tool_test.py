@@ -104,7 +104,7 @@ def check_commands(tool, redis):
            "done of a task that waits")
     tool("cancel", QUEUE, "c")
     stat = tool.json("stat", QUEUE)
-    expect(stat["due"] == 1 and stat["tasks_max"] == 3 and stat["past"] == 2, "stat", stat)
+    expect(stat["waiting"] == 1 and stat["tasks_max"] == 3 and stat["past"] == 2, "stat", stat)
     expect("\ntasks_max 3\n" in tool("stat", QUEUE), "stat as text")
     tool("cancel", QUEUE, "b")
     redis("DEL", f"timerhub:{{{QUEUE}}}:past")
@@ -377,8 +377,8 @@ def check_repair(tool, redis):
     redis("DEL", key + "past")
 
 
-GAUGES = ("tasks", "due", "ready", "taken", "dead", "relays", "tasks_max")
-COUNTERS = ("promoted", "leases_over", "buried", "orphans", "swept")
+GAUGES = ("tasks", "waiting", "ready", "taken", "parked", "paused", "relays", "tasks_max")
+COUNTERS = ("promoted", "leases_over", "parked_ever", "dead_cut", "orphans", "swept")
 SINCE = ("lag", "overdue")  # durations, which grow between two calls of stat
 
 
@@ -439,15 +439,15 @@ def check_away(many, other, due):
     where = f"unix:{other.address}"
     for command in ("stat", "list"):
         there, away = json.loads(many("--json", command, "many", status=3))
-        expect((there["due"] if command == "stat" else len(there)) == due, command, there)
+        expect((there["waiting"] if command == "stat" else len(there)) == due, command, there)
         expect(away["result"] < 0 and away["server"] == where, command, away)
         expect(where in many.says(3, command, "many"), command)
     text = many("--metrics", "stat", "many", status=3)
-    for line in (f'timerhub_relay_due{{queue="many",server="0"}} {due}',
+    for line in (f'timerhub_relay_waiting{{queue="many",server="0"}} {due}',
                  'timerhub_relay_server_up{queue="many",server="0"} 1',
                  'timerhub_relay_server_up{queue="many",server="1"} 0'):
         expect(f"{line}\n" in text, line, text)
-    expect('due{queue="many",server="1"}' not in text, text)
+    expect('waiting{queue="many",server="1"}' not in text, text)
     with contextlib.suppress(openmetrics.NoParser):
         openmetrics.parse(text)
     daemon = subprocess.Popen([many.program, "run", "many"], env=many.environment, text=True,
@@ -529,7 +529,7 @@ def check_servers(tool, redis):
                 expect(said["result"] == -17 and "other servers" in said["error"], words, said)
         expect(before == [one("HGETALL", key + "task") for one in (redis, client)], "changed")
         top = many.json("--count", "1", "top", "many")
-        expect(top["due"] == 20, "top of several servers", top)
+        expect(top["waiting"] == 20, "top of several servers", top)
         check_away(many, other, redis("ZCARD", key + "due"))
     path = pathlib.Path(tool.server.folder) / "url"
     path.write_text(f"unix:{tool.server.address}\n", encoding="utf-8")

@@ -45,8 +45,10 @@ static const struct reason failures[] = {
 /* of a queue's function */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
-	{ -EEXIST,
-	  "the task exists or has just ended, or the queue was created with other servers" },
+	{ -EEXIST, "the task exists, or the queue was created with other servers" },
+	{ -EALREADY,
+	  "the task has ended, and its id may be used again past_us after its put; --replace uses "
+	  "it now" },
 	{ -EAGAIN, "the queue is full" },
 	{ -EBUSY, "a consumer has the task" },
 	{ -EMSGSIZE, "the task has too much data" },

@@ -223,6 +223,33 @@ enum status do_dead(struct call *call, char **words, int count)
 	return ask(call, words[0], print_entries);
 }
 
+enum status do_pause(struct call *call, char **words, int count)
+{
+	char cursor[64] = "";
+
+	(void)count;
+	do {
+		struct reply *reply = NULL;
+		enum status status;
+
+		begin(call, "pause", "due task ready state", 1);
+		add(call, cursor);
+		status = ask_reply(call, words[0], &reply);
+		if (status != GOOD)
+			return status;
+		(void)snprintf(cursor, sizeof(cursor), "%s", reply_text(reply_at(reply, 1)));
+		reply_free(reply);
+	} while (cursor[0]);
+	return say_done(call);
+}
+
+enum status do_resume(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "resume", "state seats", 0);
+	return ask(call, words[0], NULL);
+}
+
 enum status do_revive(struct call *call, char **words, int count)
 {
 	enum status status =

@@ -22,7 +22,7 @@ const char console_help[] =
 	"  put QUEUE ID WHEN [DATA]     put a task; DATA -: standard input\n"
 	"  move QUEUE ID WHEN           give a task another time\n"
 	"  cancel|done|peek QUEUE ID    withdraw, acknowledge or print a task\n"
-	"  list|dead QUEUE [COUNT]      list the next due tasks; list the dead tasks\n"
+	"  list|parked QUEUE [COUNT]    list the next due tasks; list the parked tasks\n"
 	"  revive QUEUE ENTRY           put the dead task of this ENTRY again\n"
 	"  stat QUEUE                   print its numbers; --metrics: as OpenMetrics text\n"
 	"  check QUEUE                  print Redis's durability, and whether keys agree\n"
@@ -67,7 +67,10 @@ static const struct command {
 	{ "done", 2, 2, BY_ID, NEEDS_QUEUE, do_done },
 	{ "peek", 2, 2, BY_ID, NEEDS_QUEUE, do_peek },
 	{ "list", 1, 2, EACH, NEEDS_QUEUE, do_list },
-	{ "dead", 1, 2, EACH, NEEDS_QUEUE, do_dead },
+	{ "parked", 1, 2, EACH, NEEDS_QUEUE, do_dead },
+	{ "dead", 1, 2, EACH, NEEDS_QUEUE, do_dead }, /* the older name of "parked" */
+	{ "pause", 1, 1, EACH, NEEDS_QUEUE, do_pause },
+	{ "resume", 1, 1, EACH, NEEDS_QUEUE, do_resume },
 	{ "revive", 2, 2, ANY, NEEDS_QUEUE, do_revive },
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
 	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },

@@ -103,6 +103,8 @@ enum status do_done(struct call *call, char **words, int count);
 enum status do_peek(struct call *call, char **words, int count);
 enum status do_list(struct call *call, char **words, int count);
 enum status do_dead(struct call *call, char **words, int count);
+enum status do_pause(struct call *call, char **words, int count);
+enum status do_resume(struct call *call, char **words, int count);
 enum status do_revive(struct call *call, char **words, int count);
 
 void begin_stat(struct call *call);
