@@ -16,8 +16,8 @@
  *   -ETIMEDOUT      not answered in time; Redis may have executed the call
  *   -ECONNREFUSED, -EHOSTUNREACH …   not connected
  *   -EROFS          a replica, loading, or too few replicas
- *   -EACCES         password or rights
- *   -EOPNOTSUPP     older than Redis 7.0, a node of a cluster, or keys in a later layout
+ *   -EACCES         password, rights, or a certificate of TLS
+ *   -EOPNOTSUPP     older than Redis 7.0, another kind of server, a later layout, or no TLS here
  *   -ENOSPC, -EIO   Redis's memory limit, Redis's disk
  *   -EBADMSG        a key of another type
  *   -EPROTO         not Redis's protocol
@@ -75,8 +75,10 @@ struct timerhub_relay_config {
 	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
 	 * "redis://[user:password@]host[:port][/db]", "unix:/path",
-	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; NULL: redis://127.0.0.1.
-	 * Several, by commas: independent masters, in one order for all processes
+	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]" or
+	 * "cluster://[user:password@]host[:port][+host...]"; NULL: redis://127.0.0.1. By TLS it is
+	 * rediss://, sentinels:// or clusters://. Several addresses, separated by commas, are
+	 * independent masters, in one order for all processes. "@PATH" reads it all from a file.
 	 */
 	const char *redis;
 	/* in Redis; NULL: of host, process id and chance */

@@ -57,15 +57,18 @@ static bool is_listed(const char *nodes, const char *name)
 	return false;
 }
 
+/* Leaves out what could not be read as a node: one without a port for this kind of connection. */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])
 {
 	const char *host = host_of(node, asked), *open = strchr(host, ':') ? "[" : "";
+	uint16_t port = (uint16_t)reply_integer_at(node, NODE_PORT);
 	char name[ADDRESS_TEXT_BYTES + 16];
 	size_t used = strlen(nodes);
 
-	(void)snprintf(name, sizeof(name), "%s%.255s%s:%" PRIu16, open, host, *open ? "]" : "",
-	               (uint16_t)reply_integer_at(node, NODE_PORT));
+	if (port == 0 || !host[0] || strlen(host) >= ADDRESS_TEXT_BYTES || strpbrk(host, "+[]"))
+		return;
+	(void)snprintf(name, sizeof(name), "%s%s%s:%" PRIu16, open, host, *open ? "]" : "", port);
 	if (!is_listed(nodes, name) && used + strlen(name) + 2 <= ADDRESS_NODES_BYTES)
 		(void)snprintf(nodes + used, ADDRESS_NODES_BYTES - used, "%s%s",
 		               used > 0 ? "+" : "", name);

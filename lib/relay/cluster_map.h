@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the replies to CLUSTER SLOTS: which node of a Redis cluster is the master of a slot, and
- * which nodes there are. Pure. Tested by tests/relay/cluster_test.py.
+ * which nodes there are. Pure. Tested by tests/relay/cluster_test.py and fuzz_replies.c.
  */
 #ifndef RELAY_CLUSTER_MAP_H
 #define RELAY_CLUSTER_MAP_H

@@ -342,12 +342,14 @@ static int connect_by_cluster(struct wire **ret_wire, struct address *address,
 		result = connect_by_nodes(ret_wire, address, address->nodes, &server, timeout_ns);
 	if (result < 0 && address->learned[0] && result != -EACCES && result != -EOPNOTSUPP)
 		result = connect_by_nodes(ret_wire, address, address->learned, &server, timeout_ns);
-	address_set_login(address, &server); /* a file may have had a new one */
-	if (result < 0)
+	if (result < 0) {
 		address->tries++;
-	else if (ret_server)
+		return result;
+	}
+	address_set_login(address, &server); /* a file may have had a new one */
+	if (ret_server)
 		*ret_server = server;
-	return result;
+	return 0;
 }
 
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,

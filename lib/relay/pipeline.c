@@ -15,6 +15,11 @@
 #define NS_PER_MS UINT64_C(1000000)
 /* Beside a step, for the next bytes of a reply to a request of the shard's thread itself. */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
+/*
+ * After so long without a reply, a firewall may have forgotten the connection, which then loses
+ * what is sent.
+ */
+#define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /* Tasks of one reply to a recovery; fewer after one behind which callers gave up. */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
@@ -24,6 +29,14 @@
  */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
+
+/* Any answer is enough, also a refusal. */
+static void ignore_time(void *arg, const struct reply *reply, uint64_t now_ns)
+{
+	(void)arg;
+	(void)reply;
+	(void)now_ns;
+}
 
 static void recover_behind(struct pipeline *pipeline, const char *entry)
 {
@@ -38,6 +51,7 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 		.mailbox = mailbox,
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
+		.time = { .kind = REQUEST_TIME, .is_own = true, .answered = ignore_time },
 		.recover = { .kind = REQUEST_RECOVER, .count = RECOVER_MAX, .is_own = true },
 		.read = { .kind = REQUEST_READ, .is_own = true },
 	};
@@ -114,6 +128,7 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 		return false;
 	}
 	link_set(&pipeline->link, wire);
+	pipeline->heard_ns = sleeper_now_ns();
 	pipeline->server = server;
 	pipeline->why = 0;
 	return true;
@@ -305,6 +320,21 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 	pipeline_send_own(pipeline, &pipeline->wait, now_ns);
 }
 
+/*
+ * On a connection that was idle for long, a TIME goes before the requests. If it is not answered in
+ * a step, the connection is lost, and the requests are sent again on the next one, instead of
+ * waiting for their timeouts.
+ */
+static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
+                         uint64_t now_ns)
+{
+	if (!gathered->first || pipeline->sent.first || now_ns - pipeline->heard_ns < IDLE_NS)
+		return;
+	pipeline->time.deadline_ns =
+		now_ns + link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
+	encode_request(pipeline, &pipeline->time, now_ns);
+}
+
 /* Only buffers: flush() sends after the pass, so a blocking handshake of another link delays it. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -322,6 +352,7 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 		pipeline->must_recover = false;
 		pipeline_send_own(pipeline, &pipeline->recover, now_ns);
 	}
+	ask_if_alive(pipeline, &gathered, now_ns);
 	send_read(pipeline, now_ns);
 	encode_all(pipeline, &gathered, now_ns);
 	wait_for_replicas(pipeline, now_ns);
@@ -476,6 +507,7 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
 
 	if (result == 0)
 		put_off_own(pipeline, now_ns);
+	pipeline->heard_ns = now_ns;
 	while ((found = wire_next(pipeline->link.wire, &reply)) == 1) {
 		take_answer(pipeline, reply, now_ns);
 		reply_free(reply);

@@ -34,6 +34,7 @@ struct pipeline {
 	bool waits;           /* a WAIT is in flight */
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
+	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
 	 * Deliveries may have been lost with a connection, or a recovery has not listed all yet:
 	 * the thread asks for them before it reads others.
@@ -42,6 +43,7 @@ struct pipeline {
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
 	struct request wait;
+	struct request time;
 	struct request recover;
 	struct request read; /* for takers that do not wait, see struct reads */
 };

@@ -32,6 +32,8 @@
 #define REPLICAS_MAX 100u
 /* A close wakes takers so often: one may begin to wait after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
+/* An open looks so often whether its time is over. */
+#define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
@@ -147,16 +149,11 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 	return result;
 }
 
-/* The list of servers or the timeout is wrong, which the caller must mend. */
-static bool is_misconfigured(int error)
-{
-	return error == -EEXIST || error == -EINVAL;
-}
-
 /*
  * Whether the open may end after `passed_ns`, and with which result. An open of several servers
  * succeeds when one has answered, because a queue would otherwise be down as long as any of its
- * servers is. The others get some time, so that a wrong order is found here. Under the lock.
+ * servers is. The others get some time, so that a wrong order or timeout is found here. Under the
+ * lock.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -166,43 +163,33 @@ static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int 
 	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
 		int told = relay->shards[i].told;
 
+		if (told == -EEXIST || told == -EINVAL) {
+			*ret_result = told;
+			return true;
+		}
 		untried |= told == SHARD_UNTRIED;
 		connected |= told == 0;
-		if (told < 0 && (error == 0 || is_misconfigured(told) ||
-		                 (error_reply_is_final(told) && !error_reply_is_final(error))))
+		if (told < 0 && (error == 0 || error_reply_is_final(told)))
 			error = told;
-		if (is_misconfigured(error))
-			break;
 	}
-	if (is_misconfigured(error))
-		*ret_result = error;
-	else
-		*ret_result = connected ? 0 : error;
-	if (is_misconfigured(error) || (connected && (!untried || passed_ns >= OTHERS_NS)))
-		return true;
-	return !connected && !untried &&
-	       (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
+	*ret_result = connected ? 0 : error;
+	if (connected)
+		return !untried || passed_ns >= OTHERS_NS;
+	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
 }
 
 static int wait_for_servers(struct timerhub_relay *relay)
 {
 	struct shared *shared = &relay->shared;
 	uint64_t begin_ns = sleeper_now_ns();
+	uint32_t number;
 	int result;
 
 	lock_take(&shared->lock);
-	for (;;) {
-		uint64_t passed_ns = sleeper_now_ns() - begin_ns, limit_ns;
-		uint32_t number = eventcount_number(&shared->tries);
-
-		if (may_end(relay, passed_ns, &result))
-			break;
-		limit_ns = passed_ns < OTHERS_NS ? OTHERS_NS : UINT64_MAX;
-		if (passed_ns < shared->timeout_ns && shared->timeout_ns < limit_ns)
-			limit_ns = shared->timeout_ns;
+	while (!may_end(relay, sleeper_now_ns() - begin_ns, &result)) {
+		number = eventcount_number(&shared->tries);
 		lock_give(&shared->lock);
-		eventcount_wait(&shared->tries, number,
-		                limit_ns == UINT64_MAX ? limit_ns : limit_ns - passed_ns);
+		eventcount_wait(&shared->tries, number, OPEN_LOOK_NS);
 		lock_take(&shared->lock);
 	}
 	lock_give(&shared->lock);

@@ -234,6 +234,11 @@ void request_encode(const struct client *client, const struct request *request, 
 		encode_wait(client, bytes);
 		return;
 	}
+	if (kind == REQUEST_TIME) {
+		bytes_command(bytes, 1);
+		bytes_text(bytes, "TIME");
+		return;
+	}
 	if (kind == REQUEST_LOOK) {
 		encode_look(client, bytes);
 		return;

@@ -33,6 +33,7 @@ enum request_kind {
 	REQUEST_RESUME,
 	REQUEST_EACH,
 	REQUEST_WAIT, /* asks how many replicas hold the changes to which Redis has replied */
+	REQUEST_TIME, /* finds out whether a connection that was idle for long still works */
 };
 
 struct request {

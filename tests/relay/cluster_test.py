@@ -11,6 +11,7 @@ cluster of three masters without replicas.
 """
 
 import errno
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,7 @@ class Node(PortServer):
         super().__init__("--cluster-enabled", "yes", "--cluster-port", str(free_port()),
                          "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--appendonly", "yes")
         self.id = self.ask("CLUSTER", "MYID").decode()
+        self.is_away = False
 
     def ask(self, *words):
         client = self.client()
@@ -85,7 +87,7 @@ class Cluster:
     def owner(self):
         """Returns the master of the slot, as a node that lives sees it."""
         for node in self.nodes:
-            if node.process.poll() is not None:
+            if node.is_away:
                 continue
             for first, last, master, *_ in node.ask("CLUSTER", "SLOTS"):
                 if first <= self.slot <= last:
@@ -106,7 +108,7 @@ class Cluster:
 
     def end_move(self, target):
         for node in (target, *self.nodes):
-            if node.process.poll() is None and node.is_master():
+            if node.is_master():
                 node.ask("CLUSTER", "SETSLOT", self.slot, "NODE", target.id)
 
     def move(self, target, pause_s=0.02):
@@ -136,9 +138,10 @@ class Load:
         self.ending = False
         self.acknowledged, self.in_doubt, self.taken, self.errors = set(), set(), {}, {}
         Load.loads += 1
-        self.threads = [threading.Thread(target=self.take)]
-        self.threads += [threading.Thread(target=self.put, args=(f"{Load.loads}-{n}-",))
-                         for n in range(PRODUCERS)]
+        calls = [(self.take, ())]
+        calls += [(self.put, (f"{Load.loads}-{n}-",)) for n in range(PRODUCERS)]
+        self.threads = [threading.Thread(target=call, args=args, daemon=True)
+                        for call, args in calls]
         for one in self.threads:
             one.start()
 
@@ -313,18 +316,43 @@ def check_added(cluster):
 
 
 def check_killed(cluster, times):
-    """The master of the slot is the only node that the URL names."""
-    for _ in range(times):
-        master = cluster.owner()
+    """The master of the slot is killed, or stands still and goes on when it has been replaced. It
+    is the only node that the URL names."""
+    for number in range(times):
+        master, stops = cluster.owner(), number % 2 == 1
         load = Load(cluster.url(master), 1)
         load.wait_for_puts(200)
-        master.kill()
+        master.is_away = True
+        if stops:
+            master.process.send_signal(signal.SIGSTOP)
+        else:
+            master.kill()
         wait_until(lambda old=master: cluster.owner() != old, "a failover", 60)
-        master.start()
+        if stops:
+            master.process.send_signal(signal.SIGCONT)
+        else:
+            master.start()
+        master.is_away = False
         wait_until(lambda old=master: not old.is_master(), "the old master is a replica", 60)
         load.wait_for_puts(100)
-        load.end("master killed")
+        load.end("master stopped" if stops else "master killed")
         cluster.wait_for_all()
+
+
+def check_cut(cluster, seconds):
+    """The slot goes round while connections are cut all the time, so that calls are in doubt."""
+    for node in cluster.nodes:
+        node.ask("ACL", "SETUSER", "load", "on", ">p", "~*", "&*", "+@all")
+    load, end = Load(cluster.url().replace("//", "//load:p@"), 1), time.monotonic() + seconds
+    while time.monotonic() < end:
+        mover = threading.Thread(target=cluster.move, args=(others(cluster)[0], 0.01))
+        mover.start()
+        while mover.is_alive():
+            for node in cluster.masters:
+                node.ask("CLIENT", "KILL", "USER", "load")
+            time.sleep(0.03)
+        load.wait_for_puts(20)
+    load.end("connections cut and slot moved")
 
 
 def check_demoted(cluster):
@@ -374,7 +402,8 @@ def main(arguments):
     if arguments[2] == "all":
         with Cluster(3, 1) as cluster:
             check_moved(cluster, 1)
-            check_killed(cluster, 3)
+            check_cut(cluster, 20)
+            check_killed(cluster, 4)
             check_demoted(cluster)
             check_added(cluster)
     return 0

@@ -822,6 +822,34 @@ def check_stopped():
         driver.close()
 
 
+class Idle:
+    """A connection that is idle for long enough to be forgotten on its way, while other checks
+    run: nothing is closed, and nothing that is sent arrives. A new connection works."""
+
+    IDLE_S = 16
+
+    def __init__(self):
+        self.server = Server()
+        self.proxy = SlowProxy(f"{self.server.folder}/proxy.sock", self.server.address)
+        self.driver = Driver(f"unix:{self.proxy.path}")
+        open_soon(self.driver, 0, 0, 4000)
+        expect(self.driver("put", "before", 3600_000, "x") == 0, "put")
+        self.begin = time.monotonic()
+
+    def check(self):
+        time.sleep(max(0, self.begin + self.IDLE_S - time.monotonic()))
+        for one in self.proxy.open_connections():
+            one.up = one.down = False
+        begin = time.monotonic()
+        expect(self.driver("put", "after", 3600_000, "x") == 0, "put after a long idle time")
+        print(f"put on a forgotten connection: {time.monotonic() - begin:.1f} s")
+        expect(self.server.client()("HEXISTS", KEY + "task", "after") == 1, "it is not there")
+        self.driver.close()
+        self.proxy.mend()
+        self.proxy.close()
+        self.server.close()
+
+
 def check_held():
     """A taker may read the data of its task after the end of the lease. touch prolongs the lease,
     and release frees the data."""
@@ -849,6 +877,7 @@ def check_held():
 
 def main(arguments):
     Driver.program = arguments[1]
+    idle = Idle()
     with Server() as a, Server() as b, Server() as c:
         check_shards([a, b, c])
     with PortServer() as master, PortServer() as replica:
@@ -866,6 +895,7 @@ def main(arguments):
     check_held()
     check_stopped()
     check_dead_server()
+    idle.check()
     return 0
 
 
