@@ -4,9 +4,9 @@
  * the manual is timerhub-relay(7), keys and functions in timerhub-relay(5).
  *
  * Any process puts, cancels and moves tasks; each due one goes to one taker, and again after its
- * lease unless it is acknowledged. At least one process serves, by `timerhub-relay run` or
- * TIMERHUB_RELAY_SERVE. What a call has returned 0 for, Redis holds; its persistence decides the
- * rest.
+ * lease unless it is acknowledged. At least one process must serve, that is, move tasks that are
+ * due to the takers: who takes does, and so does `timerhub-relay run`. What a call has returned 0
+ * for, Redis holds; its persistence decides the rest.
  *
  * A call that can fail returns 0 or a count, or a negative errno, and then has written no output.
  * Times are uint64_t nanoseconds, rounded up to microseconds, on Redis's CLOCK_REALTIME. Any
@@ -16,8 +16,8 @@
  *   -ETIMEDOUT      not answered in time; Redis may have executed the call
  *   -ECONNREFUSED, -EHOSTUNREACH …   not connected
  *   -EROFS          a replica, loading, or too few replicas
- *   -EACCES         password or rights
- *   -EOPNOTSUPP     older than Redis 7.0, a node of a cluster, or newer functions
+ *   -EACCES         password, rights, or a certificate of TLS
+ *   -EOPNOTSUPP     older than Redis 7.0, another kind of server, a later layout, or no TLS here
  *   -ENOSPC, -EIO   Redis's memory limit, Redis's disk
  *   -EBADMSG        a key of another type
  *   -EPROTO         not Redis's protocol
@@ -51,24 +51,34 @@ struct timerhub_relay_task {
 	uint64_t attempts;
 	const void *data;
 	size_t data_len;
+	uint64_t interval_ns; /* of a periodic task; 0: it comes once */
+	uint64_t periods;     /* how many periods this delivery stands for: 1, and those untaken */
+	uint64_t reserved[6];
 };
 
-/* The flag of struct timerhub_relay_config. */
-/* serve: move due tasks into the stream */
+/* Flags of struct timerhub_relay_config. */
+/* serve from open on, also if this process never takes */
 #define TIMERHUB_RELAY_SERVE (1u << 0)
+/* take without serving: other processes move the tasks that are due */
+#define TIMERHUB_RELAY_NO_SERVE (1u << 1)
 
 /* A flag of timerhub_relay_put(), which also has the flag TIMERHUB_ABSOLUTE. */
-/* a waiting task with this id gets the new time and data, and 0 attempts */
+/*
+ * a waiting task with this id gets the new time and data, and 0 attempts; an id whose task has
+ * ended may be used again at once
+ */
 #define TIMERHUB_RELAY_REPLACE (1u << 16)
 
 /* 0 is the default of each field. */
 struct timerhub_relay_config {
 	uint32_t size;  /* sizeof(struct timerhub_relay_config) */
-	uint32_t flags; /* flags of the relay: TIMERHUB_RELAY_SERVE or 0 */
+	uint32_t flags; /* 0, TIMERHUB_RELAY_SERVE or TIMERHUB_RELAY_NO_SERVE */
 	/*
 	 * "redis://[user:password@]host[:port][/db]", "unix:/path",
-	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]"; NULL: redis://127.0.0.1.
-	 * Several, by commas: independent masters, in one order for all processes
+	 * "sentinel://[user:password@]host[:port][+host...]/master[/db]" or
+	 * "cluster://[user:password@]host[:port][+host...]"; NULL: redis://127.0.0.1. By TLS it is
+	 * rediss://, sentinels:// or clusters://. Several addresses, separated by commas, are
+	 * independent masters, in one order for all processes. "@PATH" reads it all from a file.
 	 */
 	const char *redis;
 	/* in Redis; NULL: of host, process id and chance */
@@ -86,25 +96,16 @@ struct timerhub_relay_config {
 
 /* Of the queue, of all relays, and of this process. */
 struct timerhub_relay_stats {
-	union {
-		uint64_t waiting; /* tasks that wait for their time */
-		uint64_t due;     /* the name in 0.3 */
-	};
-	uint64_t ready; /* tasks that are due, including taken tasks */
+	uint64_t waiting; /* tasks that wait for their time */
+	uint64_t ready;   /* tasks that are due, including taken tasks */
 	uint64_t taken;
-	union {
-		uint64_t parked; /* kept tasks that have used up their attempts */
-		uint64_t dead;   /* the name in 0.3 */
-	};
+	uint64_t parked; /* tasks set aside, by a park or because their attempts are used up */
 	/* ids of ended tasks that a put still refuses */
 	uint64_t past;
 	uint64_t relays;      /* processes that serve the queue */
 	uint64_t promoted;    /* tasks that all relays moved into the stream */
 	uint64_t leases_over; /* deliveries repeated because their lease expired */
-	union {
-		uint64_t parked_ever; /* tasks that used up their attempts */
-		uint64_t buried;      /* the name in 0.3 */
-	};
+	uint64_t parked_ever; /* tasks that were ever parked */
 	/* elements of other programs in the queue's keys */
 	uint64_t orphans;
 	/* puts of this process that returned 0 */
@@ -127,7 +128,9 @@ struct timerhub_relay_stats {
 	uint64_t in_doubt;
 	/* of tasks moved by this process, by Redis's clock; buckets as in struct timerhub_stats */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t reserved[16];
+	uint64_t parked_cut; /* of the queue: parked tasks that dead_max has cut off unseen */
+	uint64_t paused;     /* 1: the queue is paused, on at least one server */
+	uint64_t reserved[14];
 };
 
 /* What survives a failed server or machine, or a failover. */
@@ -163,7 +166,7 @@ struct timerhub_relay_report {
 /*
  * Creates `queue` (1 to 64 of A-Z, a-z, 0-9, '_', '.', '-') if needed. `config` may be NULL.
  * -EINVAL, -E2BIG: name or config; -EEXIST: created with other servers, or in another order;
- * -EOPNOTSUPP: also a later version's queue, and rediss://; -EAGAIN: no thread; network errors but
+ * -EOPNOTSUPP: also rediss://; -EAGAIN: no thread; network errors but
  * -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
@@ -182,16 +185,18 @@ TIMERHUB_API void timerhub_relay_stop(struct timerhub_relay *relay);
 TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 
 /*
- * Readable when a take would not block, perhaps for nothing; don't read or close it. From now on
- * one task is read, and leased, in advance. -EINVAL, -EOWNERDEAD.
+ * Returns a descriptor for an event loop, which is readable when a take would not block, perhaps
+ * for nothing; don't read or close it. Now, and whenever a take with timeout_ns 0 has returned 0,
+ * the library reads one task in advance, whose lease begins. -EINVAL, -EOWNERDEAD.
  */
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Due in `when_ns`, or TIMERHUB_ABSOLUTE; TIMERHUB_NEVER: until a move. A repeated put of `id`
- * changes nothing; NULL: the library makes one, of TIMERHUB_RELAY_ID_BYTES in `ret_id` (or NULL).
- * -EEXIST: live, or ended and put less than past_us ago; -EAGAIN: tasks_max; -EMSGSIZE: data_max;
- * -ERANGE: beyond 2^53 us; -EINVAL; network errors.
+ * Puts a task that is due in `when_ns`, or at that time with TIMERHUB_ABSOLUTE; TIMERHUB_NEVER: not
+ * before a move. A repeated put of `id` changes nothing. If `id` is NULL, the library makes one,
+ * and stores it in `ret_id` (TIMERHUB_RELAY_ID_BYTES, or NULL). -EEXIST: the id's task is live;
+ * -EALREADY: it has ended, and was put less than past_us ago; -EAGAIN: tasks_max; -EMSGSIZE:
+ * data_max; -ERANGE: beyond 2^53 us; -EINVAL; network errors.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
@@ -208,9 +213,10 @@ TIMERHUB_API int timerhub_relay_move(struct timerhub_relay *relay, const char *i
                                      uint32_t flags);
 
 /*
- * The earliest due task; waits up to `timeout_ns` (UINT64_MAX: no limit; 0: for one reply of
- * each server). 1: taken; 0: timeout; -ESHUTDOWN: stopped without a task left, or closing; with 0
- * also network errors.
+ * Takes the earliest due task, and waits for it up to `timeout_ns` (UINT64_MAX: no limit; 0: for
+ * one reply of each server, and for a program with the fd, 100 ms at most). Returns 1 if it has
+ * taken a task, 0 after the timeout, or -ESHUTDOWN if the relay is stopped and has no task left, or
+ * is being closed. With 0 it also returns network errors.
  */
 TIMERHUB_API int timerhub_relay_take(struct timerhub_relay *relay,
                                      struct timerhub_relay_task *ret_task, uint64_t timeout_ns);
@@ -226,6 +232,13 @@ TIMERHUB_API int timerhub_relay_done(struct timerhub_relay *relay,
 TIMERHUB_API int timerhub_relay_retry(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task, uint64_t delay_ns);
 
+/*
+ * Sets the task aside for good: it is delivered no more until an operator revives it. `reason` is
+ * any number, which timerhub_relay_each() tells. Errors as done.
+ */
+TIMERHUB_API int timerhub_relay_park(struct timerhub_relay *relay,
+                                     const struct timerhub_relay_task *task, uint32_t reason);
+
 /* The lease starts again. -ESTALE: done, or another's; network errors. */
 TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
                                       const struct timerhub_relay_task *task);
@@ -236,6 +249,123 @@ TIMERHUB_API int timerhub_relay_touch(struct timerhub_relay *relay,
  */
 TIMERHUB_API int timerhub_relay_release(struct timerhub_relay *relay,
                                         const struct timerhub_relay_task *task);
+
+/* ---- many changes at once ---- */
+
+enum timerhub_relay_op {
+	TIMERHUB_RELAY_PUT = 1,
+	TIMERHUB_RELAY_CANCEL = 2,
+	TIMERHUB_RELAY_MOVE = 3,
+	TIMERHUB_RELAY_DONE = 4,
+	TIMERHUB_RELAY_RETRY = 5,
+	TIMERHUB_RELAY_PARK = 6,
+};
+
+/* A change of a task. What its `op` does not use, and what is reserved, must be 0. */
+struct timerhub_relay_change {
+	uint32_t op;          /* enum timerhub_relay_op */
+	uint32_t flags;       /* put: TIMERHUB_RELAY_REPLACE; put and move: TIMERHUB_ABSOLUTE */
+	const char *id;       /* put, cancel, move; put: NULL: one is made, in ret_id */
+	uint64_t when_ns;     /* put, move; retry: the delay */
+	uint64_t interval_ns; /* put: 0, or the task is periodic: a done ends one period of it */
+	const void *data;     /* put */
+	size_t data_len;
+	const struct timerhub_relay_task *task; /* done, retry, park */
+	uint32_t reason;                        /* park */
+	int32_t result;                         /* what the call for this change alone returns */
+	char ret_id[72];                        /* put: the task's id, if result is 0 */
+	uint64_t reserved[4];
+};
+
+/*
+ * Puts up to INT_MAX tasks in a few round trips. The `op` of each change is 0 or
+ * TIMERHUB_RELAY_PUT. Each is a put of its own, which may fail alone: its error is in `result`.
+ * Returns how many are 0, or the first error if none was sent.
+ */
+TIMERHUB_API int timerhub_relay_put_many(struct timerhub_relay *relay,
+                                         struct timerhub_relay_change *changes, unsigned count);
+
+/* Ends many tasks, as timerhub_relay_put_many() puts many; `op` is 0 or TIMERHUB_RELAY_DONE. */
+TIMERHUB_API int timerhub_relay_done_many(struct timerhub_relay *relay,
+                                          struct timerhub_relay_change *changes, unsigned count);
+
+/* Cancels many, as timerhub_relay_put_many() puts many; `op` is 0 or TIMERHUB_RELAY_CANCEL. */
+TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
+                                            struct timerhub_relay_change *changes, unsigned count);
+
+/* ---- without waiting ---- */
+
+/*
+ * Begins up to 1,024 changes of any kind, and does not wait. It copies them; 0 promises a
+ * completion for each, unless the relay is closed first. The data of a task that a change ends
+ * stays valid until its completion is taken. -EAGAIN: 1,024 completions are not taken yet; -E2BIG;
+ * -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong, and none has begun.
+ */
+TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
+                                       const struct timerhub_relay_change *changes, unsigned count,
+                                       uint64_t tag);
+
+/* The end of a submitted change. */
+struct timerhub_relay_completion {
+	uint64_t tag;   /* of timerhub_relay_submit() */
+	uint32_t index; /* of the change in its array */
+	int32_t result; /* what the call for this change alone returns */
+	char id[72];    /* of the task */
+	uint64_t reserved[2];
+};
+
+/* Takes up to `max` completions. Returns how many; 0: none is there. Never waits. */
+TIMERHUB_API int timerhub_relay_completions(struct timerhub_relay *relay,
+                                            struct timerhub_relay_completion *ret, unsigned max);
+
+/*
+ * Returns a descriptor that is readable while completions wait to be taken; don't read or close it.
+ * -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE.
+ */
+TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
+
+/* ---- the queue ---- */
+
+/*
+ * Pauses the queue, for all its takers, until timerhub_relay_resume(): takes wait, and puts go on.
+ * What a taker has, or has read in advance, is not affected. Errors of the network.
+ */
+TIMERHUB_API int timerhub_relay_pause(struct timerhub_relay *relay);
+
+/* Ends a pause: what is due is delivered. Errors of the network. */
+TIMERHUB_API int timerhub_relay_resume(struct timerhub_relay *relay);
+
+enum timerhub_relay_which {
+	TIMERHUB_RELAY_WAITING = 0, /* due later, or due and not taken yet */
+	TIMERHUB_RELAY_TAKEN = 1,
+	TIMERHUB_RELAY_PARKED = 2,
+};
+
+/* What timerhub_relay_each() tells of a task. */
+struct timerhub_relay_info {
+	char id[72];
+	char holder[128];     /* taken: who has it, the taker's config.consumer */
+	uint64_t due_ns;      /* TIMERHUB_NEVER: until a move */
+	uint64_t since_ns;    /* when it was put, taken (or touched), or parked */
+	uint64_t attempts;    /* deliveries so far */
+	uint64_t interval_ns; /* of a periodic task, or 0 */
+	uint64_t data_len;
+	uint32_t which;  /* enum timerhub_relay_which */
+	uint32_t reason; /* parked: of timerhub_relay_park(); UINT32_MAX: attempts_max */
+	uint64_t reserved[4];
+};
+
+/* Not 0 ends timerhub_relay_each(), which returns it. */
+typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
+
+/*
+ * Calls `fn` for each task of the kind `which` (enum timerhub_relay_which), server by server. It
+ * asks in steps that bound how long Redis is busy, so tasks change meanwhile: one that stays is
+ * told, and a waiting one that becomes due perhaps twice. `fn` may make any call but close. Network
+ * errors.
+ */
+TIMERHUB_API int timerhub_relay_each(struct timerhub_relay *relay, uint32_t which,
+                                     timerhub_relay_each_fn *fn, void *context);
 
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push

@@ -36,6 +36,7 @@ declare -A packages_signs=(
 	[libhiredis-dev]=library:hiredis
 	[libncurses-dev]=library:ncursesw
 	[libseccomp-dev]=library:libseccomp
+	[libssl-dev]=library:openssl
 	[libsubunit-dev]=library:libsubunit
 	[libsystemd-dev]=library:libsystemd
 	[liburing-dev]=library:liburing
@@ -172,10 +173,10 @@ packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
 
-# The packages that the relay needs: its library for Redis, and the server that the relay's tests
-# start. The relay's packages start no service.
+# The packages that the relay needs: its libraries for Redis and TLS, and the server and the program
+# for certificates that the relay's tests start. The relay's packages start no service.
 # shellcheck disable=SC2034
-packages_relay=(libhiredis-dev redis-tools python3-redis)
+packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
 
 # The package with a parser of the OpenMetrics text that the tools print.
 # shellcheck disable=SC2034
@@ -194,4 +195,4 @@ packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-lin
 # build-essential.
 # shellcheck disable=SC2034
 packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
-	systemtap-sdt-dev)
+	libssl-dev systemtap-sdt-dev)

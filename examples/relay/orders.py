@@ -28,7 +28,7 @@ def put(server, order, delay_us, data):
     """Puts a task. If the connection was lost, repeat the put with the same id. The answer -17
     (EEXIST) means that the first put has arrived."""
     answer = call(server, "put", order, delay_us, "", data)
-    if answer[0] not in (0, -17):
+    if answer[0] not in (0, -17, -114):
         raise RuntimeError(f"put {order}: {answer[0]}")
 
 

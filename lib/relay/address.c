@@ -197,18 +197,94 @@ static int read_sentinels(struct address *address, struct part part)
 	return check_sentinels(address->sentinels);
 }
 
-int address_read_sentinel(struct address *ret_address, const char **text)
+/* A host of a list, with plus signs between them. */
+static int read_one_of(struct address *ret_address, const char **text, const char *port)
 {
 	struct address address = { .database = 0 };
 	const char *end = strchr(*text, '+');
 	struct part part = { .at = *text, .len = end ? (size_t)(end - *text) : strlen(*text) };
-	int result = read_host(&address, part, "26379");
+	int result = read_host(&address, part, port);
 
 	if (result < 0)
 		return result;
 	*ret_address = address;
 	*text = end ? end + 1 : NULL;
 	return 0;
+}
+
+int address_read_sentinel(struct address *ret_address, const char **text)
+{
+	return read_one_of(ret_address, text, "26379");
+}
+
+int address_read_node(struct address *ret_node, const char **text, const struct address *address)
+{
+	int result = read_one_of(ret_node, text, "6379");
+
+	if (result < 0)
+		return result;
+	address_set_login(ret_node, address);
+	ret_node->tls = address->tls;
+	ret_node->tries = address->tries;
+	ret_node->cluster = true;
+	return 0;
+}
+
+static int read_cluster(struct address *address, struct part part)
+{
+	int result = read_login(address, &part);
+	const char *text = address->nodes;
+
+	if (result == 0)
+		result = copy(address->nodes, &part, false);
+	if (strchr(address->nodes, '/')) /* a cluster has no databases */
+		result = -EINVAL;
+	while (result == 0 && text) {
+		struct address node;
+
+		result = address_read_node(&node, &text, address);
+	}
+	address->cluster = true;
+	return result;
+}
+
+void address_redirect(struct address *address, const char *text, const struct address *from)
+{
+	struct part part = { .at = text, .len = strlen(text) }, word, host;
+	bool asking = begins(&part, "ASK ");
+
+	if (!asking && !begins(&part, "MOVED "))
+		return;
+	if (!split(&word, &part, ' ', false) || !split(&word, &part, ' ', false) ||
+	    !split(&host, &part, ':', true) || part.len == 0 || part.len >= ADDRESS_PORT_BYTES)
+		return;
+	if (host.len == 0)
+		host = (struct part){ .at = from->host, .len = strlen(from->host) };
+	if (copy(address->next_host, &host, false) < 0)
+		return;
+	memcpy(address->next_port, part.at, part.len);
+	address->next_port[part.len] = '\0';
+	address->next_asking = asking;
+}
+
+bool address_take_redirect(struct address *address, struct address *server)
+{
+	bool found = address->next_port[0] != '\0' &&
+	             address_set_server(server, address->next_host, address->next_port) == 0;
+
+	server->asking = found && address->next_asking;
+	address->next_port[0] = server->next_port[0] = '\0';
+	return found;
+}
+
+int address_first_sentinel(struct address *ret_sentinel, const struct address *address)
+{
+	const char *text = address->sentinels;
+	int result = address_read_sentinel(ret_sentinel, &text);
+
+	ret_sentinel->tls = address->tls;
+	ret_sentinel->tries = address->tries;
+	return result;
 }
 
 unsigned address_count_sentinels(const struct address *address)
@@ -242,10 +318,55 @@ int address_set_server(struct address *address, const char *host, const char *po
 	struct part part = { .at = host, .len = strlen(host) };
 	struct part number = { .at = port, .len = strlen(port) };
 
-	address->sentinels[0] = '\0';
+	address->sentinels[0] = address->nodes[0] = '\0';
+	address->asking = false;
 	if (part.len == 0 || copy(address->host, &part, false) < 0)
 		return -EINVAL;
 	return read_port(address, &number);
+}
+
+void address_set_login(struct address *address, const struct address *from)
+{
+	memcpy(address->user, from->user, sizeof(address->user));
+	memcpy(address->password, from->password, sizeof(address->password));
+}
+
+/* Reads one NAME=VALUE of TLS. */
+static int read_tls_option(struct address_tls *tls, struct part part)
+{
+	const struct {
+		const char *name;
+		char *value;
+	} paths[] = { { "cafile", tls->cafile }, { "cert", tls->cert }, { "key", tls->key } };
+	struct part name;
+
+	if (!split(&name, &part, '=', false) || part.len == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		if (name.len == strlen(paths[i].name) && begins(&name, paths[i].name))
+			return copy(paths[i].value, &part, true);
+	if (name.len != strlen("insecure") || !begins(&name, "insecure") || part.len != 1 ||
+	    (part.at[0] != '0' && part.at[0] != '1'))
+		return -EINVAL;
+	tls->insecure = part.at[0] == '1';
+	return 0;
+}
+
+/* Reads what follows a question mark, and cuts it off. */
+static int read_tls(struct address_tls *tls, struct part *part)
+{
+	struct part rest = *part, head, one;
+	int result = 0;
+
+	tls->on = true;
+	if (!split(&head, &rest, '?', false))
+		return 0;
+	*part = head;
+	while (result == 0 && split(&one, &rest, '&', false))
+		result = read_tls_option(tls, one);
+	if (result == 0)
+		result = read_tls_option(tls, rest);
+	return result == 0 && tls->key[0] && !tls->cert[0] ? -EINVAL : result;
 }
 
 static int read_unix(struct address *address, struct part part)
@@ -264,6 +385,20 @@ static int read_unix(struct address *address, struct part part)
 	return copy(address->path, &path, false);
 }
 
+static const struct {
+	const char *begin;
+	bool tls;
+	int (*read)(struct address *address, struct part part);
+} schemes[] = {
+	{ "cluster://", false, read_cluster },
+	{ "clusters://", true, read_cluster },
+	{ "redis://", false, read_redis },
+	{ "rediss://", true, read_redis },
+	{ "sentinel://", false, read_sentinels },
+	{ "sentinels://", true, read_sentinels },
+	{ "unix:", false, read_unix },
+};
+
 int address_read(struct address *ret_address, const char **text)
 {
 	struct address address = { .database = 0 };
@@ -272,17 +407,14 @@ int address_read(struct address *ret_address, const char **text)
 	int result = -EINVAL;
 
 	part.len = comma ? (size_t)(comma - part.at) : strlen(part.at);
-	if (begins(&part, "redis://")) {
-		skip(&part, strlen("redis://"));
-		result = read_redis(&address, part);
-	} else if (begins(&part, "sentinel://")) {
-		skip(&part, strlen("sentinel://"));
-		result = read_sentinels(&address, part);
-	} else if (begins(&part, "unix:")) {
-		skip(&part, strlen("unix:"));
-		result = read_unix(&address, part);
-	} else if (begins(&part, "rediss://")) {
-		result = -EOPNOTSUPP;
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (!begins(&part, schemes[i].begin))
+			continue;
+		skip(&part, strlen(schemes[i].begin));
+		result = schemes[i].tls ? read_tls(&address.tls, &part) : 0;
+		if (result == 0)
+			result = schemes[i].read(&address, part);
+		break;
 	}
 	if (result < 0)
 		return result;
@@ -294,17 +426,20 @@ int address_read(struct address *ret_address, const char **text)
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address)
 {
 	const char *open = strchr(address->host, ':') ? "[" : "", *close = *open ? "]" : "";
+	const char *secure = address->tls.on ? "s" : "";
 	char database[16] = "";
 
 	if (address->database > 0)
 		(void)snprintf(database, sizeof(database), "%s%" PRIu32,
 		               address->path[0] ? "?db=" : "/", address->database);
 	if (address->sentinels[0])
-		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel://%s/%s%s", address->sentinels,
-		               address->master, database);
+		(void)snprintf(text, ADDRESS_URL_BYTES, "sentinel%s://%s/%s%s", secure,
+		               address->sentinels, address->master, database);
+	else if (address->nodes[0])
+		(void)snprintf(text, ADDRESS_URL_BYTES, "cluster%s://%s", secure, address->nodes);
 	else if (address->path[0])
 		(void)snprintf(text, ADDRESS_URL_BYTES, "unix:%s%s", address->path, database);
 	else
-		(void)snprintf(text, ADDRESS_URL_BYTES, "redis://%s%s%s:%s%s", open, address->host,
-		               close, address->port, database);
+		(void)snprintf(text, ADDRESS_URL_BYTES, "redis%s://%s%s%s:%s%s", secure, open,
+		               address->host, close, address->port, database);
 }

@@ -1,25 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parses and prints the address of a Redis server, in one of three notations:
+ * Parses and prints the address of a Redis server, in one of these notations:
  *
  *   - "redis://[user:password@]host[:port][/db]"
  *   - "unix:/path[?db=N]"
  *   - "sentinel://[user:password@]host[:port][+host[:port]...]/master[/db]", where the hosts are
  *     Sentinels that know the address of the master
+ *   - "cluster://[user:password@]host[:port][+host[:port]...]", where the hosts are some nodes of a
+ *     Redis cluster, which know the master of the queue's slot
  *
- * Commas separate the addresses of several servers. In user and password, a percent sign and two
- * hexadecimal digits stand for a byte.
+ * "rediss://", "sentinels://" and "clusters://" are the same by TLS. They may end with
+ * "?cafile=PATH", "cert=PATH", "key=PATH" and "insecure=1", between ampersands.
+ *
+ * Commas separate the addresses of several servers. In user, password and paths of certificates, a
+ * percent sign and two hexadecimal digits stand for a byte.
  */
 #ifndef RELAY_ADDRESS_H
 #define RELAY_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ADDRESS_TEXT_BYTES 256
 #define ADDRESS_PORT_BYTES 6
 #define ADDRESS_UNIX_BYTES 108 /* size of a unix socket's name in the kernel */
+#define ADDRESS_NODES_BYTES 1024
 #define ADDRESS_URL_BYTES (2 * ADDRESS_TEXT_BYTES + 32)
+
+/* How to speak TLS with the server of an address, and with the Sentinels that know it. */
+struct address_tls {
+	bool on;
+	bool insecure;                   /* the server's certificate is not checked */
+	char cafile[ADDRESS_TEXT_BYTES]; /* trusted certificates; empty: those of the system */
+	char cert[ADDRESS_TEXT_BYTES];   /* certificate of this program; empty: none */
+	char key[ADDRESS_TEXT_BYTES];    /* key of that certificate; empty: it is in `cert` */
+};
 
 struct address {
 	char host[ADDRESS_TEXT_BYTES]; /* name of the host; empty: `path` names a unix socket */
@@ -32,13 +48,31 @@ struct address {
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
 	uint32_t database;
-	uint64_t epoch; /* of the Sentinels' configuration that named host and port */
-	unsigned tries; /* failed ones: each begins at the next address of the host's name */
+	struct address_tls tls;
+	bool cluster; /* the server is a node of a cluster */
+	/*
+	 * Nodes that the user gave, which know the others; empty: host and port are known already.
+	 */
+	char nodes[ADDRESS_TEXT_BYTES];
+	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
+	uint16_t slot;                     /* the queue's, from struct keys */
+	/*
+	 * Where the last MOVED or ASK pointed, for the next connect only; empty port: nowhere. With
+	 * `asking` each command follows an ASKING, without which a node refuses a slot that is
+	 * still on its way to it.
+	 */
+	char next_host[ADDRESS_TEXT_BYTES];
+	char next_port[ADDRESS_PORT_BYTES];
+	bool next_asking, asking;
+	uint64_t epoch;   /* of the Sentinels' configuration that named host and port */
+	unsigned tries;   /* failed ones: each begins at the next address of the host's name */
+	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
+	uint32_t index;   /* place of the address in that file's list */
 };
 
 /*
  * Reads the address at the beginning of `*text`, which moves behind it and its comma, and is NULL
- * after the last. NULL is redis://127.0.0.1. 0, -EINVAL, or -EOPNOTSUPP for rediss://.
+ * after the last. NULL is redis://127.0.0.1. Returns 0 or -EINVAL.
  */
 int address_read(struct address *ret_address, const char **text);
 
@@ -46,15 +80,37 @@ int address_read(struct address *ret_address, const char **text);
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
- * As address_read(), for Sentinels, from an address's `sentinels` on. User and password are for the
- * server only.
+ * Reads the Sentinel at the beginning of `*text`, which moves behind it and its plus sign, and is
+ * NULL after the last. The first text is an address's `sentinels`. User, password and TLS of that
+ * address are not read. Returns 0 or -EINVAL.
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
+
+/* Reads the Sentinel of an address that is to be asked next, with the address's TLS. */
+int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
+
+/*
+ * Reads the node of a cluster at the beginning of `*text`, as address_read_sentinel() does, with
+ * user, password and TLS of the address whose list it is.
+ */
+int address_read_node(struct address *ret_node, const char **text, const struct address *address);
+
+/*
+ * Takes note of a server's error if it begins with MOVED or ASK. `from` is the server that sent it,
+ * whose host counts if the error names none.
+ */
+void address_redirect(struct address *address, const char *text, const struct address *from);
+
+/* Gives `server` the next host and port of an address, once. False: there is none. */
+bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 
 /* Move the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);
+
+/* Gives an address the user and the password of another one. */
+void address_set_login(struct address *address, const struct address *from);
 
 /* Sets host and port that a Sentinel named. -EINVAL: not valid. */
 int address_set_server(struct address *address, const char *host, const char *port);

@@ -10,6 +10,7 @@
 
 #include "base/cancellation.h"
 #include "relay/handshake.h"
+#include "relay/url_file.h"
 
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
@@ -116,7 +117,7 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 
 		if (reply_is(reply, i, "tasks"))
 			report->tasks = value;
-		else if (reply_is(reply, i, "due") || reply_is(reply, i, "ready"))
+		else if (reply_is(reply, i, "waiting") || reply_is(reply, i, "ready"))
 			report->placed += value;
 		else if (reply_is(reply, i, "relays"))
 			report->relays = value;
@@ -281,24 +282,30 @@ int timerhub_relay_check(const char *redis, const char *queue,
 		                             .replicas_min = UINT32_MAX,
 		                             .relays = UINT64_MAX };
 	struct keys keys;
+	const char *list;
+	char *text = NULL;
 	int result;
 
 	if (!queue || !ret_report)
 		return -EINVAL;
 	result = keys_init(&keys, queue);
+	if (result == 0)
+		result = url_file_open(redis, &list, &text);
 	if (result < 0)
 		return result;
 	do {
 		struct timerhub_relay_report one = { .keeps = TIMERHUB_RELAY_KEEPS_UNKNOWN };
 		struct address address;
 
-		result = address_read(&address, &redis);
+		result = address_read(&address, &list);
+		address.slot = keys.slot;
 		if (result == 0)
 			result = check_server(&address, &keys, &one);
-		if (result < 0)
-			return result;
-		add_report(&all, &one);
-	} while (redis);
-	*ret_report = all;
-	return 0;
+		if (result == 0)
+			add_report(&all, &one);
+	} while (result == 0 && list);
+	free(text);
+	if (result == 0)
+		*ret_report = all;
+	return result;
 }

@@ -66,6 +66,10 @@ static void add_header(struct bytes *bytes, char kind, size_t number)
 
 void bytes_command(struct bytes *bytes, unsigned words)
 {
+	static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+
+	if (bytes->asking)
+		bytes_add(bytes, asking, sizeof(asking) - 1);
 	add_header(bytes, '*', words);
 }
 

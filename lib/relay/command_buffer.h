@@ -15,6 +15,7 @@ struct bytes {
 	size_t len;
 	size_t capacity;
 	bool failed; /* an allocation has failed, so the commands in the buffer are incomplete */
+	bool asking; /* each command follows an ASKING (address.h) */
 };
 
 void bytes_fini(struct bytes *bytes);

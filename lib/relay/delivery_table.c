@@ -12,6 +12,7 @@
 #include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
+#define PERIODIC_FIELDS 10u
 #define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
 #define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
@@ -45,6 +46,9 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 	for (const struct delivery *one = all->first; one; one = one->next)
 		if (is_it(one, entry, id))
 			return true;
+	for (const struct delivery *one = all->aside; one; one = one->next)
+		if (is_it(one, entry, id))
+			return true;
 	return *find(all, entry, id) != NULL;
 }
 
@@ -52,16 +56,17 @@ static bool is_known(struct deliveries *all, const char *entry, const char *id)
 
 /*
  * Returns whether timerhub.lua has written the entry, which then has the fields `id`, `due`, `n`
- * and `data`.
+ * and `data`, and for a periodic task `every`.
  */
 static bool is_ours(const struct reply *entry)
 {
 	const struct reply *fields = reply_at(entry, 1), *id = reply_at(fields, 1);
 
-	return reply_count(fields) == ENTRY_FIELDS && reply_is(fields, 0, "id") &&
-	       reply_is(fields, 2, "due") && reply_is(fields, 4, "n") &&
-	       reply_is(fields, 6, "data") && reply_len(id) < TIMERHUB_RELAY_ID_BYTES &&
-	       strlen(reply_text(id)) == reply_len(id) &&
+	return (reply_count(fields) == ENTRY_FIELDS ||
+	        (reply_count(fields) == PERIODIC_FIELDS && reply_is(fields, 8, "every"))) &&
+	       reply_is(fields, 0, "id") && reply_is(fields, 2, "due") &&
+	       reply_is(fields, 4, "n") && reply_is(fields, 6, "data") &&
+	       reply_len(id) < TIMERHUB_RELAY_ID_BYTES && strlen(reply_text(id)) == reply_len(id) &&
 	       reply_len(reply_at(entry, 0)) < TIMERHUB_RELAY_DELIVERY_BYTES;
 }
 
@@ -81,6 +86,23 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 	                                                                  : arrival->sent_ns;
 }
 
+/*
+ * Reads `every` of a periodic task: its interval, and behind an @ the time of its period if its due
+ * time is another. Its periods count on Redis's clock.
+ */
+static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
+{
+	uint64_t now_us = arrival->anchor_us + (arrival->now_ns - arrival->anchor_ns) / NS_PER_US;
+	uint64_t base_us = one->due_us;
+	char *end;
+
+	one->interval_us = strtoull(every, &end, 10);
+	if (*end == '@')
+		base_us = strtoull(end + 1, NULL, 10);
+	if (one->interval_us > 0 && now_us > base_us)
+		one->periods += (now_us - base_us) / one->interval_us;
+}
+
 static int add_delivery(struct deliveries *all, const struct reply *entry, uint32_t shard,
                         const struct arrival *arrival)
 {
@@ -95,8 +117,11 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 		.shard = shard,
 		.due_us = (uint64_t)reply_integer_at(fields, 3),
 		.attempts = (uint64_t)reply_integer_at(fields, 5),
+		.periods = 1,
 		.data_len = reply_len(data),
 	};
+	if (reply_count(fields) == PERIODIC_FIELDS)
+		read_periods(one, reply_text(reply_at(fields, 9)), arrival);
 	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
 	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
 	memcpy(one->data, reply_text(data), reply_len(data) + 1);
@@ -157,25 +182,64 @@ struct delivery *deliveries_take(struct deliveries *all)
 	return one;
 }
 
+void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns)
+{
+	struct delivery **at = find(all, one->entry, one->id);
+
+	*at = one->next;
+	one->aside_ns = until_ns;
+	one->next = NULL;
+	for (at = &all->aside; *at; at = &(*at)->next)
+		;
+	*at = one;
+}
+
+/* Returns the address of the pointer to the last delivery of a server in a list, or NULL. */
+static struct delivery **last_of(struct delivery **list, uint32_t shard)
+{
+	struct delivery **found = NULL;
+
+	for (struct delivery **at = list; *at; at = &(*at)->next)
+		if ((*at)->shard == shard)
+			found = at;
+	return found;
+}
+
+uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns)
+{
+	struct delivery **at;
+
+	while ((at = last_of(&all->aside, shard)) && (*at)->aside_ns <= now_ns) {
+		struct delivery *one = *at;
+
+		*at = one->next;
+		one->next = all->first;
+		all->first = one;
+		if (!all->last)
+			all->last = one;
+		all->prefetched++;
+	}
+	return at ? (*at)->aside_ns : UINT64_MAX;
+}
+
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard)
 {
-	struct delivery *before = NULL, *found = NULL, *found_before = NULL;
+	struct delivery **at = last_of(&all->first, shard), *one;
+	bool is_prefetched = at != NULL;
 
-	for (struct delivery *one = all->first; one; before = one, one = one->next)
-		if (one->shard == shard) {
-			found = one;
-			found_before = before;
-		}
-	if (!found)
+	if (!at)
+		at = last_of(&all->aside, shard);
+	if (!at)
 		return NULL;
-	if (found_before)
-		found_before->next = found->next;
-	else
-		all->first = found->next;
-	if (all->last == found)
-		all->last = found_before;
+	one = *at;
+	*at = one->next;
+	if (!is_prefetched)
+		return one;
 	all->prefetched--;
-	return found;
+	all->last = all->first;
+	while (all->last && all->last->next)
+		all->last = all->last->next;
+	return one;
 }
 
 bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
@@ -191,14 +255,17 @@ bool deliveries_drop(struct deliveries *all, const char *entry, const char *id)
 
 void deliveries_fini(struct deliveries *all)
 {
-	while (all->first)
-		free(take_out(all));
-	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++) {
-		struct delivery *one;
+	struct delivery *one;
 
+	while ((one = take_out(all)))
+		free(one);
+	while ((one = all->aside)) {
+		all->aside = one->next;
+		free(one);
+	}
+	for (unsigned i = 0; i < DELIVERY_BUCKETS; i++)
 		while ((one = all->buckets[i])) {
 			all->buckets[i] = one->next;
 			free(one);
 		}
-	}
 }

@@ -18,12 +18,15 @@ struct reply;
 struct delivery {
 	/* Next delivery in the list of prefetched deliveries, or in a bucket of held deliveries. */
 	struct delivery *next;
-	uint64_t ask_ns; /* from then on the lease may be over, so the taker asks */
-	uint32_t shard;  /* index of the server that sent the delivery */
+	uint64_t ask_ns;   /* from then on the lease may be over, so the taker asks */
+	uint64_t aside_ns; /* of a delivery that is set aside: when it may be offered again */
+	uint32_t shard;    /* index of the server that sent the delivery */
 	/* Its taker asks, without the lock: a late call for this entry must not free it. */
 	bool confirming;
 	uint64_t due_us;
 	uint64_t attempts;
+	uint64_t interval_us; /* of a periodic task, or 0 */
+	uint64_t periods;     /* for which it stands: 1, and those that have passed untaken */
 	size_t data_len;
 	char id[TIMERHUB_RELAY_ID_BYTES];
 	char entry[TIMERHUB_RELAY_DELIVERY_BYTES];
@@ -34,6 +37,11 @@ struct deliveries {
 	struct delivery *first; /* list of prefetched deliveries, in order of arrival */
 	struct delivery *last;
 	uint32_t prefetched;
+	/*
+	 * deliveries that a taker could not confirm, because the server did not answer or refused;
+	 * they are prefetched again when its connection is open
+	 */
+	struct delivery *aside;
 	struct delivery *buckets[DELIVERY_BUCKETS]; /* hash table of held deliveries, by entry */
 };
 
@@ -59,9 +67,18 @@ int deliveries_read(struct deliveries *all, const struct reply *reply, uint32_t 
  */
 struct delivery *deliveries_take(struct deliveries *all);
 
+/* Takes a held delivery back from a taker that could not confirm it, until `until_ns` at least. */
+void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t until_ns);
+
 /*
- * Takes the last prefetched delivery of a server out of the table, which the caller frees. Returns
- * NULL if that server has sent none that is left.
+ * Makes the deliveries of a server that were set aside, and whose time has come, the first of the
+ * prefetched ones. Returns when to call it again, or UINT64_MAX if none of that server is left.
+ */
+uint64_t deliveries_bring_back(struct deliveries *all, uint32_t shard, uint64_t now_ns);
+
+/*
+ * Takes the last delivery of a server that no caller has taken out of the table; the caller frees
+ * it. Returns NULL if there is none.
  */
 struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard);
 

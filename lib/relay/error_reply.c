@@ -37,14 +37,14 @@ static const struct {
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "ERR max number of clients", { -EMFILE, ERROR_REPLY_LATER } },
 	{ "ERR DB index", { -EINVAL, ERROR_REPLY_REFUSAL } },
-	/* The functions have another version: the next handshake loads ours or refuses. */
-	{ "VERSION", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
-	/* The server is a cluster node, or older than 7.0. */
-	{ "MOVED", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-	{ "ASK ", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-	{ "TRYAGAIN", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	/* The queue's slot is elsewhere, is on its way, or has no master for now. */
+	{ "MOVED", { -EROFS, ERROR_REPLY_LATER } },
+	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
+	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
+	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
+	/* The server is no cluster's node, or is older than 7.0. */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-	{ "CLUSTERDOWN", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 };
 
@@ -69,6 +69,8 @@ struct error_reply error_reply_of(const char *text)
 	noted.error = 0;
 	if (strncmp(text, "NOPERM", 6) == 0 || strncmp(text, "ERR The user", 12) == 0)
 		error_reply_note(-EACCES, text);
+	if (strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0)
+		error_reply_note(-EROFS, text);
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (strncmp(text, answers[i].begin, strlen(answers[i].begin)) == 0)
 			return answers[i].answer;

@@ -25,8 +25,9 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * What the errno can't tell of this thread's last error: which right, or that no Sentinel knows the
- * master. "": nothing was noted for `error`.
+ * What the errno can't tell of this thread's last error: which right, which certificate, that no
+ * Sentinel knows the master, or to which node of a cluster the queue has moved. "": nothing was
+ * noted for `error`.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);

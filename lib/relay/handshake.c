@@ -6,13 +6,17 @@
 #include "relay/handshake.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "relay/cluster_map.h"
 #include "relay/error_reply.h"
 #include "relay/functions.h"
+#include "relay/url_file.h"
 
-#define VERSION_MIN 7 /* first major version of Redis that has functions */
+#define VERSION_MIN 7        /* first major version of Redis that has functions */
+#define VERSION_COMPATIBLE 4 /* first version of our functions that later ones may replace */
 
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
@@ -78,8 +82,21 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
+/* Returns 0 if the server's mode is that of the address. */
+static int check_mode(const struct reply *reply, bool cluster)
+{
+	const char *mode = field(reply, "mode");
+
+	if (strcmp(mode, cluster ? "cluster" : "standalone") == 0)
+		return 0;
+	if (strcmp(mode, "cluster") == 0)
+		error_reply_note(-EOPNOTSUPP, "the server is a node of a cluster: its address "
+		                              "must begin with cluster://");
+	return -EOPNOTSUPP;
+}
+
 /* By HELLO: version, mode and role; nothing if the user may not. */
-static int ask_kind(struct wire *wire, uint64_t timeout_ns)
+static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
 	int result;
@@ -92,8 +109,7 @@ static int ask_kind(struct wire *wire, uint64_t timeout_ns)
 	if (reply_type(reply) == REPLY_ERROR) {
 		if (strncmp(reply_text(reply), "NOPERM", 6) != 0)
 			result = error_reply_of(reply_text(reply)).error;
-	} else if (atoi(field(reply, "version")) < VERSION_MIN ||
-	           strcmp(field(reply, "mode"), "standalone") != 0) {
+	} else if (atoi(field(reply, "version")) < VERSION_MIN || check_mode(reply, cluster) < 0) {
 		result = -EOPNOTSUPP;
 	} else if (strcmp(field(reply, "role"), "master") != 0) {
 		result = -EROFS;
@@ -126,12 +142,12 @@ static int connect_to(struct wire **ret_wire, struct address *server, uint64_t t
 	}
 	result = log_in(wire, server, timeout_ns);
 	if (result == 0)
-		result = ask_kind(wire, timeout_ns);
+		result = ask_kind(wire, server->cluster, timeout_ns);
 	if (result == 0) {
 		*ret_wire = wire;
 		return 0;
 	}
-	again = try_next(server, wire, result);
+	again = try_next(server, wire, result) || (result == -EACCES && url_file_renew(server));
 	wire_close(wire);
 	return again ? connect_to(ret_wire, server, timeout_ns) : result;
 }
@@ -213,21 +229,21 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	int result = -EHOSTUNREACH;
 
 	for (unsigned i = 0; i < count; i++) {
-		const char *text = address->sentinels;
 		struct address sentinel, server = *address;
 		bool named;
 
-		result = address_read_sentinel(&sentinel, &text);
+		result = address_first_sentinel(&sentinel, address);
 		if (result < 0)
 			return result;
-		sentinel.tries = address->tries;
 		result = ask_sentinel(&sentinel, &server, timeout_ns);
 		named = result == 0 && server.epoch >= address->epoch;
 		is_known |= named;
 		outdated += result == 0 && !named;
-		if (named)
+		if (named) {
 			result = connect_to(ret_wire, &server, timeout_ns);
-		else if (result == 0)
+			address_set_login(address, &server); /* a file may have had a new one */
+		}
+		if (result == 0 && !named)
 			result = -EROFS;
 		if (result == 0)
 			address->epoch = server.epoch;
@@ -244,6 +260,98 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 	return result;
 }
 
+/* ---- clusters ---- */
+
+/* Asks a node for the master of the slot, and notes the nodes that it knows. */
+static int ask_node(struct address *node, struct address *address, struct address *server,
+                    uint64_t timeout_ns)
+{
+	struct reply *reply = NULL;
+	struct wire *wire;
+	int result = wire_open(&wire, node);
+	bool again;
+
+	if (result < 0)
+		return result;
+	result = log_in(wire, node, timeout_ns);
+	cluster_map_ask(wire);
+	if (result == 0)
+		result = handshake_call(wire, &reply, timeout_ns);
+	again = try_next(node, wire, result) || (result == -EACCES && url_file_renew(address));
+	wire_close(wire);
+	if (result == 0)
+		result = cluster_map_find(reply, node, server);
+	if (result == 0)
+		cluster_map_list(reply, node, address->learned);
+	reply_free(reply);
+	if (!again)
+		return result;
+	address_set_login(node, address);
+	return ask_node(node, address, server, timeout_ns);
+}
+
+static bool is_same_server(const struct address *a, const struct address *b)
+{
+	return strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+}
+
+/*
+ * Asks one node of the list after the other, and connects to the master that it names. A master
+ * that has failed is not tried again if another node names it too. Returns the last error, or at
+ * once a final one of a master.
+ */
+static int connect_by_nodes(struct wire **ret_wire, struct address *address, const char *nodes,
+                            struct address *server, uint64_t timeout_ns)
+{
+	struct address failed = { .host = "" };
+	char list[ADDRESS_NODES_BYTES];
+	const char *text = list;
+	int result = -EHOSTUNREACH, why = 0;
+
+	/* A copy, because each answer changes the list of the learned nodes. */
+	(void)snprintf(list, sizeof(list), "%s", nodes);
+	while (text) {
+		struct address node;
+
+		result = address_read_node(&node, &text, address);
+		if (result < 0)
+			return result;
+		result = ask_node(&node, address, server, timeout_ns);
+		if (result < 0)
+			continue;
+		address_set_login(server, address); /* a file may have had a new one */
+		result = why;
+		if (!is_same_server(server, &failed))
+			result = why = connect_to(ret_wire, server, timeout_ns);
+		if (result == 0 || result == -EACCES || result == -EOPNOTSUPP)
+			return result;
+		failed = *server;
+	}
+	return why < 0 ? why : result;
+}
+
+static int connect_by_cluster(struct wire **ret_wire, struct address *address,
+                              struct address *ret_server, uint64_t timeout_ns)
+{
+	struct address server = *address;
+	int result = -EHOSTUNREACH;
+
+	if (address_take_redirect(address, &server))
+		result = connect_to(ret_wire, &server, timeout_ns);
+	if (result < 0)
+		result = connect_by_nodes(ret_wire, address, address->nodes, &server, timeout_ns);
+	if (result < 0 && address->learned[0] && result != -EACCES && result != -EOPNOTSUPP)
+		result = connect_by_nodes(ret_wire, address, address->learned, &server, timeout_ns);
+	if (result < 0) {
+		address->tries++;
+		return result;
+	}
+	address_set_login(address, &server); /* a file may have had a new one */
+	if (ret_server)
+		*ret_server = server;
+	return 0;
+}
+
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns)
 {
@@ -252,6 +360,8 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 	error_reply_note(0, "");
 	if (address->sentinels[0])
 		return connect_by_sentinels(ret_wire, address, ret_server, timeout_ns);
+	if (address->nodes[0])
+		return connect_by_cluster(ret_wire, address, ret_server, timeout_ns);
 	result = connect_to(ret_wire, address, timeout_ns);
 	if (result == 0 && ret_server)
 		*ret_server = *address;
@@ -260,14 +370,18 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 
 /* ---- functions and queue ---- */
 
-int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
+/* Stores the version of the functions with these names in `*ret_version`; 0: there are none. */
+static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
+                       uint64_t timeout_ns)
 {
 	struct reply *reply;
+	char name[64];
 	int result;
 
+	(void)snprintf(name, sizeof(name), "timerhub%s_version", own);
 	bytes_command(wire_output(wire), 3);
 	bytes_text(wire_output(wire), "FCALL_RO");
-	bytes_text(wire_output(wire), "timerhub_version");
+	bytes_text(wire_output(wire), name);
 	bytes_text(wire_output(wire), "0");
 	result = wire_call(wire, &reply, timeout_ns);
 	if (result < 0)
@@ -280,27 +394,48 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
 	return result;
 }
 
-uint64_t handshake_own_version(void)
+int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns)
 {
-	return functions_version;
+	return ask_version(wire, FUNCTIONS_OWN, ret_version, timeout_ns);
 }
 
-int handshake_load(struct wire *wire, uint64_t timeout_ns)
+/* Loads the functions with names that have `own` behind "timerhub". */
+static int load(struct wire *wire, const char *own, uint64_t timeout_ns)
 {
 	struct bytes *output = wire_output(wire);
-	uint64_t version = 0;
-	int result = handshake_version(wire, &version, timeout_ns);
+	const char *const *part = functions_parts;
+	size_t size = strlen(part[0]) + strlen(part[1]) + strlen(part[2]) + 2 * strlen(own) + 1;
+	char *text = malloc(size);
 
-	if (result == 0 && version > functions_version)
-		result = -EOPNOTSUPP;
-	if (result < 0 || version == functions_version)
-		return result;
+	if (!text)
+		return -ENOMEM;
+	(void)snprintf(text, size, "%s%s%s%s%s", part[0], own, part[1], own, part[2]);
 	bytes_command(output, 4);
 	bytes_text(output, "FUNCTION");
 	bytes_text(output, "LOAD");
 	bytes_text(output, "REPLACE");
-	bytes_word(output, functions_text, functions_text_len);
+	bytes_text(output, text);
+	free(text);
 	return call(wire, timeout_ns);
+}
+
+int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
+{
+	uint64_t version = 0;
+	int result = handshake_version(wire, &version, timeout_ns);
+
+	if (result < 0 || (version > 0 && !replaces))
+		return result;
+	if (version == 0)
+		result = load(wire, FUNCTIONS_OWN, timeout_ns);
+	version = 0;
+	if (result == 0)
+		result = ask_version(wire, "", &version, timeout_ns);
+	/* Version 3 had no names of its own: its clients still call these, and refuse others. */
+	if (result == 0 && (version == 0 || (version < FUNCTIONS_VERSION &&
+	                                     (replaces || version >= VERSION_COMPATIBLE))))
+		result = load(wire, "", timeout_ns);
+	return result;
 }
 
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
@@ -360,6 +495,8 @@ int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards
 			.lease_us = setting(reply, "lease_us"),
 			.past_us = setting(reply, "past_us"),
 		};
+	if (result == -EOPNOTSUPP)
+		error_reply_note(result, "a later version of timerhub has written the queue");
 	reply_free(reply);
 	return result > 0 ? -EPROTO : result;
 }

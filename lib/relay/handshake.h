@@ -17,9 +17,11 @@ struct handshake {
 };
 
 /*
- * By address or Sentinels, useless ones of which move to the list's end; `ret_server` (or NULL)
- * gets the master's. 0, a network error, -EROFS: a replica, or no Sentinel knows a master;
- * -EOPNOTSUPP: older than 7.0, a cluster node, a Sentinel; else as error_reply.h.
+ * Connects to the server of an address, or to the master that its Sentinels or its cluster name,
+ * and stores that server's address in *ret_server, which may be NULL. A Sentinel that is of no use
+ * moves to the end of the list. Returns 0, a network error, -EROFS if the server is a replica or
+ * nobody knows a master, -EOPNOTSUPP if it is older than 7.0 or of another kind than the address
+ * says, or else an errno of error_reply.h.
  */
 int handshake_open(struct wire **ret_wire, struct address *address, struct address *ret_server,
                    uint64_t timeout_ns);
@@ -32,14 +34,15 @@ void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
 uint64_t handshake_read_epoch(const struct reply *reply);
 
-/* Read the version of the Redis functions on the server, or 0 if the server does not have them. */
+/* Stores this version in `*ret_version`, or 0 if the server does not have its functions. */
 int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout_ns);
 
-/* Returns the version of the Redis functions that this library knows. */
-uint64_t handshake_own_version(void);
-
-/* If they are missing or older. -EOPNOTSUPP: newer. */
-int handshake_load(struct wire *wire, uint64_t timeout_ns);
+/*
+ * Loads the functions of this version if the server lacks them, and then, if they are missing too,
+ * those with plain names for other languages. Other versions stay loaded, since their clients may
+ * be at work. If `replaces` is true, older functions with plain names are replaced in any case.
+ */
+int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
 /* Refuse from now on until `until_us` the holder's changes of an epoch below `epoch`. */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,

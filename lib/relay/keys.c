@@ -6,7 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "relay/functions.h"
+
+#define SLOTS 16384u
+
 static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+/* CRC-16 of XMODEM, by which a Redis cluster spreads hash tags over its slots. */
+static uint16_t crc16(const char *text)
+{
+	uint16_t crc = 0;
+
+	for (; *text; text++) {
+		crc = (uint16_t)(crc ^ (unsigned char)*text << 8);
+		for (int bit = 0; bit < 8; bit++)
+			crc = (uint16_t)(crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0));
+	}
+	return crc;
+}
 
 int keys_init(struct keys *keys, const char *queue)
 {
@@ -15,6 +32,7 @@ int keys_init(struct keys *keys, const char *queue)
 	if (len == 0 || len > KEYS_QUEUE_MAX || strspn(queue, allowed) != len)
 		return -EINVAL;
 	(void)snprintf(keys->prefix, sizeof(keys->prefix), "timerhub:{%s}:", queue);
+	keys->slot = crc16(queue) % SLOTS;
 	return 0;
 }
 
@@ -61,7 +79,7 @@ void keys_call(const struct keys *keys, struct bytes *bytes, const char *functio
 
 	bytes_command(bytes, 3 + count + arguments);
 	bytes_text(bytes, "FCALL");
-	(void)snprintf(name, sizeof(name), "timerhub_%s", function);
+	(void)snprintf(name, sizeof(name), "timerhub" FUNCTIONS_OWN "_%s", function);
 	bytes_text(bytes, name);
 	bytes_number(bytes, count);
 	while (*parts) {

@@ -11,6 +11,7 @@
 
 struct keys {
 	char prefix[KEYS_QUEUE_MAX + 16]; /* prefix of the key names, "timerhub:{QUEUE}:" */
+	uint16_t slot;                    /* slot of all keys of the queue in a Redis cluster */
 };
 
 /* Prepare the key names of a queue. Returns -EINVAL if `queue` is not a valid name of a queue. */
@@ -22,7 +23,10 @@ void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *
 /* Returns the index of the server (the shard) that keeps the task with the id `id`. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
-/* Of timerhub_FUNCTION with the keys `parts`, between blanks; the caller adds the arguments. */
+/*
+ * Encodes a call of this version's FUNCTION with the keys `parts`, which stand between blanks; the
+ * caller adds the arguments.
+ */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);
 

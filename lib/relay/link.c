@@ -64,7 +64,8 @@ static uint64_t dice(struct link *link)
 
 void link_back_off(struct link *link, int error, uint64_t now_ns)
 {
-	uint64_t most_ns = error == -ECONNREFUSED ? BACKOFF_REFUSED_NS : BACKOFF_MAX_NS;
+	bool is_cheap = error == -ECONNREFUSED || error == -EROFS;
+	uint64_t most_ns = is_cheap ? BACKOFF_REFUSED_NS : BACKOFF_MAX_NS;
 	uint64_t wait_ns = link->backoff_ns ? 2 * link->backoff_ns : BACKOFF_FIRST_NS;
 
 	link->backoff_ns = wait_ns < most_ns ? wait_ns : most_ns;

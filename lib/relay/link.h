@@ -40,7 +40,10 @@ void link_close(struct link *link); /* its connection, if there is one */
 /* link_close() and link_back_off(). */
 void link_lose(struct link *link, int error, uint64_t now_ns);
 
-/* Doubles from 10 ms to 5 s; for -ECONNREFUSED, which costs little, to 400 ms. */
+/*
+ * Doubles the wait from 10 ms to 5 s. For -ECONNREFUSED and -EROFS the longest wait is 400 ms,
+ * because such a try costs little, and -EROFS ends with a failover or when a slot has moved.
+ */
 void link_back_off(struct link *link, int error, uint64_t now_ns);
 
 #endif

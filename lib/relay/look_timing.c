@@ -10,7 +10,7 @@
 
 #define NS_PER_US UINT64_C(1000)
 /* the largest failover delay, without rank times grace; as in timerhub.lua */
-#define PUT_OFF_US UINT64_C(300000000)
+#define PUT_OFF_US UINT64_C(15000000)
 /* a bell on the common channel wakes all: rank r looks after r ms */
 #define SPREAD_US UINT64_C(1000)
 /* longest wait; only a change of Redis's clock can make one longer */
@@ -75,8 +75,8 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * a put rings two of the 8 lowest ranks (SEATS_RUNG), or all if none is subscribed: who
-	 * hears the common bell does not wait for its delay
+	 * a put rings two of the 8 lowest ranks (SEATS_RUNG), or all if none is subscribed or a
+	 * look is overdue: who hears the common bell does not wait for its delay
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -2,6 +2,8 @@
 /* Implements the mailbox of a shard's thread (mailbox.h), which tests/relay/test_calls.c tests. */
 #include "relay/mailbox.h"
 
+#include <errno.h>
+
 void mailbox_wake(struct mailbox *mailbox)
 {
 	mailbox->pending = true;
@@ -11,19 +13,27 @@ void mailbox_wake(struct mailbox *mailbox)
 	}
 }
 
-int mailbox_ask(struct mailbox *mailbox, struct request *request)
+void mailbox_post(struct mailbox *mailbox, struct request *request)
 {
-	struct shared *shared = mailbox->shared;
-
-	request->deadline_ns = sleeper_now_ns() + shared->timeout_ns;
-	lock_take(&shared->lock);
+	request->deadline_ns = sleeper_now_ns() + mailbox->shared->timeout_ns;
 	requests_append(&mailbox->queued, request);
 	if (request->kind != REQUEST_PUT || !mailbox->holds)
 		mailbox_wake(mailbox);
-	lock_give(&shared->lock);
+}
+
+int mailbox_wait(struct request *request)
+{
 	while (eventcount_number(&request->finished) == 0)
 		eventcount_wait(&request->finished, 0, UINT64_MAX);
 	return request->result;
+}
+
+int mailbox_ask(struct mailbox *mailbox, struct request *request)
+{
+	lock_take(&mailbox->shared->lock);
+	mailbox_post(mailbox, request);
+	lock_give(&mailbox->shared->lock);
+	return mailbox_wait(request);
 }
 
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
@@ -32,7 +42,7 @@ uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns)
 
 	lock_take(&mailbox->shared->lock);
 	mailbox->pending = mailbox->idle = false;
-	requests_expire(&mailbox->queued, why, now_ns);
+	requests_expire(&mailbox->queued, why, why == -EOPNOTSUPP ? UINT64_MAX : now_ns);
 	next_ns = requests_deadline_ns(&mailbox->queued, UINT64_MAX);
 	lock_give(&mailbox->shared->lock);
 	return next_ns;

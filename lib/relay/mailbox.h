@@ -17,6 +17,12 @@ struct mailbox {
 
 /* ---- any thread ---- */
 
+/* Queue a request, whose caller does not wait yet. The caller holds the relay's lock. */
+void mailbox_post(struct mailbox *mailbox, struct request *request);
+
+/* Wait for the result of a posted request, and return it. */
+int mailbox_wait(struct request *request);
+
 /* Queue a request, wait for its result, and return the result. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 
@@ -29,7 +35,8 @@ void mailbox_wake(struct mailbox *mailbox);
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`.
+ * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`,
+ * and all of them at once if that is -EOPNOTSUPP, which no waiting mends.
  * Returns the earliest deadline left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);

@@ -15,6 +15,11 @@
 #define NS_PER_MS UINT64_C(1000000)
 /* Beside a step, for the next bytes of a reply to a request of the shard's thread itself. */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
+/*
+ * After so long without a reply, a firewall may have forgotten the connection, which then loses
+ * what is sent.
+ */
+#define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
 /* Tasks of one reply to a recovery; fewer after one behind which callers gave up. */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
@@ -24,6 +29,14 @@
  */
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
+
+/* Any answer is enough, also a refusal. */
+static void ignore_time(void *arg, const struct reply *reply, uint64_t now_ns)
+{
+	(void)arg;
+	(void)reply;
+	(void)now_ns;
+}
 
 static void recover_behind(struct pipeline *pipeline, const char *entry)
 {
@@ -38,7 +51,9 @@ void pipeline_init(struct pipeline *pipeline, struct client *client, struct mail
 		.mailbox = mailbox,
 		.address = *address,
 		.wait = { .kind = REQUEST_WAIT, .is_own = true },
+		.time = { .kind = REQUEST_TIME, .is_own = true, .answered = ignore_time },
 		.recover = { .kind = REQUEST_RECOVER, .count = RECOVER_MAX, .is_own = true },
+		.read = { .kind = REQUEST_READ, .is_own = true },
 	};
 	pipeline->recover.delivery = pipeline->recovered;
 	recover_behind(pipeline, "0");
@@ -58,7 +73,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	struct shared *shared = client->shared;
 	struct handshake handshake = { 0 };
 	uint64_t sent_ns;
-	int result = handshake_load(wire, step_ns);
+	int result = handshake_load(wire, false, step_ns);
 
 	if (result == 0 && shared->replicas > 0)
 		result = handshake_wait(wire, step_ns);
@@ -85,6 +100,7 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	client->anchor_us = handshake.now_us;
 	lock_take(&shared->lock);
 	client->lease_ns = handshake.lease_us * NS_PER_US;
+	client->reads.round_ns = client->round_ns;
 	shared->stats.connects++;
 	lock_give(&shared->lock);
 	return 0;
@@ -103,6 +119,8 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	if (result == 0)
 		result = handshake(pipeline, wire, step_ns);
 	if (result < 0) {
+		if (result == -EROFS && wire)
+			address_redirect(&pipeline->address, error_reply_words(result), &server);
 		wire_close(wire);
 		pipeline->why = result;
 		link_back_off(&pipeline->link, result, sleeper_now_ns());
@@ -110,6 +128,7 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 		return false;
 	}
 	link_set(&pipeline->link, wire);
+	pipeline->heard_ns = sleeper_now_ns();
 	pipeline->server = server;
 	pipeline->why = 0;
 	return true;
@@ -121,6 +140,33 @@ static void recover_less(struct pipeline *pipeline)
 	pipeline->must_recover = true;
 	if (pipeline->recover.count > 1)
 		pipeline->recover.count /= RECOVER_LESS;
+}
+
+/* The read for takers that do not wait is answered, or lost: they need not wait for it any more. */
+static void end_read(struct pipeline *pipeline)
+{
+	struct shared *shared = pipeline->client->shared;
+	struct reads *reads = &pipeline->client->reads;
+
+	lock_take(&shared->lock);
+	reads->wanted = false;
+	reads->asked_ns = 0;
+	shared_wake_takers(shared);
+	lock_give(&shared->lock);
+}
+
+/* Sends the read that takers have asked for, if any. It is in flight once at most. */
+static void send_read(struct pipeline *pipeline, uint64_t now_ns)
+{
+	struct reads *reads = &pipeline->client->reads;
+	bool wanted;
+
+	lock_take(&pipeline->client->shared->lock);
+	wanted = reads->wanted;
+	reads->wanted = false;
+	lock_give(&pipeline->client->shared->lock);
+	if (wanted)
+		pipeline_send_own(pipeline, &pipeline->read, now_ns);
 }
 
 static void give_back(struct pipeline *pipeline)
@@ -153,6 +199,7 @@ static void give_back(struct pipeline *pipeline)
 		pipeline->client->epoch++;
 	}
 	mailbox_put_back(pipeline->mailbox, &back);
+	end_read(pipeline);
 }
 
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns)
@@ -168,7 +215,7 @@ int pipeline_why(const struct pipeline *pipeline)
 {
 	int why = pipeline->later ? pipeline->later : pipeline->why;
 
-	return why == -EEXIST ? -EROFS : why;
+	return why == -EEXIST && pipeline->client->anchor_us > 0 ? -EROFS : why;
 }
 
 /* ---- send ---- */
@@ -184,7 +231,7 @@ static bool is_fact(const struct pipeline *pipeline, const struct request *reque
  */
 static bool is_result_of_fact(int result)
 {
-	return result == 0 || result == -EEXIST || result == -ENOENT;
+	return result == 0 || result == -EEXIST || result == -EALREADY || result == -ENOENT;
 }
 
 static void note_sent(struct pipeline *pipeline, struct request *request, uint64_t now_ns)
@@ -273,6 +320,21 @@ static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 	pipeline_send_own(pipeline, &pipeline->wait, now_ns);
 }
 
+/*
+ * On a connection that was idle for long, a TIME goes before the requests. If it is not answered in
+ * a step, the connection is lost, and the requests are sent again on the next one, instead of
+ * waiting for their timeouts.
+ */
+static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathered,
+                         uint64_t now_ns)
+{
+	if (!gathered->first || pipeline->sent.first || now_ns - pipeline->heard_ns < IDLE_NS)
+		return;
+	pipeline->time.deadline_ns =
+		now_ns + link_step_ns(&pipeline->link, pipeline->client->shared->timeout_ns);
+	encode_request(pipeline, &pipeline->time, now_ns);
+}
+
 /* Only buffers: flush() sends after the pass, so a blocking handshake of another link delays it. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
@@ -290,6 +352,8 @@ uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 		pipeline->must_recover = false;
 		pipeline_send_own(pipeline, &pipeline->recover, now_ns);
 	}
+	ask_if_alive(pipeline, &gathered, now_ns);
+	send_read(pipeline, now_ns);
 	encode_all(pipeline, &gathered, now_ns);
 	wait_for_replicas(pipeline, now_ns);
 	return next_ns;
@@ -345,6 +409,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 {
 	struct error_reply answer = error_reply_of(text);
 
+	address_redirect(&pipeline->address, text, &pipeline->server);
 	request->result = request_result(request, answer.error);
 	if (answer.kind != ERROR_REPLY_REFUSAL || request == &pipeline->wait)
 		pipeline->later = answer.error;
@@ -370,8 +435,13 @@ static void answer_request(struct pipeline *pipeline, struct request *request,
 	answered = request_answer(pipeline->client, request, reply, index, now_ns);
 	shared_show_prefetched(shared);
 	lock_give(&shared->lock);
+	/* The keys have a later layout: the next handshake is refused, and takes no more tasks. */
+	if (request->result == -EOPNOTSUPP)
+		pipeline->later = request->result;
 	if (request == &pipeline->recover)
 		answer_recover(pipeline, reply);
+	if (request == &pipeline->read)
+		end_read(pipeline);
 	if (!answered) {
 		requests_append(&again, request);
 		encode_all(pipeline, &again, now_ns);
@@ -389,6 +459,8 @@ static void answer_one(struct pipeline *pipeline, struct request *request,
 		request->answered(request->arg, reply, now_ns);
 	if (reply_type(reply) == REPLY_ERROR) {
 		answer_error(pipeline, request, reply_text(reply));
+		if (request == &pipeline->read)
+			end_read(pipeline);
 		return;
 	}
 	pipeline->link.backoff_ns = 0;
@@ -435,6 +507,7 @@ int pipeline_read(struct pipeline *pipeline, uint64_t now_ns)
 
 	if (result == 0)
 		put_off_own(pipeline, now_ns);
+	pipeline->heard_ns = now_ns;
 	while ((found = wire_next(pipeline->link.wire, &reply)) == 1) {
 		take_answer(pipeline, reply, now_ns);
 		reply_free(reply);

@@ -34,6 +34,7 @@ struct pipeline {
 	bool waits;           /* a WAIT is in flight */
 	unsigned puts_sent;   /* number of commands in flight that carry puts */
 	uint64_t put_sent_ns; /* time at which the last command with puts was sent */
+	uint64_t heard_ns;    /* when the server last sent something on the connection */
 	/*
 	 * Deliveries may have been lost with a connection, or a recovery has not listed all yet:
 	 * the thread asks for them before it reads others.
@@ -42,7 +43,9 @@ struct pipeline {
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
 	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
 	struct request wait;
+	struct request time;
 	struct request recover;
+	struct request read; /* for takers that do not wait, see struct reads */
 };
 
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
@@ -61,7 +64,9 @@ void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Why requests can't be sent, or 0. Not the handshake's -EEXIST, by which a put would say that its
+ * Returns why requests can't be sent, or 0. -EEXIST means that the server has another place in the
+ * queue's order and has never been connected, so the list of servers is wrong, as an open would
+ * have said. If the server was right before, it is -EROFS, because a put's -EEXIST says that its
  * task is there.
  */
 int pipeline_why(const struct pipeline *pipeline);

@@ -13,8 +13,10 @@
 
 #include "base/cancellation.h"
 #include "base/options.h"
+#include "relay/error_reply.h"
 #include "relay/functions.h"
 #include "relay/ready_fd.h"
+#include "relay/url_file.h"
 
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -30,6 +32,10 @@
 #define REPLICAS_MAX 100u
 /* A close wakes takers so often: one may begin to wait after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
+/* An open looks so often whether its time is over. */
+#define OPEN_LOOK_NS (20 * NS_PER_MS)
+/* How long an open that could succeed waits for the first answers of the other servers. */
+#define OTHERS_NS (1500 * NS_PER_MS)
 /*
  * how long a new put waits for an earlier one's reply: more than a round trip within a machine,
  * much less than between two
@@ -54,10 +60,11 @@ static int read_config(struct timerhub_relay_config *ret_known,
 		known.grace_ns = GRACE_DEFAULT_NS;
 	if (known.batch == 0)
 		known.batch = BATCH_DEFAULT;
-	if ((known.flags & ~TIMERHUB_RELAY_SERVE) != 0 || known.replicas > REPLICAS_MAX ||
-	    known.batch > BATCH_MAX || known.grace_ns < GRACE_MIN_NS ||
-	    known.grace_ns > GRACE_MAX_NS || known.horizon_ns < known.grace_ns ||
-	    known.horizon_ns > HORIZON_MAX_NS)
+	if ((known.flags & ~(TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE)) != 0 ||
+	    known.flags == (TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE) ||
+	    known.replicas > REPLICAS_MAX || known.batch > BATCH_MAX ||
+	    known.grace_ns < GRACE_MIN_NS || known.grace_ns > GRACE_MAX_NS ||
+	    known.horizon_ns < known.grace_ns || known.horizon_ns > HORIZON_MAX_NS)
 		return -EINVAL;
 	*ret_known = known;
 	return 0;
@@ -84,7 +91,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
 		(void)snprintf(shard->client.holder, sizeof(shard->client.holder),
-		               "%" PRIu64 "-%016" PRIx64, functions_version, relay->seed);
+		               FUNCTIONS_OWN "-%016" PRIx64, relay->seed);
 		shard->client.epoch = 1;
 		shard->pipeline.must_recover = consumer != NULL;
 	}
@@ -93,8 +100,8 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Make a shard for each server's address in `redis`. */
-static int make_shards(struct timerhub_relay *relay, const char *queue, const char *redis)
+/* Make a shard for each server's address in the list. */
+static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
 	int result = keys_init(&keys, queue);
@@ -110,17 +117,83 @@ static int make_shards(struct timerhub_relay *relay, const char *queue, const ch
 		struct address address;
 		struct shard *shard;
 
-		result = address_read(&address, &redis);
+		result = address_read(&address, &list);
 		if (result == 0 && relay->shared.shard_count == KEYS_SHARDS_MAX)
 			result = -EINVAL;
 		if (result < 0)
 			return result;
+		address.file = relay->url_file;
+		address.index = relay->shared.shard_count;
+		address.slot = keys.slot;
 		shard = &relay->shards[relay->shared.shard_count];
 		shard->client.shard = relay->shared.shard_count++;
 		shard->client.keys = keys;
 		shard_init(shard, &relay->shared, &address, relay->seed + 4 * shard->client.shard);
-	} while (redis);
+	} while (list);
 	return 0;
+}
+
+static int find_servers(struct timerhub_relay *relay, const char *queue, const char *redis)
+{
+	const char *list;
+	char *text;
+	int result = url_file_open(redis, &list, &text);
+
+	if (result == 0 && text) {
+		relay->url_file = strdup(redis + 1);
+		result = relay->url_file ? 0 : -ENOMEM;
+	}
+	if (result == 0)
+		result = make_shards(relay, queue, list);
+	free(text);
+	return result;
+}
+
+/*
+ * Whether the open may end after `passed_ns`, and with which result. An open of several servers
+ * succeeds when one has answered, because a queue would otherwise be down as long as any of its
+ * servers is. The others get some time, so that a wrong order or timeout is found here. Under the
+ * lock.
+ */
+static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
+{
+	bool untried = false, connected = false;
+	int error = 0;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		int told = relay->shards[i].told;
+
+		if (told == -EEXIST || told == -EINVAL) {
+			*ret_result = told;
+			return true;
+		}
+		untried |= told == SHARD_UNTRIED;
+		connected |= told == 0;
+		if (told < 0 && (error == 0 || error_reply_is_final(told)))
+			error = told;
+	}
+	*ret_result = connected ? 0 : error;
+	if (connected)
+		return !untried || passed_ns >= OTHERS_NS;
+	return !untried && (error_reply_is_final(error) || passed_ns >= relay->shared.timeout_ns);
+}
+
+static int wait_for_servers(struct timerhub_relay *relay)
+{
+	struct shared *shared = &relay->shared;
+	uint64_t begin_ns = sleeper_now_ns();
+	uint32_t number;
+	int result;
+
+	lock_take(&shared->lock);
+	while (!may_end(relay, sleeper_now_ns() - begin_ns, &result)) {
+		number = eventcount_number(&shared->tries);
+		lock_give(&shared->lock);
+		eventcount_wait(&shared->tries, number, OPEN_LOOK_NS);
+		lock_take(&shared->lock);
+	}
+	lock_give(&shared->lock);
+	return result;
 }
 
 static int open_shards(struct timerhub_relay *relay)
@@ -128,10 +201,8 @@ static int open_shards(struct timerhub_relay *relay)
 	int result = 0;
 
 	for (uint32_t i = 0; i < relay->shared.shard_count && result == 0; i++)
-		result = shard_open(&relay->shards[i]);
-	for (uint32_t i = 0; i < relay->shared.shard_count && result == 0; i++)
 		result = shard_start(&relay->shards[i]);
-	return result;
+	return result < 0 ? result : wait_for_servers(relay);
 }
 
 static int open_parts(struct timerhub_relay *relay)
@@ -157,10 +228,12 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 			shard_fini(&relay->shards[i]);
 	}
 	free(relay->shards);
+	free(relay->url_file);
 	if (!is_copy)
 		deliveries_fini(&relay->shared.deliveries);
 	if (relay->shared.ready_fd >= 0)
 		(void)close(relay->shared.ready_fd);
+	submissions_fini(&relay->submissions, is_copy);
 	lock_fini(&relay->shared.lock);
 	fork_check_close(&relay->fork_check);
 	free(relay);
@@ -182,9 +255,11 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (!relay)
 		return -ENOMEM;
 	lock_init(&relay->shared.lock);
+	lock_init(&relay->submissions.lock);
 	relay->shared.watcher = *watcher;
 	relay->shared.ready_fd = -1;
 	relay->shared.serves = (known.flags & TIMERHUB_RELAY_SERVE) != 0;
+	relay->shared.never_serves = (known.flags & TIMERHUB_RELAY_NO_SERVE) != 0;
 	relay->shared.timeout_ns = known.timeout_ns;
 	relay->shared.horizon_us = known.horizon_ns / NS_PER_US;
 	relay->shared.grace_us = known.grace_ns / NS_PER_US;
@@ -192,7 +267,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	relay->shared.replicas = known.replicas;
 	relay->shared.hold_ns = HOLD_NS;
 	relay->shared.reads_end_ns = UINT64_MAX;
-	result = make_shards(relay, queue, known.redis);
+	result = find_servers(relay, queue, known.redis);
 	if (result == 0)
 		result = name_ourselves(relay, known.consumer);
 	if (result == 0)
@@ -303,5 +378,7 @@ int timerhub_relay_stats(struct timerhub_relay *relay, struct timerhub_relay_sta
 	*ret_stats = relay->shared.stats;
 	lock_give(&relay->shared.lock);
 	memcpy(ret_stats, &queue, offsetof(struct timerhub_relay_stats, put));
+	ret_stats->parked_cut = queue.parked_cut;
+	ret_stats->paused = queue.paused > 0;
 	return 0;
 }

@@ -9,11 +9,27 @@
 #include "base/fork_check.h"
 #include "relay/shard_thread.h"
 
+struct submitted;
+
+/* Changes that nobody waits for (submit.c). */
+struct submissions {
+	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
+	struct submitted *all;
+	struct submitted *first, *last; /* completions that nobody has taken */
+	unsigned count;                 /* of all */
+	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
+};
+
+/* No thread uses it any more. Of a forked child's copy only the descriptor is closed. */
+void submissions_fini(struct submissions *submissions, bool is_copy);
+
 struct timerhub_relay {
 	struct shared shared;
 	struct fork_check fork_check;
 	uint64_t seed; /* random number, which is part of the ids that the relay makes */
 	struct shard *shards;
+	struct submissions submissions;
+	char *url_file; /* path of the file with the servers' addresses, or NULL */
 
 	/* The lock of `shared`, the relay's lock, protects the fields below. */
 	uint64_t puts;   /* begun: makes ids and `call` unique */

@@ -49,6 +49,10 @@ struct request *requests_take(struct requests *requests)
 
 void request_finish(struct request *request)
 {
+	if (request->completed) {
+		request->completed(request);
+		return;
+	}
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
 }
@@ -68,15 +72,21 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 			one->deadline_ns = by_ns;
 }
 
+/* One in doubt waits for its timeout, because until then its first sending may have effect. */
+static bool is_over(const struct request *request, int why, uint64_t now_ns)
+{
+	return request->deadline_ns <= now_ns || (why == -EEXIST && !request->in_doubt);
+}
+
 void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 {
 	struct requests left = { .first = NULL };
 	struct request *request;
 
-	if (requests_deadline_ns(requests, UINT64_MAX) > now_ns)
+	if (requests_deadline_ns(requests, UINT64_MAX) > now_ns && why != -EEXIST)
 		return;
 	while ((request = requests_take(requests))) {
-		if (request->deadline_ns > now_ns) {
+		if (!is_over(request, why, now_ns)) {
 			requests_append(&left, request);
 			continue;
 		}
@@ -89,22 +99,29 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 /* ---- to Redis ---- */
 
 static const char *const functions[] = {
-	[REQUEST_PUT] = "put",    [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
-	[REQUEST_DONE] = "done",  [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
-	[REQUEST_LOOK] = "look",  [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
-	[REQUEST_RECOVER] = NULL, [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = "touch",
+	[REQUEST_PUT] = "put",       [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
+	[REQUEST_DONE] = "done",     [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
+	[REQUEST_LOOK] = "look",     [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
+	[REQUEST_RECOVER] = NULL,    [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = "touch",
+	[REQUEST_PARK] = "park",     [REQUEST_FORGET] = "forget", [REQUEST_PAUSE] = "pause",
+	[REQUEST_RESUME] = "resume", [REQUEST_EACH] = "each",
 };
 
 static const char *const key_parts[] = {
 	[REQUEST_PUT] = "due task state seats past",
 	[REQUEST_CANCEL] = "due task ready state past",
 	[REQUEST_MOVE] = "due task ready state past seats",
-	[REQUEST_DONE] = "due task ready state past",
+	[REQUEST_DONE] = "due task ready state past seats",
+	[REQUEST_PARK] = "due task ready state past dead",
 	[REQUEST_RETRY] = "due task ready state past seats dead",
 	[REQUEST_TOUCH] = "task ready state",
 	[REQUEST_STAT] = "due task ready dead past state seats seen",
 	[REQUEST_LOOK] = "due task ready dead past state seats seen",
 	[REQUEST_LEAVE] = "seats seen state",
+	[REQUEST_FORGET] = "ready state",
+	[REQUEST_PAUSE] = "due task ready state",
+	[REQUEST_RESUME] = "state seats",
+	[REQUEST_EACH] = "due task ready dead state",
 };
 
 bool request_is_change(const struct request *request)
@@ -163,9 +180,15 @@ static void encode_wait(const struct client *client, struct bytes *bytes)
 
 static void encode_put(const struct client *client, const struct request *put, struct bytes *bytes)
 {
+	char flags[48];
+	int len = snprintf(flags, sizeof(flags), "%s%s", put->flags, put->in_doubt ? "d" : "");
+
+	if (put->interval_us > 0)
+		(void)snprintf(flags + len, sizeof(flags) - (size_t)len, "e%" PRIu64,
+		               put->interval_us);
 	bytes_text(bytes, put->id);
 	bytes_text(bytes, put->when);
-	bytes_text(bytes, put->flags);
+	bytes_text(bytes, flags);
 	bytes_word(bytes, put->data, put->data_len);
 	bytes_number(bytes, request_until_us(client, put));
 }
@@ -197,7 +220,9 @@ void request_encode(const struct client *client, const struct request *request, 
 	static const unsigned arguments[] = {
 		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 4, [REQUEST_MOVE] = 6,
 		[REQUEST_DONE] = 5,        [REQUEST_RETRY] = 6,  [REQUEST_TOUCH] = 5,
-		[REQUEST_STAT] = 0,        [REQUEST_LEAVE] = 1,
+		[REQUEST_STAT] = 0,        [REQUEST_LEAVE] = 1,  [REQUEST_PARK] = 6,
+		[REQUEST_FORGET] = 1,      [REQUEST_PAUSE] = 1,  [REQUEST_RESUME] = 0,
+		[REQUEST_EACH] = 3,
 	};
 	enum request_kind kind = request->kind;
 
@@ -209,32 +234,45 @@ void request_encode(const struct client *client, const struct request *request, 
 		encode_wait(client, bytes);
 		return;
 	}
+	if (kind == REQUEST_TIME) {
+		bytes_command(bytes, 1);
+		bytes_text(bytes, "TIME");
+		return;
+	}
 	if (kind == REQUEST_LOOK) {
 		encode_look(client, bytes);
 		return;
 	}
 	keys_call(&client->keys, bytes, functions[kind], key_parts[kind],
-	          arguments[kind] + request->untaken);
+	          arguments[kind] + request->untaken + (request->periods > 0));
 	if (kind == REQUEST_PUT) {
 		encode_put(client, request, bytes);
 		encode_holder(client, bytes);
 		bytes_word(bytes, &request->call, sizeof(request->call));
 	}
-	if (kind == REQUEST_STAT || kind == REQUEST_PUT)
+	if (kind == REQUEST_STAT || kind == REQUEST_PUT || kind == REQUEST_RESUME)
 		return;
-	bytes_text(bytes, kind == REQUEST_LEAVE ? client->name : request->id);
+	if (kind == REQUEST_EACH)
+		bytes_text(bytes, request->flags);
+	bytes_text(bytes, request->id);
+	if (kind == REQUEST_EACH)
+		bytes_number(bytes, request->count);
 	if (kind == REQUEST_MOVE || kind == REQUEST_RETRY)
 		bytes_text(bytes, request->when);
 	if (kind == REQUEST_MOVE)
 		bytes_text(bytes, request->flags);
 	if (request->delivery)
 		bytes_text(bytes, request->delivery);
+	if (kind == REQUEST_PARK)
+		bytes_number(bytes, request->reason);
 	if (request_is_change(request)) {
 		bytes_number(bytes, request_until_us(client, request));
 		encode_holder(client, bytes);
 	}
 	if (request->untaken)
 		bytes_number(bytes, 1);
+	if (request->periods > 0)
+		bytes_number(bytes, request->periods);
 }
 
 /* ---- from Redis ---- */
@@ -246,16 +284,18 @@ static void read_stats(struct timerhub_relay_stats *stats, const struct reply *r
 		const char *name;
 		size_t at;
 	} fields[] = {
-		{ "due", offsetof(struct timerhub_relay_stats, waiting) },
+		{ "waiting", offsetof(struct timerhub_relay_stats, waiting) },
 		{ "ready", offsetof(struct timerhub_relay_stats, ready) },
 		{ "taken", offsetof(struct timerhub_relay_stats, taken) },
-		{ "dead", offsetof(struct timerhub_relay_stats, parked) },
+		{ "parked", offsetof(struct timerhub_relay_stats, parked) },
 		{ "past", offsetof(struct timerhub_relay_stats, past) },
 		{ "relays", offsetof(struct timerhub_relay_stats, relays) },
 		{ "promoted", offsetof(struct timerhub_relay_stats, promoted) },
 		{ "leases_over", offsetof(struct timerhub_relay_stats, leases_over) },
-		{ "buried", offsetof(struct timerhub_relay_stats, parked_ever) },
+		{ "parked_ever", offsetof(struct timerhub_relay_stats, parked_ever) },
 		{ "orphans", offsetof(struct timerhub_relay_stats, orphans) },
+		{ "dead_cut", offsetof(struct timerhub_relay_stats, parked_cut) },
+		{ "paused", offsetof(struct timerhub_relay_stats, paused) },
 	};
 
 	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
@@ -271,7 +311,7 @@ int request_result(const struct request *request, int result)
 		return result;
 	if (request->kind == REQUEST_TOUCH && result == -ESTALE)
 		return result;
-	return request->made_id && result == -EEXIST ? 0 : -ETIMEDOUT;
+	return request->made_id && (result == -EEXIST || result == -EALREADY) ? 0 : -ETIMEDOUT;
 }
 
 static void count(struct client *client, enum request_kind kind)
@@ -289,6 +329,7 @@ static void count(struct client *client, enum request_kind kind)
 	case REQUEST_DONE:
 		client->shared->stats.done++;
 		break;
+	case REQUEST_PARK:
 	case REQUEST_RETRY:
 		client->shared->stats.retried++;
 		break;
@@ -370,6 +411,8 @@ bool request_answer(struct client *client, struct request *request, const struct
 		count(client, request->kind);
 		if (request->kind == REQUEST_STAT)
 			read_stats(request->stats, reply);
+		if (request->read)
+			request->read(request->arg, reply);
 	}
 	request->result = request_result(request, result);
 	return true;

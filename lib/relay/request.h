@@ -19,6 +19,7 @@ enum request_kind {
 	REQUEST_CANCEL,
 	REQUEST_MOVE,
 	REQUEST_DONE,
+	REQUEST_PARK,
 	/* up to here replicas may have to confirm (is_fact) */
 	REQUEST_RETRY,
 	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
@@ -27,7 +28,12 @@ enum request_kind {
 	REQUEST_STAT,
 	REQUEST_LOOK,
 	REQUEST_LEAVE,
+	REQUEST_FORGET, /* this consumer ends */
+	REQUEST_PAUSE,
+	REQUEST_RESUME,
+	REQUEST_EACH,
 	REQUEST_WAIT, /* asks how many replicas hold the changes to which Redis has replied */
+	REQUEST_TIME, /* finds out whether a connection that was idle for long still works */
 };
 
 struct request {
@@ -36,12 +42,16 @@ struct request {
 	const char *id;
 	/* Due time of a put, move or retry, as text for the Redis function. */
 	char when[REQUEST_WHEN_BYTES];
-	const char *flags; /* flags of a put or move, for the Redis function */
-	const void *data;  /* data of the task that a put stores */
+	/* Flags of a put or move, for the Redis function; what an each lists. */
+	const char *flags;
+	uint64_t interval_us; /* of a put of a periodic task */
+	uint64_t periods;     /* that a done of a periodic task ends */
+	uint32_t reason;      /* of a park */
+	const void *data;     /* data of the task that a put stores */
 	size_t data_len;
 	/* Entry of a done, retry or touch; a recovery lists the entries behind it. */
 	const char *delivery;
-	unsigned count; /* in a recovery: how many */
+	unsigned count; /* in a recovery or an each: how many */
 	bool untaken;   /* in a retry: no caller has had the task */
 	uint64_t call;  /* in a put: no other put of this id has this number */
 	bool made_id;   /* the library made the id of this put */
@@ -55,15 +65,28 @@ struct request {
 	int result;
 	/* Becomes 1 when the request is finished and belongs to its caller again. */
 	struct eventcount finished;
+	/* Is called instead if no caller waits; on any thread, perhaps with the relay's lock. */
+	void (*completed)(struct request *request);
 	bool is_own; /* the shard's thread made the request, so no caller waits */
 	/* or NULL; only of the shard thread's own requests */
 	void (*answered)(void *arg, const struct reply *reply, uint64_t now_ns);
+	/* or NULL; reads the reply of a caller's request whose result is 0 */
+	void (*read)(void *arg, const struct reply *reply);
 	void *arg;
 };
 
 struct requests {
 	struct request *first;
 	struct request *last;
+};
+
+/* How a shard reads for takers that do not wait. Under the relay's lock. */
+struct reads {
+	int away;          /* why the shard has no connection to its server, or 0 */
+	bool blocked;      /* the takers' connection waits for the next ready task */
+	bool wanted;       /* a taker has asked for a read that is not sent yet */
+	uint64_t asked_ns; /* when it asked for the read that is not answered yet; 0: none */
+	uint64_t round_ns; /* a round trip of the last handshake */
 };
 
 /* As one server's client. After open, only the shard's thread writes it. */
@@ -87,8 +110,9 @@ struct client {
 	uint64_t anchor_us; /* Redis's time at the anchor */
 	uint64_t round_ns;  /* a round trip of the last handshake */
 	uint64_t lease_ns;  /* of the queue on this server; written under the lock, for takers */
-	uint64_t looks;     /* number of calls of timerhub_look that were answered */
-	uint64_t bells;     /* number of bell messages that were received */
+	struct reads reads;
+	uint64_t looks; /* number of calls of timerhub_look that were answered */
+	uint64_t bells; /* number of bell messages that were received */
 };
 
 /* When a reply's deliveries were asked for and read. Under the lock (lease_ns). */
@@ -106,7 +130,11 @@ uint64_t requests_deadline_ns(const struct requests *requests, uint64_t next_ns)
 /* Reads of takes end by `by_ns`. */
 void requests_end_reads(const struct requests *requests, uint64_t by_ns);
 
-/* With `why`; -ETIMEDOUT if that is 0 or the request is in doubt. */
+/*
+ * Finishes the requests whose timeout has ended, with `why`, or with -ETIMEDOUT if `why` is 0 or a
+ * request is in doubt. If `why` is -EEXIST, the server is one of another order, which no wait can
+ * mend, so requests that are not in doubt are finished at once.
+ */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
 /* Returns whether a request changes a task, so that it must not arrive late. */

@@ -78,14 +78,17 @@ static void await_bells(struct scheduler *scheduler)
 
 static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 {
+	struct address server = scheduler->pipeline->server;
 	struct wire *wire;
 	int result;
 
+	/* A subscription has no slot, and more than one reply. */
+	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
 	if (scheduler->bells.round_ns < scheduler->client->round_ns)
 		scheduler->bells.round_ns = scheduler->client->round_ns;
-	result = handshake_open(&wire, &scheduler->pipeline->server, NULL, step_ns(scheduler));
+	result = handshake_open(&wire, &server, NULL, step_ns(scheduler));
 	if (result < 0) {
 		link_back_off(&scheduler->bells, result, sleeper_now_ns());
 		return false;

@@ -44,15 +44,13 @@ void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 
 static bool open_watch(struct sentinel_watch *watch, uint64_t now_ns)
 {
-	const char *text = watch->address->sentinels;
 	struct address sentinel;
 	struct wire *wire;
 	int result;
 
 	if (!link_is_due(&watch->link, now_ns))
 		return watch->link.wire != NULL;
-	result = address_read_sentinel(&sentinel, &text);
-	sentinel.tries = watch->address->tries;
+	result = address_first_sentinel(&sentinel, watch->address);
 	if (result == 0)
 		result = wire_open(&wire, &sentinel);
 	if (result < 0) {

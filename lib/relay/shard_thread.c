@@ -12,10 +12,8 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "relay/error_reply.h"
 
 #define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
-#define NS_PER_MS UINT64_C(1000000)
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 
@@ -38,30 +36,11 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
                 uint64_t seed)
 {
 	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
+	shard->told = SHARD_UNTRIED;
 	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
 	takers_init(&shard->takers, &shard->client, seed + 1);
 	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
 	sentinel_watch_init(&shard->watch, &shard->pipeline.address, shared->timeout_ns, seed + 3);
-}
-
-int shard_open(struct shard *shard)
-{
-	uint64_t begin_ns = sleeper_now_ns();
-	uint64_t now_ns = begin_ns;
-	int result = sleeper_open(&shard->sleeper);
-
-	if (result < 0)
-		return result;
-	shard->mailbox.sleeper = shard->sleeper;
-	while (!pipeline_open(&shard->pipeline, now_ns)) {
-		if (error_reply_is_final(shard->pipeline.why) ||
-		    now_ns - begin_ns >= shard->shared->timeout_ns)
-			return shard->pipeline.why;
-		(void)poll(NULL, 0,
-		           (int)((shard->pipeline.link.retry_ns - now_ns) / NS_PER_MS) + 1);
-		now_ns = sleeper_now_ns();
-	}
-	return 0;
 }
 
 void shard_fini(struct shard *shard)
@@ -115,6 +94,8 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 	uint64_t by_ns;
 
 	lock_take(&shared->lock);
+	shard->client.reads.away = pipeline_why(&shard->pipeline);
+	shard->serves = shared->serves;
 	by_ns = shared->reads_end_ns;
 	if (shared->shard_count > 1 && pipeline_why(&shard->pipeline) < 0)
 		by_ns = now_ns;
@@ -147,6 +128,33 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
+/* Offers again what no taker could confirm, now that there is a connection to ask on. */
+static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	lock_take(&shard->shared->lock);
+	next_ns = deliveries_bring_back(&shard->shared->deliveries, shard->client.shard, now_ns);
+	shared_show_prefetched(shard->shared);
+	lock_give(&shard->shared->lock);
+	return next_ns;
+}
+
+/* Tells the open whether the server is connected, or why not. */
+static void tell_open(struct shard *shard)
+{
+	struct shared *shared = shard->shared;
+	int now = shard->pipeline.link.wire ? 0 : shard->pipeline.why;
+
+	if (now == shard->told)
+		return;
+	lock_take(&shared->lock);
+	shard->told = now;
+	eventcount_set(&shared->tries, eventcount_number(&shared->tries) + 1);
+	eventcount_wake(&shared->tries, UINT32_MAX);
+	lock_give(&shared->lock);
+}
+
 /*
  * Do all work of the shard's thread that is due now. Returns the time by which pass() must be
  * called again.
@@ -156,15 +164,18 @@ static uint64_t pass(struct shard *shard)
 	struct pipeline *pipeline = &shard->pipeline;
 	uint64_t now_ns = sleeper_now_ns();
 	uint64_t next_ns = expire(shard, now_ns);
+	bool open = pipeline_open(pipeline, now_ns);
 
-	if (!pipeline_open(pipeline, now_ns)) {
-		/* Newer functions: a task that is taken now could not be ended. */
+	tell_open(shard);
+	if (!open) {
+		/* A later layout: a task that is taken now could not be ended. */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);
 	}
 	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
+	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
 	if (pipeline->must_recover && shard->takers.reading)
@@ -172,7 +183,7 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
 	if (!pipeline_recover(pipeline))
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
-	if (shard->shared->serves)
+	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
 	/* what was just sent may be overdue before */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
@@ -289,21 +300,31 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Prefetched deliveries, and this relay's registration. What fails comes again after its lease, and
- * others take over after their delays.
+ * Gives back what is prefetched, this consumer's name and this relay's registration. What fails
+ * comes again after its lease, and others take over after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {
-	const struct request leave = { .kind = REQUEST_LEAVE };
+	const struct request leave = { .kind = REQUEST_LEAVE, .id = shard->client.name };
+	const struct request forget = { .kind = REQUEST_FORGET, .id = shard->shared->consumer };
 	struct wire *wire = shard->pipeline.link.wire;
 	unsigned owed = pipeline_owed(&shard->pipeline);
+	bool takes;
 
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
+	/* A blocked read would make this consumer anew, and take a task for it. */
+	if (shard->takers.link.wire)
+		lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
 	lock_take(&shard->shared->lock);
 	owed += give_prefetched_back(shard, wire);
+	takes = shard->shared->takes;
 	lock_give(&shard->shared->lock);
-	if (shard->shared->serves) {
+	if (takes) {
+		request_encode(&shard->client, &forget, wire_output(wire));
+		owed++;
+	}
+	if (shard->serves) {
 		request_encode(&shard->client, &leave, wire_output(wire));
 		owed++;
 	}
@@ -344,8 +365,12 @@ static void *run(void *arg)
 
 int shard_start(struct shard *shard)
 {
-	int result = thread_create(&shard->thread, run, shard);
+	int result = sleeper_open(&shard->sleeper);
 
+	if (result < 0)
+		return result;
+	shard->mailbox.sleeper = shard->sleeper;
+	result = thread_create(&shard->thread, run, shard);
 	shard->has_thread = result == 0;
 	if (result < 0)
 		return result;

@@ -22,22 +22,29 @@ struct shard {
 	struct scheduler scheduler;
 	struct sentinel_watch watch;
 	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */
+	bool serves;             /* copy of shared.serves, which callers change */
 	pthread_t thread;
 	bool has_thread;
 	struct eventcount beginning; /* becomes 1 when the thread runs or its start has failed */
 	/* Result of the thread's start, 0 or an error; written before `beginning`. */
 	int begun;
+	/*
+	 * What the thread last told the open about its server: SHARD_UNTRIED, 0 if it is connected,
+	 * or the error of the last try. The relay's lock protects it.
+	 */
+	int told;
 };
+
+#define SHARD_UNTRIED 1
 
 /* `keys` and `shard` of its `client` are set. `seed` spreads different relays' retries. */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
 /*
- * shard_open() makes the first connection within the timeout of a call. shard_start() starts the
- * shard's thread.
+ * Starts the shard's thread, which connects to the server and tries again until the shard ends.
+ * Returns 0 or a negative errno of the kernel's; `told` says how the server answers.
  */
-int shard_open(struct shard *shard);
 int shard_start(struct shard *shard);
 
 /*

@@ -29,7 +29,7 @@ struct shared {
 	/* relay_open() writes the fields from `watcher` to `ready_fd` before it starts threads. */
 	struct watcher watcher; /* the daemon's callback for errors; `tell` may be NULL */
 	char consumer[SHARED_CONSUMER_BYTES];
-	bool serves;
+	bool never_serves; /* TIMERHUB_RELAY_NO_SERVE */
 	uint64_t timeout_ns;
 	uint64_t horizon_us;
 	uint64_t grace_us;
@@ -44,11 +44,15 @@ struct shared {
 	struct lock lock;
 	struct deliveries deliveries;
 	struct eventcount takers; /* eventcount on which takers wait */
+	struct eventcount tries;  /* rises whenever a shard's `told` changes, for the open */
 	uint64_t hold_ns;         /* how long a put may wait for the reply to a put in flight */
 	uint32_t waiting;         /* number of waiting takers */
 	uint64_t wait_until_ns;   /* latest deadline of the waiting takers */
-	/* A caller has the fd and may poll it, so one task is prefetched for the caller. */
-	bool watched;
+	bool serves;              /* from open on, or from the first take on */
+	bool takes;               /* a caller has begun to take */
+	bool watched;             /* a caller has the fd and may poll it */
+	/* The caller with the fd has found no task, so one is prefetched for it. */
+	bool armed;
 	bool stopped; /* the queue was stopped, and takers get prefetched tasks only */
 	/* When reads of takes give up, after a stop or in a close; or UINT64_MAX. */
 	uint64_t reads_end_ns;

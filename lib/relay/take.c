@@ -11,6 +11,13 @@
 #include "relay/relay.h"
 
 #define NS_PER_US UINT64_C(1000)
+/* A delivery that could not be confirmed is offered again after this time at the earliest. */
+#define ASIDE_NS UINT64_C(10000000)
+/*
+ * With the fd, a take that does not wait gives a server two round trips and this time to answer: a
+ * server that hangs stops an event loop for no longer, and what it sends later shows in the fd.
+ */
+#define ANSWER_NS UINT64_C(100000000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
 #define READS_END_NS UINT64_C(1000000000)
@@ -30,9 +37,10 @@ void relay_end_reads(struct timerhub_relay *relay)
 }
 
 /*
- * A lease that may be over, because this process stood still or nobody took it, begins again,
- * unless the task was cancelled, moved or given away. An error, and freed: -ESTALE, or no answer;
- * then it comes again. Under the lock, which is free meanwhile.
+ * Begins a lease again that may be over, because this process stood still or nobody took the
+ * delivery. -ESTALE: the task was cancelled, moved or given to another taker, and the delivery is
+ * freed. After any other error nothing is known, so the delivery is set aside and offered again.
+ * Under the lock, which is free meanwhile.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
@@ -48,28 +56,18 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 		result = mailbox_ask(&relay->shards[one->shard].mailbox, &touch);
 		lock_take(&relay->shared.lock);
 		one->confirming = false;
-		if (result < 0) {
+		if (result == -ESTALE)
 			(void)deliveries_drop(&relay->shared.deliveries, one->entry, one->id);
-			return result;
+		else if (result < 0) {
+			deliveries_set_aside(&relay->shared.deliveries, one,
+			                     sleeper_now_ns() + ASIDE_NS);
+			mailbox_wake(&relay->shards[one->shard].mailbox);
 		}
+		if (result < 0)
+			return result;
 		one->ask_ns = begin_ns + relay->shards[one->shard].client.lease_ns / 2;
 	}
 	return 0;
-}
-
-/* Take one prefetched delivery, or return NULL. The caller holds the relay's lock. */
-static struct delivery *take_prefetched(struct timerhub_relay *relay)
-{
-	struct delivery *one = deliveries_take(&relay->shared.deliveries);
-
-	if (relay->shared.deliveries.prefetched == 0) {
-		if (!relay->shared.closing && !relay->shared.stopped)
-			ready_fd_lower(relay->shared.ready_fd);
-		if (relay->shared.watched)
-			/* The shards' threads prefetch tasks for the next takers. */
-			wake_shards(relay);
-	}
-	return one;
 }
 
 /* 1, 0: none prefetched, or a confirmation's error, which has taken long enough. Under the lock. */
@@ -79,7 +77,7 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 	int result;
 
 	do {
-		one = take_prefetched(relay);
+		one = deliveries_take(&relay->shared.deliveries);
 		result = one ? confirm_lease(relay, one) : 0;
 	} while (result == -ESTALE);
 	if (!one || result < 0)
@@ -89,6 +87,8 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 		.attempts = one->attempts,
 		.data = one->data,
 		.data_len = one->data_len,
+		.interval_ns = one->interval_us * NS_PER_US,
+		.periods = one->periods,
 	};
 	memcpy(ret_task->id, one->id, sizeof(ret_task->id));
 	memcpy(ret_task->delivery, one->entry, sizeof(ret_task->delivery));
@@ -143,7 +143,7 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 		if (now_ns >= until_ns)
 			return 0;
 		if (result < 0)
-			continue; /* others may be prefetched */
+			continue; /* others may be prefetched, and this one is set aside */
 		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
 		                    until_ns);
 	}
@@ -175,6 +175,81 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 	return last != 0 ? last : failure;
 }
 
+/* Who takes serves, unless it was told not to: a queue that nobody serves would wait for ever. */
+static void begin_taking(struct timerhub_relay *relay)
+{
+	if (relay->shared.takes)
+		return;
+	relay->shared.takes = true;
+	relay->shared.serves |= !relay->shared.never_serves;
+	wake_shards(relay);
+}
+
+/* ---- take without waiting, for who has the fd ---- */
+
+/* Asks each shard that does not read yet. Returns why the first one without a server has none. */
+static int ask_servers(struct timerhub_relay *relay)
+{
+	int failure = 0;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		struct reads *reads = &relay->shards[i].client.reads;
+
+		if (reads->away < 0 && failure == 0)
+			failure = reads->away;
+		if (reads->away < 0 || reads->blocked || reads->asked_ns > 0)
+			continue;
+		reads->wanted = true;
+		reads->asked_ns = sleeper_now_ns();
+		mailbox_wake(&relay->shards[i].mailbox);
+	}
+	return failure;
+}
+
+/* Until when a take waits for the shards that were asked; not after `now_ns`: for none of them. */
+static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
+{
+	uint64_t by_ns = 0;
+
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++) {
+		const struct client *client = &relay->shards[i].client;
+		uint64_t one_ns = client->reads.asked_ns + ANSWER_NS + 2 * client->reads.round_ns;
+
+		if (client->reads.asked_ns > 0 && one_ns > now_ns && one_ns > by_ns)
+			by_ns = one_ns;
+	}
+	return by_ns;
+}
+
+/*
+ * Takes what is prefetched, or asks all shards at once and waits for their answers for a moment.
+ * Only a take that finds nothing has one task read in advance, because a task that waits behind the
+ * work of this loop could be with an idle worker. Only it lowers the fd, so that a loop that takes
+ * once for each poll goes on. Under the lock, which is free meanwhile.
+ */
+static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
+{
+	int result = take_or_end(relay, ret_task), failure = result == 0 ? ask_servers(relay) : 0;
+
+	while (result == 0) {
+		uint32_t number = eventcount_number(&relay->shared.takers);
+		uint64_t now_ns = sleeper_now_ns(), by_ns = answers_by_ns(relay, now_ns);
+
+		if (by_ns <= now_ns)
+			break;
+		lock_give(&relay->shared.lock);
+		eventcount_wait(&relay->shared.takers, number, by_ns - now_ns);
+		lock_take(&relay->shared.lock);
+		result = take_or_end(relay, ret_task);
+	}
+	relay->shared.armed = result != 1;
+	if (result == 0 && relay->shared.deliveries.prefetched == 0)
+		ready_fd_lower(relay->shared.ready_fd);
+	if (result != 1)
+		wake_shards(relay);
+	return result != 0 ? result : failure;
+}
+
 int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
@@ -186,9 +261,13 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (!ret_task)
 		return -EINVAL;
 	lock_take(&relay->shared.lock);
+	begin_taking(relay);
 	relay->inside++;
-	result = timeout_ns == 0 ? take_at_once(relay, ret_task)
-	                         : take_waiting(relay, ret_task, timeout_ns);
+	if (timeout_ns > 0)
+		result = take_waiting(relay, ret_task, timeout_ns);
+	else
+		result = relay->shared.watched ? take_watched(relay, ret_task)
+		                               : take_at_once(relay, ret_task);
 	relay->inside--;
 	lock_give(&relay->shared.lock);
 	return result;
@@ -215,6 +294,9 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	if (result < 0)
 		return result;
 	lock_take(&relay->shared.lock);
+	begin_taking(relay);
+	/* Its first poll may come before the first take. */
+	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
 	wake_shards(relay);
 	lock_give(&relay->shared.lock);

@@ -29,7 +29,7 @@ static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *r
 	*ret_ms = BLOCK_MAX_MS;
 	if (shared->deliveries.prefetched > 0 || shared->stopped)
 		return 0;
-	if (shared->watched)
+	if (shared->armed)
 		return count > 0 ? count : 1;
 	if (shared->wait_until_ns < now_ns + BLOCK_MAX_MS * NS_PER_MS)
 		*ret_ms = shared->wait_until_ns > now_ns + NS_PER_MS
@@ -84,6 +84,14 @@ static uint64_t slack_ns(const struct takers_connection *takers)
 	return SLACK_NS + link_step_ns(&takers->link, takers->client->shared->timeout_ns);
 }
 
+static void set_reading(struct takers_connection *takers, bool reading)
+{
+	takers->reading = reading;
+	lock_take(&takers->client->shared->lock);
+	takers->client->reads.blocked = reading;
+	lock_give(&takers->client->shared->lock);
+}
+
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns)
 {
@@ -94,14 +102,15 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	if (takers->reading)
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
-	count = wanted(shared, now_ns, &block_ms);
+	/* While a read that does not block is out, this one would bring a second task. */
+	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)
 		return UINT64_MAX;
 	if (!open_link(takers, server, now_ns))
 		return takers->link.retry_ns;
 	encode_take(takers, count, block_ms);
-	takers->reading = true;
+	set_reading(takers, true);
 	takers->sent_ns = sleeper_now_ns();
 	takers->link.answer_by_ns = takers->sent_ns + block_ms * NS_PER_MS + slack_ns(takers);
 	return takers->link.answer_by_ns;
@@ -116,7 +125,7 @@ static int answer_take(struct takers_connection *takers, const struct reply *rep
 
 	if (reply_type(reply) == REPLY_ERROR)
 		return error_reply_of(reply_text(reply)).error;
-	takers->reading = false;
+	set_reading(takers, false);
 	takers->link.backoff_ns = 0;
 	takers->link.answer_by_ns = LINK_NEVER;
 	lock_take(&shared->lock);
@@ -147,6 +156,6 @@ bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns)
 	bool was_reading = takers->reading;
 
 	link_lose(&takers->link, why, now_ns);
-	takers->reading = false;
+	set_reading(takers, false);
 	return was_reading;
 }

@@ -11,17 +11,24 @@
 -- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
 -- and bells (messages that ask for an earlier look).
 
-local VERSION = 3  -- of this file; timerhub_relay_open() and each reconnect replace an older one
-local LAYOUT = 2  -- version of the layout of the keys; 2 added the records of stage `c`
+-- Each version of this file has names of its own, so that clients of several versions work on a
+-- queue side by side: its clients load it with the library's name and PREFIX as timerhub4 and
+-- timerhub4_. As it stands here it is the contract for other languages, which only grows.
+local VERSION = 4
+local PREFIX = 'timerhub_'
+-- The latest layout of the keys that this file reads; 2 added the records of stage `c`. A queue has
+-- layout 2 until a periodic task is put, whose records (`p` and `q`) only layout 3 has.
+local LAYOUT, LAYOUT_PERIODIC = 3, 3
+local LAYOUT_FIRST = 2
 local CALL = 8  -- bytes of the argument `call` of a put
 local GROUP = 'timerhub'
 
 local ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
-local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, ESTALE = -34, -62, -90, -95, -116
+local ERANGE, ETIME, EMSGSIZE, EOPNOTSUPP, EALREADY, ESTALE = -34, -62, -90, -95, -114, -116
 
 local ID_MAX = 64
 local LAST_US = 9007199254740991  -- 2^53 - 1
-local PUT_OFF_US = 300000000  -- largest failover delay, without rank times grace
+local PUT_OFF_US = 15000000  -- largest failover delay, without rank times grace
 local CHUNK = 16  -- most records or entries that a look or repair reads at a time
 local LOOK_BYTES = 1048576
 local FORGET_PAST, FORGET_SEEN, SWEEP, ACKED = 1000, 16, 512, 256  -- bounds of one timerhub_look
@@ -29,7 +36,6 @@ local CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000, 3600000000
 local SEATS_RUNG = 8
 local OVERDUE_US = 1000000  -- if a promised look is overdue by more than this, the relays are dead
 local PUTS = 128  -- largest number of tasks of one timerhub_puts
-local HOLDER = VERSION .. '-'  -- how the name of a holder begins
 local BUCKETS = 64  -- number of buckets in the histogram of lateness
 
 -- While Redis loads a library of functions, Lua has no global variables, but strings have their
@@ -44,7 +50,7 @@ local find, format, match, sub = ('').find, ('').format, ('').match, ('').sub
 local DEFAULTS = {
     {name = 'tasks_max', value = 1048576, least = 1, most = 1073741824},
     {name = 'data_max', value = 65536, least = 0, most = 1048576},
-    {name = 'attempts_max', value = 0, least = 0, most = 1000000},
+    {name = 'attempts_max', value = 25, least = 0, most = 1000000},
     {name = 'lease_us', value = 30000000, least = 1000, most = 31536000000000},
     {name = 'past_us', value = 60000000, least = 0, most = 31536000000000},
     {name = 'dead_max', value = 10000, least = 0, most = 1073741824},
@@ -89,10 +95,12 @@ local function is_new_id(id)
     return is_id(id) and not find(id, '%z')
 end
 
--- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, and call.
--- The stage is `w` for a waiting task, whose `rest` is its data, and `r` for a task in the stream,
--- whose `rest` is its entry. A record that begins with `c` waits too, was never in the stream, and
--- names the call that put it. Returns nil for a damaged record.
+-- Returns the fields of a task's record, as text: stage, attempts, time of the put, `rest`, call and
+-- `every`. The stage is `w` for a waiting task, whose `rest` is its data, and `r` for a task in the
+-- stream, whose `rest` is its entry. A record that begins with `c` waits too, was never in the
+-- stream, and names the call that put it. The records of a periodic task begin with `p` and `q` in
+-- place of `w` and `r`, and have `every`: the interval, and behind an @ the time of the period if
+-- the task's due time is another, after a retry. Returns nil for a damaged record.
 local function parse(record)
     record = record or ''
     local put_us, at = match(record, '^c(%d+):()')
@@ -103,10 +111,19 @@ local function parse(record)
     if stage then
         return stage, attempts, put, sub(record, rest)
     end
+    local every
+    stage, attempts, put, every, rest = match(record, '^([pq])(%d+):(%d+):([%d@]+):()')
+    if stage then
+        return stage == 'p' and 'w' or 'r', attempts, put, sub(record, rest), nil, every
+    end
 end
 
--- Returns a task's record, made of its fields. The arguments `attempts` and `put` are text.
-local function record_of(stage, attempts, put, rest)
+-- Returns a task's record, made of its fields. The arguments `attempts` and `put` are text; `every`
+-- is nil for a task that is not periodic.
+local function record_of(stage, attempts, put, rest, every)
+    if every then
+        return (stage == 'w' and 'p' or 'q') .. attempts .. ':' .. put .. ':' .. every .. ':' .. rest
+    end
     return stage .. attempts .. ':' .. put .. ':' .. rest
 end
 
@@ -121,8 +138,9 @@ local function settings(state)
     for index, setting in ipairs(DEFAULTS) do
         names[index + 1] = setting.name
     end
+    names[#names + 1] = 'paused'
     local values = redis_call('HMGET', state, unpack(names))
-    local found = {version = tonumber(values[1] or nil)}
+    local found = {version = tonumber(values[1] or nil), paused = values[#names] and true}
     for index, setting in ipairs(DEFAULTS) do
         found[setting.name] = tonumber(values[index + 1] or setting.value) or setting.value
     end
@@ -162,12 +180,13 @@ end
 -- by which a relay must call timerhub_look. The promised time of the next call is look_by. If
 -- look_by is early enough, returns nil. If look_by is absent, no relay has promised a call. The
 -- time `at` is never earlier than now, because a promise of a past time counts as broken. If
--- look_by is long past, the relays that promised it are dead, and `at` is now. ring() must not
--- fail, so its keys are read here, and its right to the channels is asked for, which Redis 7 gives
--- no new user.
+-- look_by is long past, the relays that promised it are dead or hang: `at` is now, and `dead` is
+-- true. ring() must not fail, so its keys are read here, and its right to the channels is asked
+-- for, which Redis 7 gives no new user.
 local function find_seats(look_by, state, seats, due, now)
     local promised, at = tonumber(look_by or nil) or math.huge, due > now and due or now
-    if now > promised + OVERDUE_US then
+    local dead = now > promised + OVERDUE_US
+    if dead then
         at = now
     elseif at >= promised then
         return nil
@@ -177,13 +196,14 @@ local function find_seats(look_by, state, seats, due, now)
     if not redis.acl_check_cmd('PUBLISH', bell, '') then
         error({err = 'NOPERM this user may not publish to the channel ' .. bell})
     end
-    return {at = at, relays = relays}
+    return {at = at, relays = relays, dead = dead}
 end
 
--- Returns as text look_by and the fence of a holder, which is the field with the holder's name.
+-- Returns as text look_by, the fence of a holder, which is the field with the holder's name, and the
+-- layout's version.
 local function look_by_of(state, holder)
-    local told = redis_call('HMGET', state, 'look_by', holder or '')
-    return told[1], told[2]
+    local told = redis_call('HMGET', state, 'look_by', holder or '', 'version')
+    return told[1], told[2], told[3]
 end
 
 -- Publish a bell to the first two relays that are subscribed. A bell is a message that asks for a
@@ -206,12 +226,18 @@ local function ring_seats(state, seats, found, due)
     return place
 end
 
+-- Wakes relays for found.at. A relay that hangs still receives its bell, because its connection is
+-- open. Therefore an overdue promise stays as it is, so that the relay which looks finds it broken,
+-- and all relays are woken.
 local function ring(state, seats, found)
-    if found then
+    if not found then
+        return
+    end
+    if not found.dead then
         redis_call('HSET', state, 'look_by', text(found.at))
-        if ring_seats(state, seats, found.relays, found.at) == 0 then
-            redis_call('PUBLISH', prefix(state) .. 'bell', text(found.at))
-        end
+    end
+    if ring_seats(state, seats, found.relays, found.at) == 0 or found.dead then
+        redis_call('PUBLISH', prefix(state) .. 'bell', text(found.at))
     end
 end
 
@@ -258,13 +284,13 @@ local function find_entry(ready, entry)
     return 'undelivered'
 end
 
--- Returns the fields `id`, `due` (as text), `n` and `data` of an entry. Returns nil if the entry is
--- missing, or if another program has written it.
+-- Returns the fields `id`, `due` (as text), `n`, `data` and, of a periodic task, `every` of an entry.
+-- Returns nil if the entry is missing, or if another program has written it.
 local function entry_fields(entry)
     local fields = entry and entry[2]
-    if fields and #fields == 8 and fields[1] == 'id' and fields[3] == 'due' and
-        fields[5] == 'n' and fields[7] == 'data' then
-        return fields[2], fields[4], tonumber(fields[6]), fields[8]
+    if fields and (#fields == 8 or (#fields == 10 and fields[9] == 'every')) and
+        fields[1] == 'id' and fields[3] == 'due' and fields[5] == 'n' and fields[7] == 'data' then
+        return fields[2], fields[4], tonumber(fields[6]), fields[8], fields[10]
     end
 end
 
@@ -274,15 +300,32 @@ end
 
 -- Add an entry to the stream of ready tasks. The argument `attempts` is text. Returns the entry's
 -- id, or an error, which is a table.
-local function add_entry(ready, id, due, attempts, data)
+local function add_entry(ready, id, due, attempts, data, every)
+    if every then
+        return redis_pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data,
+            'every', every)
+    end
     return redis_pcall('XADD', ready, '*', 'id', id, 'due', due, 'n', attempts, 'data', data)
 end
 
--- Add an entry to the key `dead`, the stream of tasks that are given up. If Redis refuses the
--- entry, returns an error, which is a table.
+-- Add an entry to the key `dead`, the stream of parked tasks. If Redis refuses the entry, returns an
+-- error, which is a table. The oldest entries, which this may cut off, are counted.
 local function bury(dead, most, id, due, attempts, why, data)
-    return redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
+    local before = redis_pcall('XLEN', dead)
+    local added = redis_pcall('XADD', dead, 'MAXLEN', '~', text(most), '*', 'id', id, 'due', due,
         'n', text(attempts), 'why', why, 'data', data)
+    if type(added) ~= 'table' then
+        local cut = before + 1 - redis_call('XLEN', dead)
+        if cut > 0 then
+            redis_call('HINCRBY', prefix(dead .. ' ') .. 'state', 'dead_cut', cut)
+        end
+    end
+    return added
+end
+
+local function acknowledge(ready, entry)
+    redis_call('XACK', ready, GROUP, entry)
+    redis_call('XDEL', ready, entry)
 end
 
 -- Remove a task that has ended, and note its id in the key `past`. The queue refuses further puts
@@ -303,14 +346,14 @@ local function finish(task, past, id, put, past_us, now, ...)
     redis_call('HDEL', task, id)
 end
 
--- Returns past_us, and as text the fence of a holder.
+-- Returns past_us, and as text the fence of a holder and the layout's version.
 local function past_us_of(state, holder)
-    local told = redis_call('HMGET', state, 'past_us', holder or '')
-    return told[1] or DEFAULT.past_us, told[2]
+    local told = redis_call('HMGET', state, 'past_us', holder or '', 'version')
+    return told[1] or DEFAULT.past_us, told[2], told[3]
 end
 
--- Returns 0, and the stage, put time and `rest` of a task's record, or an error. The argument
--- `delivery` is nil, or the id of the entry that must be the task's latest delivery.
+-- Returns 0, and the stage, put time, `rest` and `every` of a task's record, or an error. The
+-- argument `delivery` is nil, or the id of the entry that must be the task's latest delivery.
 local function find_task(task, id, delivery)
     if not is_id(id) or delivery == '' then
         return EINVAL
@@ -322,23 +365,40 @@ local function find_task(task, id, delivery)
             return 0, 'r', put_us, entry
         end
     end
-    local stage, _, put_us, rest = parse(record)
+    local stage, _, put_us, rest, _, every = parse(record)
     if not stage then
         return ENOENT
     end
-    return delivery and ESTALE or 0, stage, put_us, rest
+    if delivery and not (stage == 'r' and rest == delivery) then
+        return ESTALE
+    end
+    return 0, stage, put_us, rest, every
 end
 
 -- ---- the life that a change belongs to ----
 
+-- Returns the reply that refuses to find or to change a task: `code`, unless the keys have a later
+-- layout, which this file can't read.
+local function refuse(state, code)
+    local version = redis_call('HGET', state, 'version')
+    return {(tonumber(version or nil) or 0) > LAYOUT and EOPNOTSUPP or code}
+end
+
+-- A holder's name is a field of `state`, so it begins as no other field does.
+local function is_holder(holder)
+    return is_id(holder) and find(holder, '^%d+%-') ~= nil
+end
+
 -- Returns nil if a change may be made, or the reply that refuses it. `limit` is the time at which the
--- caller gives up. `holder` is the caller's name, which begins with the version of the functions that
--- it knows; `fence` is the smallest epoch of this holder that is still heard (timerhub_fence). So no
--- command that lay in the network changes anything after its call has returned.
-local function refusal_of_late(now, limit, holder, epoch, fence)
-    if holder and sub(holder, 1, #HOLDER) ~= HOLDER then
-        return redis.error_reply('VERSION the functions of timerhub have version ' .. VERSION ..
-            ', and this client knows version ' .. (match(holder, '^%d+') or '?'))
+-- caller gives up. `holder` is the caller's name; `fence` is the smallest epoch of this holder that
+-- is still heard (timerhub_fence). So no command that lay in the network changes anything after its
+-- call has returned. `version` is the layout's.
+local function refusal_of_late(now, limit, holder, epoch, fence, version)
+    if version and tonumber(version) > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    if holder and not is_holder(holder) then
+        return {EINVAL}
     end
     if limit and limit ~= '' and now > (tonumber(limit) or -1) then
         return {ETIME, now}
@@ -355,14 +415,10 @@ end
 local function fence(keys, args)
     local state, seen, holder = keys[1], keys[2], args[1]
     local epoch, limit = whole(args[2]), whole(args[3])
-    if not is_id(holder) or not epoch or not limit then
+    if not is_holder(holder) or not epoch or not limit then
         return {EINVAL}
     end
     local now = now_us()
-    local refusal = refusal_of_late(now, nil, holder)
-    if refusal then
-        return refusal
-    end
     local was = tonumber(redis_call('HGET', state, holder) or nil) or 0
     redis_call('ZADD', seen, 'GT', text(limit), 'fence:' .. holder)
     redis_call('HSET', state, holder, text(math.max(was, epoch)))
@@ -372,16 +428,19 @@ end
 -- ---- functions of producers ----
 
 -- Returns the record of a put. `stamp` is the time now as text.
-local function new_record(stamp, call, data)
+local function new_record(stamp, call, data, every)
+    if every then
+        return record_of('w', '0', stamp, data, every)
+    end
     return call and 'c' .. stamp .. ':' .. call .. data or record_of('w', '0', stamp, data)
 end
 
 -- Insert a task. If `flags` has an `r`, the call may also replace a waiting task. If the waiting task
 -- was put by this very call, whose answer was lost, the reply is 0.
-local function insert(keys, id, due, flags, data, now, look_by, call)
+local function insert(keys, id, due, flags, data, now, look_by, call, every)
     local due_key, task, state, seats = keys[1], keys[2], keys[3], keys[4]
     local found = find_seats(look_by, state, seats, due, now)
-    local value = new_record(text(now), call, data)
+    local value = new_record(text(now), call, data, every)
     if redis_call('HSETNX', task, id, value) == 0 then
         local stage, _, _, _, by = parse(redis_call('HGET', task, id) or nil)
         if call and by == call then
@@ -403,23 +462,44 @@ local function insert(keys, id, due, flags, data, now, look_by, call)
     return {0, reply_of(due), now}
 end
 
--- Check the arguments of a put. Returns 0 and the due time of the task, or an error.
+-- Check the arguments of a put. Returns 0, the due time of the task, and the interval of a periodic
+-- task as text, or an error.
 local function read_put(id, when, flags, data, call, now)
-    if not is_new_id(id) or not data or (flags ~= '' and find(flags, '[^ar]')) or
-        (call and #call ~= CALL) then
+    if not is_new_id(id) or not data or (call and #call ~= CALL) then
         return EINVAL
+    end
+    local every
+    if flags ~= '' then
+        local letters, interval = match(flags, '^([adr]*)e?(%d*)$')
+        if not letters or (interval ~= '') ~= (find(flags, 'e', 1, true) ~= nil) then
+            return EINVAL
+        end
+        every = interval ~= '' and interval or nil
+        if every and not (whole(every) and tonumber(every) >= 1) then
+            return ERANGE
+        end
     end
     local due = due_of(when, flags, now)
     if not due then
         return due == nil and EINVAL or ERANGE
     end
-    return 0, due
+    return 0, due, every
 end
 
--- Returns the settings tasks_max and data_max, and as text look_by and the fence of a holder.
+-- Notes that the queue has periodic tasks, whose records programs of layout 2 can't read.
+local function note_periodic(state, version)
+    if (tonumber(version or nil) or 0) < LAYOUT_PERIODIC then
+        redis_call('HSET', state, 'version', LAYOUT_PERIODIC)
+    end
+end
+
+-- Returns the settings tasks_max and data_max, and as text look_by, the fence of a holder and the
+-- layout's version.
 local function limits_of(state, holder)
-    local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '')
-    return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4]
+    local told = redis_call('HMGET', state, 'tasks_max', 'data_max', 'look_by', holder or '',
+        'version')
+    return told[1] or DEFAULT.tasks_max, (told[2] or DEFAULT.data_max) + 0, told[3], told[4],
+        told[5]
 end
 
 -- Returns how many tasks still fit in the queue, and how many ids are in `past`. Ids there that
@@ -434,11 +514,13 @@ local function room_of(task, past, tasks_max, count, now)
 end
 
 -- Returns 0 if a put may be made, or the error. The argument `room` is the number of tasks that
--- still fit in the queue. If the argument `refused_until` is a time as text, a put of the id is
--- refused until this time.
+-- still fit in the queue. If the argument `refused_until` is a time as text, the id's task has ended,
+-- and a put of the id is refused until this time. With the flag `r` it puts the id anew, unless the
+-- put may be a repeated one (flag `d`), whose first sending may have put the task that has ended.
 local function refusal_of(room, data_max, refused_until, is_known, flags, data, now)
-    if refused_until and tonumber(refused_until) > now then
-        return EEXIST
+    if refused_until and tonumber(refused_until) > now and
+        (not find(flags, 'r', 1, true) or find(flags, 'd', 1, true)) then
+        return EALREADY
     end
     if #data > data_max then
         return EMSGSIZE
@@ -455,12 +537,12 @@ end
 local function put(keys, args)
     local id, flags, data, holder, call = args[1], args[3], args[4], args[6], args[8]
     local now = now_us()
-    local result, due = read_put(id, args[2], flags, data, call, now)
+    local result, due, every = read_put(id, args[2], flags, data, call, now)
     if result ~= 0 then
         return {result}
     end
-    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
-    local late = refusal_of_late(now, args[5], holder, args[7], fenced)
+    local tasks_max, data_max, look_by, fenced, version = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, args[5], holder, args[7], fenced, version)
     if late then
         return late
     end
@@ -469,12 +551,19 @@ local function put(keys, args)
     if known and call and select(5, parse(known)) == call then
         room, known = 1, nil
     end
-    result = refusal_of(room, data_max, past_count > 0 and redis_call('ZSCORE', keys[5], id),
-        known, flags, data, now)
+    local refused_until = past_count > 0 and redis_call('ZSCORE', keys[5], id)
+    result = refusal_of(room, data_max, refused_until, known, flags, data, now)
     if result ~= 0 then
         return {result}
     end
-    return insert(keys, id, due, flags, data, now, look_by, call)
+    if every then
+        note_periodic(keys[3], version)
+    end
+    local reply = insert(keys, id, due, flags, data, now, look_by, call, every)
+    if refused_until and reply[1] == 0 then
+        redis_call('ZREM', keys[5], id)
+    end
+    return reply
 end
 
 -- Puts several tasks, at most PUTS, and makes each read and write of a key once for all. The reply is
@@ -486,8 +575,8 @@ local function puts(keys, args)
         return {EINVAL}
     end
     local now, holder, epoch = now_us(), args[1] ~= '' and args[1] or nil, args[2]
-    local tasks_max, data_max, look_by, fenced = limits_of(keys[3], holder)
-    local late = refusal_of_late(now, nil, holder, epoch, fenced)
+    local tasks_max, data_max, look_by, fenced, version = limits_of(keys[3], holder)
+    local late = refusal_of_late(now, nil, holder, epoch, fenced, version)
     if late then
         return late
     end
@@ -498,14 +587,14 @@ local function puts(keys, args)
     local room, past_count = room_of(keys[2], keys[5], tasks_max, #ids, now)
     local records = redis_call('HMGET', keys[2], unpack(ids))
     local refused = past_count > 0 and redis_call('ZMSCORE', keys[5], unpack(ids)) or {}
-    local reply, scores, values, size = {0, now}, {}, {}, 0
-    local written, earliest, stamp = {}, math.huge, text(now)
+    local reply, scores, values, size, anew = {0, now}, {}, {}, 0, {}
+    local has_periodic, written, earliest, stamp = false, {}, math.huge, text(now)
     for index, id in ipairs(ids) do
         local at, own = 6 * index - 3, written[id]
         local record = own and values[own] or records[index]
         local flags, data, limit = args[at + 2], args[at + 3], args[at + 4]
         local call = args[at + 5] ~= '' and args[at + 5] or nil
-        local result, due = read_put(id, args[at + 1], flags, data, call, now)
+        local result, due, every = read_put(id, args[at + 1], flags, data, call, now)
         local stage, by, _
         if record then
             stage, _, _, _, by = parse(record)
@@ -526,7 +615,9 @@ local function puts(keys, args)
             result = EEXIST
         end
         if result == 0 and not is_ours then
-            local value = new_record(stamp, call, data)
+            local value = new_record(stamp, call, data, every)
+            has_periodic = has_periodic or every
+            anew[#anew + 1] = refused[index] and id or nil
             scores[size + 1], scores[size + 2] = score_of(due), id
             values[size + 1], values[size + 2] = id, value
             size, written[id] = size + 2, size + 2
@@ -540,8 +631,14 @@ local function puts(keys, args)
         local found = find_seats(look_by, keys[3], keys[4], earliest, now)
         -- ZADD comes before HSET, because ZADD can fail on a key of the wrong type. HSET cannot
         -- fail, because the earlier HMGET has read the key of HSET.
+        if has_periodic then
+            note_periodic(keys[3], version)
+        end
         redis_call('ZADD', keys[1], unpack(scores))
         redis_call('HSET', keys[2], unpack(values))
+        if #anew > 0 then
+            redis_call('ZREM', keys[5], unpack(anew))
+        end
         ring(keys[3], keys[4], found)
     end
     return reply
@@ -555,10 +652,10 @@ local function cancel(keys, args)
     local id = args[1]
     local result, stage, put_us, entry = find_task(task, id)
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now, past_us, fenced = now_us(), past_us_of(state, args[3])
-    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    local now, past_us, fenced, version = now_us(), past_us_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced, version)
     if late then
         return late
     end
@@ -602,12 +699,13 @@ local function move(keys, args)
     if not due then
         return {due == nil and EINVAL or ERANGE}
     end
-    local result, stage, put_us, entry = find_task(task, id)
+    local result, stage, put_us, entry, every = find_task(task, id)
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local look_by, fenced = look_by_of(state, args[5])
-    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    every = every and match(every, '^%d+')
+    local look_by, fenced, version = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced, version)
     if late then
         return late
     end
@@ -619,10 +717,14 @@ local function move(keys, args)
             return {result}
         end
         redis_call('ZADD', due_key, score_of(due), id)
-        redis_call('HSET', task, id, record_of('w', text(attempts - 1), put_us, data))
+        redis_call('HSET', task, id, record_of('w', text(attempts - 1), put_us, data, every))
         redis_call('XDEL', ready, entry)
     else
         redis_call('ZADD', due_key, score_of(due), id)
+        if every then -- the new time begins the periods anew
+            local _, attempts, _, data = parse(redis_call('HGET', task, id))
+            redis_call('HSET', task, id, record_of('w', attempts, put_us, data, every))
+        end
     end
     ring(state, seats, found)
     return {0, reply_of(due), now}
@@ -630,25 +732,49 @@ end
 
 -- ---- functions of consumers ----
 
-local function acknowledge(ready, entry)
-    redis_call('XACK', ready, GROUP, entry)
-    redis_call('XDEL', ready, entry)
+-- Makes a periodic task wait for its next period, with 0 attempts. The entry is of the task's latest
+-- delivery, which stands for `periods` periods, or for those that have passed.
+local function begin_period(keys, id, put_us, entry, every, periods, now)
+    local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
+    local seats = keys[6] or prefix(state) .. 'seats'
+    local _, was_due, _, data = entry_fields(read_entry(ready, entry))
+    local interval, base = match(every, '^(%d+)@?(%d*)$')
+    base = tonumber(base ~= '' and base or was_due or nil)
+    if not data or not base then
+        return {ENOENT}
+    end
+    interval = tonumber(interval)
+    periods = periods and periods >= 1 and periods or
+        math.max(1, 1 + math.floor((now - base) / interval))
+    local due = base + periods * interval
+    if due > LAST_US then
+        due = math.huge
+    end
+    local found = find_seats((look_by_of(state)), state, seats, due, now)
+    redis_call('ZADD', due_key, score_of(due), id)
+    redis_call('HSET', task, id, record_of('w', '0', put_us, data, match(every, '^%d+')))
+    acknowledge(ready, entry)
+    ring(state, seats, found)
+    return {0, reply_of(due), now}
 end
 
--- Ends a task that is done.
--- Keys: `due`, `task`, `ready`, `state`, `past`.
--- Arguments: `id`, `entry`, optionally `until`, `holder`, `epoch`.
+-- Ends a task that is done, or this period of a periodic one.
+-- Keys: `due`, `task`, `ready`, `state`, `past`, optionally `seats`.
+-- Arguments: `id`, `entry`, optionally `until`, `holder`, `epoch`, `periods`.
 local function done(keys, args)
     local task, ready, state, past = keys[2], keys[3], keys[4], keys[5]
     local id = args[1]
-    local result, _, put_us, entry = find_task(task, id, args[2] or '')
+    local result, _, put_us, entry, every = find_task(task, id, args[2] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now, past_us, fenced = now_us(), past_us_of(state, args[4])
-    local late = refusal_of_late(now, args[3], args[4], args[5], fenced)
+    local now, past_us, fenced, version = now_us(), past_us_of(state, args[4])
+    local late = refusal_of_late(now, args[3], args[4], args[5], fenced, version)
     if late then
         return late
+    end
+    if every then
+        return begin_period(keys, id, put_us, entry, every, whole(args[6]), now)
     end
     local refusal = finish(task, past, id, put_us, past_us, now, 'XACK', ready, GROUP, entry)
     if refusal then
@@ -672,7 +798,7 @@ end
 -- entry, so that it keeps its place. Nobody can be blocked in a read then. Otherwise it is added
 -- anew: at the end of the stream, which is its place if nothing is behind it, and where a blocked
 -- reader gets it at once. Returns nil, or the error with which Redis refuses the entry.
-local function give_back(task, ready, id, put_us, entry, due, attempts, data)
+local function give_back(task, ready, id, put_us, entry, due, attempts, data, every)
     local last = last_delivered(ready)
     local behind = redis_call('XRANGE', ready, '(' .. entry, '+', 'COUNT', 1)[1]
     if behind and is_below(last, behind[1]) then
@@ -680,12 +806,24 @@ local function give_back(task, ready, id, put_us, entry, due, attempts, data)
         redis_call('XGROUP', 'SETID', ready, GROUP, id_below(entry))
         return nil
     end
-    local again = add_entry(ready, id, due, text(attempts), data)
+    local again = add_entry(ready, id, due, text(attempts), data, every)
     if type(again) == 'table' then
         return again
     end
-    redis_call('HSET', task, id, record_of('r', text(attempts), put_us, again))
+    redis_call('HSET', task, id, record_of('r', text(attempts), put_us, again, every))
     acknowledge(ready, entry)
+end
+
+-- Makes a task that is in the stream wait again, with its due time, because the queue is paused.
+local function put_off(due_key, task, ready, id, put_us, entry, due, attempts, data, every)
+    redis_call('ZADD', due_key, due, id)
+    redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data, every))
+    acknowledge(ready, entry)
+end
+
+-- Returns `every` of a task that gets another due time than its period has.
+local function every_after_retry(every, was_due)
+    return every and (find(every, '@', 1, true) and every or every .. '@' .. was_due)
 end
 
 -- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: see give_back().
@@ -699,15 +837,15 @@ local function retry(keys, args)
     if not due then
         return {due == nil and EINVAL or ERANGE}
     end
-    local result, _, put_us, entry = find_task(task, id, args[3] or '')
+    local result, _, put_us, entry, every = find_task(task, id, args[3] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
     if find_entry(ready, entry) ~= 'taken' then
         return {ENOENT}
     end
-    local look_by, fenced = look_by_of(state, args[5])
-    local late = refusal_of_late(now, args[4], args[5], args[6], fenced)
+    local look_by, fenced, version = look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced, version)
     if late then
         return late
     end
@@ -715,27 +853,66 @@ local function retry(keys, args)
     if not attempts then
         return {ENOENT}
     end
-    if args[7] == '1' then
-        return give_back(task, ready, id, put_us, entry, was_due, attempts, data) or
-            {0, tonumber(was_due), now, 0}
-    end
     local conf, found = settings(state), find_seats(look_by, state, seats, due, now)
     redis_call('ZCARD', past)
+    if args[7] == '1' then
+        if conf.paused then
+            put_off(due_key, task, ready, id, put_us, entry, was_due, attempts - 1, data, every)
+            return {0, tonumber(was_due), now, 0}
+        end
+        return give_back(task, ready, id, put_us, entry, was_due, attempts, data, every) or
+            {0, tonumber(was_due), now, 0}
+    end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
         local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
         if type(buried) == 'table' then
             return buried
         end
-        redis_call('HINCRBY', state, 'buried', 1)
+        redis_call('HINCRBY', state, 'parked_ever', 1)
         finish(task, past, id, put_us, conf.past_us, now)
         acknowledge(ready, entry)
         return {0, -1, now, 1}
     end
     redis_call('ZADD', due_key, score_of(due), id)
-    redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data))
+    redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data,
+        every_after_retry(every, was_due)))
     acknowledge(ready, entry)
     ring(state, seats, found)
     return {0, reply_of(due), now, 0}
+end
+
+-- Parks a taken task: it is delivered no more, and an operator may revive it.
+-- Keys: `due`, `task`, `ready`, `state`, `past`, `dead`.
+-- Arguments: `id`, `entry`, `reason`, optionally `until`, `holder`, `epoch`.
+local function park(keys, args)
+    local task, ready, state, past, dead = keys[2], keys[3], keys[4], keys[5], keys[6]
+    local id, reason = args[1], whole(args[3])
+    if not reason then
+        return {EINVAL}
+    end
+    local result, _, put_us, entry = find_task(task, id, args[2] or '')
+    if result ~= 0 then
+        return refuse(state, result)
+    end
+    local now, _, fenced, version = now_us(), look_by_of(state, args[5])
+    local late = refusal_of_late(now, args[4], args[5], args[6], fenced, version)
+    if late then
+        return late
+    end
+    local _, due, attempts, data = entry_fields(read_entry(ready, entry))
+    if not attempts then
+        return {ENOENT}
+    end
+    local conf = settings(state)
+    redis_call('ZCARD', past)
+    local buried = bury(dead, conf.dead_max, id, due, attempts, 'park:' .. text(reason), data)
+    if type(buried) == 'table' then
+        return buried
+    end
+    redis_call('HINCRBY', state, 'parked_ever', 1)
+    finish(task, past, id, put_us, conf.past_us, now)
+    acknowledge(ready, entry)
+    return {0, now}
 end
 
 -- Begins the lease of a delivery again.
@@ -745,11 +922,10 @@ local function touch(keys, args)
     local task, ready, state = keys[1], keys[2], keys[3]
     local result, _, _, entry = find_task(task, args[1], args[2] or '')
     if result ~= 0 then
-        return {result}
+        return refuse(state, result)
     end
-    local now = now_us()
-    local late = refusal_of_late(now, args[3], args[4], args[5],
-        redis_call('HGET', state, args[4] or ''))
+    local now, _, fenced, version = now_us(), past_us_of(state, args[4])
+    local late = refusal_of_late(now, args[3], args[4], args[5], fenced, version)
     if late then
         return late
     end
@@ -775,7 +951,7 @@ end
 local function begin(ready, state, conf)
     if not conf.version then
         redis_pcall('XGROUP', 'CREATE', ready, GROUP, '0', 'MKSTREAM')
-        redis_call('HSET', state, 'version', LAYOUT)
+        redis_call('HSET', state, 'version', LAYOUT_FIRST)
     end
 end
 
@@ -835,15 +1011,16 @@ local function promote_chunk(q, conf, now, sum, heads, from, last)
     local records = redis_call('HMGET', q.task, unpack(ids))
     for index, id in ipairs(ids) do
         local due, record = heads[from + 2 * index - 1], records[index] or nil
-        local stage, attempts, put_us, data = parse(record)
+        local stage, attempts, put_us, data, _, every = parse(record)
         if stage == 'w' then
             attempts = next_attempt(attempts)
-            local entry = add_entry(q.ready, id, due, attempts, data)
+            local entry = add_entry(q.ready, id, due, attempts, data, every)
             if type(entry) == 'table' then
                 sum.refusal = entry
                 break
             end
-            values[size + 1], values[size + 2] = id, record_of('r', attempts, put_us, entry)
+            values[size + 1], values[size + 2] = id,
+                record_of('r', attempts, put_us, entry, every)
             size, bytes = size + 2, bytes + #data
             note_late(sum, math.max(0, math.min(now - due, now - put_us)))
         else
@@ -891,7 +1068,7 @@ end
 -- the entry in `dead`, add the task to the stream. If the entry is not its task's latest entry, add
 -- it only to `dead`. Returns whether the old entry can be deleted.
 local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
-    local stage, _, put_us, current = parse(redis_call('HGET', q.task, id) or nil)
+    local stage, _, put_us, current, _, every = parse(redis_call('HGET', q.task, id) or nil)
     if stage ~= 'r' or current ~= entry then
         redis_call('HINCRBY', q.state, 'orphans', 1)
         return type(bury(q.dead, conf.dead_max, id, due, attempts, 'record', data)) ~= 'table'
@@ -902,12 +1079,17 @@ local function give_again(q, conf, now, sum, entry, id, due, attempts, data)
         sum.dead = sum.dead + 1
         return true
     end
-    local again = add_entry(q.ready, id, due, text(attempts + 1), data)
+    if conf.paused then
+        put_off(q.due, q.task, q.ready, id, put_us, entry, due, attempts, data, every)
+        sum.again = sum.again + 1
+        return true
+    end
+    local again = add_entry(q.ready, id, due, text(attempts + 1), data, every)
     if type(again) == 'table' then
         sum.refusal = again
         return false
     end
-    redis_call('HSET', q.task, id, record_of('r', text(attempts + 1), put_us, again))
+    redis_call('HSET', q.task, id, record_of('r', text(attempts + 1), put_us, again, every))
     sum.again = sum.again + 1
     return true
 end
@@ -938,6 +1120,11 @@ local function sweep_pending(q, conf, now, sum, from)
     local lease_ms, bytes = math.ceil(conf.lease_us / 1000), 0
     local pending = redis_call('XPENDING', q.ready, GROUP, from, '+', SWEEP)
     for _, one in ipairs(pending) do
+        if one[3] == 0 and tonumber(match(one[1], '^%d+')) * 1000 > now then
+            -- The clock was set back after the entry was delivered, and its lease would last as much
+            -- longer: begin it anew.
+            redis_call('XCLAIM', q.ready, GROUP, one[2], 0, one[1], 'JUSTID')
+        end
         if one[3] >= lease_ms and not sum.refusal then
             bytes = bytes + end_lease(q, conf, now, sum, one[1])
             if bytes >= LOOK_BYTES then
@@ -1063,12 +1250,12 @@ end
 -- Returns how long a relay must wait until its next call of timerhub_look. The relay of rank 0
 -- promises the time of its next call, in look_by. A relay of a higher rank waits longer than the
 -- relay of the previous rank.
-local function promise(q, now, rank, look_by, sweep_at, horizon, grace)
+local function promise(q, now, rank, look_by, sweep_at, horizon, grace, paused)
     if rank > 0 then
         local steps = ladder(rank, grace)
         return math.max(0, math.min(look_by or now, now + horizon) + steps - now)
     end
-    local head = redis_call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
+    local head = not paused and redis_call('ZRANGE', q.due, 0, 0, 'WITHSCORES')[2]
     local first = math.min(tonumber(head or nil) or math.huge, now + horizon, sweep_at or math.huge)
     first = math.max(first, now)
     if first ~= look_by then
@@ -1088,9 +1275,9 @@ local function check_types(q)
 end
 
 local function count_up(q, sum)
-    local counters = {promoted = sum.moved, leases_over = sum.again, buried = sum.dead,
+    local counters = {promoted = sum.moved, leases_over = sum.again, parked_ever = sum.dead,
         swept = sum.swept}
-    for _, name in ipairs({'promoted', 'leases_over', 'buried', 'swept'}) do
+    for _, name in ipairs({'promoted', 'leases_over', 'parked_ever', 'swept'}) do
         if counters[name] > 0 then
             redis_call('HINCRBY', q.state, name, counters[name])
         end
@@ -1113,7 +1300,7 @@ end
 -- Move due tasks into the stream, and sweep the stream if the time of the next sweep has come.
 -- Returns when to sweep next, and whether there may be more due tasks.
 local function work(q, conf, now, batch, sum, length, sweep_at, from)
-    local more = promote(q, conf, now, batch, sum)
+    local more = not conf.paused and promote(q, conf, now, batch, sum)
     local next_at = sweep_at
     if sweep_at and (now >= sweep_at or sweep_at > now + conf.lease_us) then
         next_at = sweep(q, conf, now, sum, sweep_at, from)
@@ -1153,7 +1340,7 @@ local function look(keys, args)
     local look_by = tonumber(redis_call('HGET', q.state, 'look_by') or nil)
     local rank = sit(q, now, look_by, relay, horizon, grace)
     be_seen(q, now, relay, rank, horizon, grace, args[5] or '', seen_until, sum.moved)
-    local wait = promise(q, now, rank, look_by, sweep_at, horizon, grace)
+    local wait = promise(q, now, rank, look_by, sweep_at, horizon, grace, conf.paused)
     more = rank == 0 and (more or outdated or (sweep_at or math.huge) <= now)
     local reply = {0, sum.moved, wait, rank, now, more and 1 or 0, sum.total, sum.most, sum.again,
         sum.dead}
@@ -1186,7 +1373,217 @@ local function leave(keys, args)
     return {0}
 end
 
+-- Removes a consumer that ends, if no entry is delivered to it.
+-- Keys: `ready`, `state`.
+-- Argument: `consumer`.
+local function forget_consumer(keys, args)
+    local ready, consumer = keys[1], args[1]
+    if not consumer or consumer == '' then
+        return {EINVAL}
+    end
+    if not last_delivered(ready) then
+        return {ENOENT}
+    end
+    if redis_call('XPENDING', ready, GROUP, '-', '+', 1, consumer)[1] then
+        return {EBUSY}
+    end
+    redis_call('XGROUP', 'DELCONSUMER', ready, GROUP, consumer)
+    return {0}
+end
+
 -- ---- functions of operators ----
+
+-- Pauses the queue. Relays then move no task into the stream. What nobody has taken leaves the stream
+-- in steps: the reply is 0 and the cursor for the next call, or '' at the end.
+-- Keys: `due`, `task`, `ready`, `state`.
+-- Argument: optionally `cursor`.
+local function pause(keys, args)
+    local due_key, task, ready, state = keys[1], keys[2], keys[3], keys[4]
+    local cursor = args[1] ~= '' and args[1] or nil
+    if cursor and not find(cursor, '^%d+%-%d+$') then
+        return {EINVAL}
+    end
+    local conf = settings(state)
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    redis_call('ZCARD', due_key)
+    redis_call('HLEN', task)
+    local last = last_delivered(ready)
+    redis_call('HSET', state, 'paused', 1)
+    if not last then
+        return {0, ''}
+    end
+    local from = cursor and is_below(last, cursor) and cursor or last
+    local count = math.max(1, math.min(CHUNK, math.floor(LOOK_BYTES / math.max(1, conf.data_max))))
+    local entries = redis_call('XRANGE', ready, '(' .. from, '+', 'COUNT', count)
+    for _, found in ipairs(entries) do
+        local id, due, attempts, data = entry_fields(found)
+        local stage, _, put_us, entry, _, every =
+            parse(id and redis_call('HGET', task, id) or nil)
+        if attempts and stage == 'r' and entry == found[1] then
+            put_off(due_key, task, ready, id, put_us, entry, due, attempts - 1, data, every)
+        end
+    end
+    return {0, #entries == count and entries[count][1] or ''}
+end
+
+-- Ends a pause, and wakes relays for what is due.
+-- Keys: `state`, `seats`.
+local function resume(keys)
+    local state, seats = keys[1], keys[2]
+    local conf, now = settings(state), now_us()
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    local found = find_seats((look_by_of(state)), state, seats, now, now)
+    redis_call('HDEL', state, 'paused')
+    ring(state, seats, found)
+    return {0}
+end
+
+-- Returns the rank of the first waiting task behind (due, id) in the order of the key `due`.
+local function rank_behind(due_key, due, id)
+    local rank = redis_call('ZRANK', due_key, id)
+    if rank and redis_call('ZSCORE', due_key, id) == due then
+        return rank + 1
+    end
+    local low, high = redis_call('ZCOUNT', due_key, '-inf', '(' .. due),
+        redis_call('ZCOUNT', due_key, '-inf', due)
+    while low < high do
+        local middle = math.floor((low + high) / 2)
+        if redis_call('ZRANGE', due_key, middle, middle)[1] > id then
+            high = middle
+        else
+            low = middle + 1
+        end
+    end
+    return low
+end
+
+-- Adds the tasks of `due` behind a cursor to a reply, and returns the next cursor.
+local function each_waiting(q, cursor, count, reply)
+    local due, id = match(cursor, '^([^:]*):(.*)$')
+    local rank = due ~= '' and rank_behind(q.due, due, id) or 0
+    local heads, bytes = redis_call('ZRANGE', q.due, rank, rank + count - 1, 'WITHSCORES'), 0
+    for index = 1, #heads, 2 do
+        local record = redis_call('HGET', q.task, heads[index]) or nil
+        local stage, attempts, put_us, data, _, every = parse(record)
+        cursor, bytes = heads[index + 1] .. ':' .. heads[index], bytes + #(record or '')
+        if stage == 'w' then
+            local row = {heads[index], '', reply_of(tonumber(heads[index + 1])),
+                tonumber(put_us), tonumber(attempts), tonumber(match(every or '0', '^%d+')), #data, 0}
+            for _, value in ipairs(row) do
+                reply[#reply + 1] = value
+            end
+        end
+        if bytes >= LOOK_BYTES then
+            return 'd' .. cursor
+        end
+    end
+    return #heads == 2 * count and 'd' .. cursor or nil
+end
+
+-- Adds entries to a reply, and returns the entry at which it stopped, or nil at the end.
+local function each_entry(entries, count, pending, reply)
+    for index, found in ipairs(entries) do
+        local id, due, attempts, data, every = entry_fields(found)
+        local holder, since = '', tonumber(match(found[1], '^%d+')) * 1000
+        if pending then
+            holder, since = pending[index][2], pending[index].since
+        end
+        if attempts then
+            local row = {id, holder, tonumber(due), since, attempts,
+                tonumber(match(every or '0', '^%d+')), #data, 0}
+            for _, value in ipairs(row) do
+                reply[#reply + 1] = value
+            end
+        end
+    end
+    return #entries == count and entries[count][1] or nil
+end
+
+-- Adds the tasks that consumers have to a reply. Returns as each_entry().
+local function each_taken(q, cursor, count, reply)
+    local pending, entries = {}, {}
+    if not last_delivered(q.ready) then
+        return nil
+    end
+    local all = redis_call('XPENDING', q.ready, GROUP, cursor == '' and '-' or '(' .. cursor, '+',
+        count)
+    local now = now_us()
+    for _, one in ipairs(all) do
+        local found = read_entry(q.ready, one[1])
+        if found then
+            one.since = now - one[3] * 1000
+            pending[#pending + 1], entries[#entries + 1] = one, found
+        end
+    end
+    each_entry(entries, -1, pending, reply)
+    return #all == count and all[count][1] or nil
+end
+
+-- Adds the parked tasks to a reply. Returns as each_entry().
+local function each_parked(q, cursor, count, reply)
+    local entries = redis_call('XRANGE', q.dead, cursor == '' and '-' or '(' .. cursor, '+',
+        'COUNT', count)
+    for _, found in ipairs(entries) do
+        local fields = found[2]
+        if #fields == 10 and fields[1] == 'id' and fields[9] == 'data' then
+            local reason = match(fields[8], '^park:(%d+)$') or '4294967295'
+            local row = {fields[2], '', tonumber(fields[4]) or 0,
+                tonumber(match(found[1], '^%d+')) * 1000, tonumber(fields[6]) or 0, 0, #fields[10],
+                tonumber(reason)}
+            for _, value in ipairs(row) do
+                reply[#reply + 1] = value
+            end
+        end
+    end
+    return #entries == count and entries[count][1] or nil
+end
+
+-- Tells who has what. The reply is 0, the cursor for the next call ('' at the end), and for each task
+-- its id, holder, due time (-1: never), since when it is there, attempts, interval, bytes of data,
+-- and the reason for which it was parked. Waiting tasks come from the stream, then from `due`, then
+-- from what has entered the stream meanwhile, so that none is missed that moves on between calls.
+-- Keys: `due`, `task`, `ready`, `dead`, `state`.
+-- Arguments: `which` (waiting, taken or parked), `cursor`, `count`.
+local function each(keys, args)
+    local q = {due = keys[1], task = keys[2], ready = keys[3], dead = keys[4], state = keys[5]}
+    local which, cursor, count = args[1], args[2] or '', whole(args[3])
+    if not count or count < 1 or count > 1000 then
+        return {EINVAL}
+    end
+    local conf, reply, next_one = settings(q.state), {0, ''}, nil
+    if conf.version and conf.version > LAYOUT then
+        return {EOPNOTSUPP}
+    end
+    local few = math.min(count, math.max(1, math.floor(LOOK_BYTES / math.max(1, conf.data_max))))
+    if which == 'taken' and find(cursor, '^[%d%-]*$') then
+        next_one = each_taken(q, cursor, few, reply)
+    elseif which == 'parked' and find(cursor, '^[%d%-]*$') then
+        next_one = each_parked(q, cursor, few, reply)
+    elseif which == 'waiting' and find(cursor, '^d[^:]*:') then
+        local entered, rest = match(cursor, '^d([^:]*):(.*)$')
+        next_one = each_waiting(q, rest, count, reply)
+        next_one = next_one and 'd' .. entered .. ':' .. sub(next_one, 2) or 's' .. entered
+    elseif which == 'waiting' and find(cursor, '^[rs]?[%d%-]*$') then
+        local stage, entry = match(cursor, '^([rs]?)(.*)$')
+        local from = entry ~= '' and entry or last_delivered(q.ready)
+        local entries = from and redis_call('XRANGE', q.ready, '(' .. from, '+', 'COUNT', few) or {}
+        next_one = each_entry(entries, few, nil, reply)
+        if next_one then
+            next_one = (stage == 's' and 's' or 'r') .. next_one
+        elseif stage ~= 's' then
+            local last = #entries > 0 and entries[#entries][1] or from or '0-0'
+            next_one = 'd' .. last .. '::'
+        end
+    else
+        return {EINVAL}
+    end
+    reply[2] = next_one or ''
+    return reply
+end
 
 -- Returns for how long the first undelivered task in the stream has been due.
 local function lag_of(ready, now)
@@ -1230,7 +1627,7 @@ local function stat(keys)
     local now = now_us()
     say('now', text(now))
     say('tasks', tasks)
-    say('due', due)
+    say('waiting', due)
     local length, taken = redis_call('XLEN', q.ready), 0
     if last_delivered(q.ready) then
         taken = redis_call('XPENDING', q.ready, GROUP)[1]
@@ -1239,15 +1636,16 @@ local function stat(keys)
     say('taken', taken)
     say('lag', text(lag_of(q.ready, now)))
     say('overdue', text(overdue_of(q.due, now)))
-    say('dead', redis_call('XLEN', q.dead))
+    say('parked', redis_call('XLEN', q.dead))
     say('past', redis_call('ZCARD', q.past))
     say('relays', redis_call('ZCARD', q.seats))
     local conf = settings(q.state)
+    say('paused', conf.paused and 1 or 0)
     for _, setting in ipairs(DEFAULTS) do
         say(setting.name, text(conf[setting.name]))
     end
-    local counters = {'look_by', 'sweep_at', 'promoted', 'leases_over', 'buried', 'orphans',
-        'swept'}
+    local counters = {'look_by', 'sweep_at', 'promoted', 'leases_over', 'parked_ever',
+        'dead_cut', 'orphans', 'swept'}
     local values = redis_call('HMGET', q.state, unpack(counters))
     for index, name in ipairs(counters) do
         say(name, values[index] or '0')
@@ -1326,8 +1724,8 @@ local function revive(keys, args)
         return {EINVAL}
     end
     redis_call('ZCARD', past)
-    local now, look_by, fenced = now_us(), look_by_of(state, args[3])
-    local late = refusal_of_late(now, args[2], args[3], args[4], fenced)
+    local now, look_by, fenced, version = now_us(), look_by_of(state, args[3])
+    local late = refusal_of_late(now, args[2], args[3], args[4], fenced, version)
     if late then
         return late
     end
@@ -1383,7 +1781,7 @@ end
 -- that another program has written, or that is not its task's latest entry.
 local function repair_entry(q, conf, sum, found)
     local entry, fields = found[1], found[2]
-    local id, _, attempts = entry_fields(found)
+    local id, _, attempts, _, every = entry_fields(found)
     local record = attempts and redis_call('HGET', q.task, id) or nil
     local stage, _, _, current = parse(record)
     if stage == 'r' and current == entry then
@@ -1391,7 +1789,7 @@ local function repair_entry(q, conf, sum, found)
     end
     if attempts and not record and find_entry(q.ready, entry) ~= 'finished' then
         local put_us = match(entry, '^%d+') .. '000'
-        redis_call('HSET', q.task, id, record_of('r', text(attempts), put_us, entry))
+        redis_call('HSET', q.task, id, record_of('r', text(attempts), put_us, entry, every))
         sum.restored = sum.restored + 1
         return
     end
@@ -1515,7 +1913,7 @@ local function create(keys, args)
     end
     -- Writes on each connect: a WAIT then also covers what earlier connections of this client
     -- changed.
-    redis_call('HSET', state, 'version', LAYOUT)
+    redis_call('HSET', state, 'version', conf.version or LAYOUT_FIRST)
     for name, value in pairs(wanted) do
         redis_call('HSET', state, name, text(value))
     end
@@ -1549,7 +1947,7 @@ local function keys_of(keys, parts)
 end
 
 local function register(name, flag, parts, callback)
-    redis.register_function{function_name = 'timerhub_' .. name, flags = {flag},
+    redis.register_function{function_name = PREFIX .. name, flags = {flag},
         callback = function(keys, args)
             if not redis_call then
                 redis_call, redis_pcall, tonumber, type = globals()
@@ -1570,14 +1968,19 @@ register('cancel', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, cance
 register('move', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats'}, move)
 register('done', 'allow-oom', {'due', 'task', 'ready', 'state', 'past'}, done)
 register('retry', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'seats', 'dead'}, retry)
+register('park', 'allow-oom', {'due', 'task', 'ready', 'state', 'past', 'dead'}, park)
 register('touch', 'allow-oom', {'task', 'ready', 'state'}, touch)
 register('fence', 'allow-oom', {'state', 'seen'}, fence)
 register('look', 'allow-oom', ALL, look)
 register('leave', 'allow-oom', {'seats', 'seen', 'state'}, leave)
+register('forget', 'allow-oom', {'ready', 'state'}, forget_consumer)
+register('pause', 'allow-oom', {'due', 'task', 'ready', 'state'}, pause)
+register('resume', 'allow-oom', {'state', 'seats'}, resume)
 register('revive', 'allow-oom', {'dead', 'due', 'task', 'state', 'seats', 'past'}, revive)
 register('create', 'allow-oom', {'ready', 'state'}, create)
 register('repair', 'allow-oom', {'due', 'task', 'ready', 'dead', 'past', 'state', 'seats'}, repair)
 register('stat', 'no-writes', ALL, stat)
+register('each', 'no-writes', {'due', 'task', 'ready', 'dead', 'state'}, each)
 register('list', 'no-writes', {'due', 'task'}, list)
 register('peek', 'no-writes', {'due', 'task', 'ready'}, peek)
 register('version', 'no-writes', {}, version)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No other file uses sockets or hiredis, of which only the reader, because its connections raise
- * SIGPIPE.
+ * SIGPIPE. Without TLS the socket's bytes are those of the buffers; with TLS they go through tls.h.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -20,8 +20,11 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "relay/error_reply.h"
+#include "relay/tls.h"
 
 #define READ_BYTES 65536u
+#define PLAIN_BYTES 16384u /* most bytes of a TLS record */
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -31,6 +34,9 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
+	bool is_second;      /* the next reply is the command's, behind that of its ASKING */
+	struct tls *tls;     /* or NULL */
+	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
 };
 
 /* ---- connect ---- */
@@ -99,18 +105,20 @@ static int connect_host(const struct address *address, int *ret_fd, bool *ret_mo
 int wire_open(struct wire **ret_wire, const struct address *address)
 {
 	struct wire *wire = calloc(1, sizeof(*wire));
-	int result;
+	int result = 0;
 
 	if (!wire)
 		return -ENOMEM;
 	wire->fd = -1;
+	wire->output.asking = address->asking;
 	wire->reader = redisReaderCreate();
 	if (!wire->reader)
 		result = -ENOMEM;
-	else if (address->host[0])
-		result = connect_host(address, &wire->fd, &wire->more);
-	else
-		result = connect_unix(address->path, &wire->fd);
+	else if (address->tls.on)
+		result = tls_open(&wire->tls, address);
+	if (result == 0)
+		result = address->host[0] ? connect_host(address, &wire->fd, &wire->more)
+		                          : connect_unix(address->path, &wire->fd);
 	if (result < 0) {
 		wire_close(wire);
 		return result;
@@ -130,6 +138,8 @@ void wire_close(struct wire *wire)
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
 	}
+	tls_close(wire->tls);
+	bytes_fini(&wire->sealed);
 	bytes_fini(&wire->output);
 	free(wire);
 }
@@ -150,9 +160,13 @@ int wire_fd(const struct wire *wire)
 	return wire->fd;
 }
 
+/* Until the handshake of TLS has ended, `output` waits for the server. */
 bool wire_has_output(const struct wire *wire)
 {
-	return wire->output.len > 0;
+	if (!wire->tls)
+		return wire->output.len > 0;
+	return wire->sealed.len > 0 || tls_has_output(wire->tls) ||
+	       (wire->output.len > 0 && tls_is_ready(wire->tls));
 }
 
 struct bytes *wire_output(struct wire *wire)
@@ -183,16 +197,15 @@ static bool is_for_later(int error)
 	return error == EAGAIN || error == EINTR || error == ENOTCONN;
 }
 
-int wire_flush(struct wire *wire)
+static int send_bytes(struct wire *wire, struct bytes *bytes)
 {
-	struct bytes *output = &wire->output;
 	size_t sent = 0;
 	int result = 0;
 
-	if (output->failed)
+	if (bytes->failed)
 		return -ENOMEM;
-	while (sent < output->len && result == 0) {
-		ssize_t count = send(wire->fd, output->data + sent, output->len - sent,
+	while (sent < bytes->len && result == 0) {
+		ssize_t count = send(wire->fd, bytes->data + sent, bytes->len - sent,
 		                     MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (count >= 0) {
@@ -204,7 +217,49 @@ int wire_flush(struct wire *wire)
 			result = lost(errno);
 		}
 	}
-	bytes_consume(output, sent);
+	bytes_consume(bytes, sent);
+	return result;
+}
+
+/* A server that has hung up because of a certificate has said so before. */
+static int send_sealed(struct wire *wire)
+{
+	int result = send_bytes(wire, &wire->sealed), told;
+
+	if (result == 0)
+		return 0;
+	told = wire_fill(wire);
+	return told == -EACCES ? told : result;
+}
+
+int wire_flush(struct wire *wire)
+{
+	int result;
+
+	if (!wire->tls || wire->output.failed)
+		return send_bytes(wire, &wire->output);
+	do {
+		result = tls_seal(wire->tls, &wire->output, &wire->sealed);
+		if (result == 0)
+			result = send_sealed(wire);
+	} while (result == 0 && wire->sealed.len == 0 && wire_has_output(wire));
+	return result;
+}
+
+static int feed(struct wire *wire, const char *bytes, size_t count)
+{
+	if (redisReaderFeed(wire->reader, bytes, count) != REDIS_OK)
+		return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
+	return 0;
+}
+
+static int feed_sealed(struct wire *wire, const char *bytes, size_t count)
+{
+	char plain[PLAIN_BYTES];
+	int result = tls_put(wire->tls, bytes, count), found;
+
+	while (result == 0 && (found = tls_get(wire->tls, plain, sizeof(plain))) != 0)
+		result = found < 0 ? found : feed(wire, plain, (size_t)found);
 	return result;
 }
 
@@ -214,6 +269,7 @@ int wire_fill(struct wire *wire)
 
 	for (;;) {
 		ssize_t count = recv(wire->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		int result;
 
 		if (count < 0 && is_for_later(errno))
 			return 0;
@@ -221,10 +277,10 @@ int wire_fill(struct wire *wire)
 			return lost(errno);
 		if (count == 0)
 			return -EHOSTUNREACH;
-		if (redisReaderFeed(wire->reader, bytes, (size_t)count) != REDIS_OK)
-			return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
-		if ((size_t)count < sizeof(bytes))
-			return 0;
+		result = wire->tls ? feed_sealed(wire, bytes, (size_t)count)
+		                   : feed(wire, bytes, (size_t)count);
+		if (result < 0 || (size_t)count < sizeof(bytes))
+			return result;
 	}
 }
 
@@ -236,6 +292,13 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 		return wire->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
 	if (!reply)
 		return 0;
+	if (wire->output.asking) {
+		wire->is_second = !wire->is_second;
+		if (wire->is_second) {
+			freeReplyObject(reply);
+			return wire_next(wire, ret_reply);
+		}
+	}
 	*ret_reply = reply;
 	return 1;
 }
@@ -247,6 +310,16 @@ uint64_t wire_now_ns(void)
 	/* The call cannot fail, because every Linux has CLOCK_MONOTONIC. */
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* A server without TLS waits for the end of what it takes for a line. */
+static int overdue(const struct wire *wire)
+{
+	if (wire->open && wire->tls && !tls_is_ready(wire->tls))
+		error_reply_note(
+			-EHOSTUNREACH,
+			"the server does not answer the handshake of TLS: does it have TLS?");
+	return wire->open ? -ETIMEDOUT : -EHOSTUNREACH;
 }
 
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
@@ -269,8 +342,8 @@ int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 		if (result < 0)
 			return result;
 		if (passed_ns >= timeout_ns)
-			return wire->open ? -ETIMEDOUT : -EHOSTUNREACH;
-		if (wire->output.len > 0)
+			return overdue(wire);
+		if (wire_has_output(wire))
 			poll_fd.events |= POLLOUT;
 		(void)poll(&poll_fd, 1, (int)((timeout_ns - passed_ns) / NS_PER_MS) + 1);
 	}

@@ -98,7 +98,7 @@ static void arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t
 	uint64_t at_ns = at_us > INT64_MAX / 1000 ? UINT64_MAX : (uint64_t)at_us * 1000;
 
 	/* the clock was set: perhaps since the look */
-	if (deadline_fd_set(timer, at_ns, clock_now_ns(timer->clock)) == -ECANCELED)
+	if (deadline_fd_set(timer, at_ns) == -ECANCELED)
 		bell_ring(store->takers.bell);
 }
 

@@ -57,7 +57,7 @@ def check_relay(command, folder):
     run(command, folder)
     printed = run(command, folder)
     in_time = time.monotonic() - began < REFUSED
-    return expect(printed, "put: File exists\n") if in_time else []
+    return expect(printed, "put: Operation already in progress\n") if in_time else []
 
 
 def main(arguments):

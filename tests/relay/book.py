@@ -99,9 +99,11 @@ class Judge:
     def is_refused(self, call, task, puts):
         """Returns whether the call's error was right while the task was in this state."""
         error = errno.errorcode[-call.result]
+        if error == "EALREADY":
+            return not task and call.name == "put" and any(
+                put.begin < call.end and put.end + self.past > call.begin for put in puts)
         if error == "EEXIST":
-            is_past = any(put.begin < call.end and put.end + self.past > call.begin for put in puts)
-            return is_past or (task and (call.name == "put" or task.may_be_taken(call)))
+            return task and (call.name == "put" or task.may_be_taken(call))
         if error == "ENOENT":
             return not task
         if error == "EBUSY":

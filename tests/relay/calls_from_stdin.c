@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
-#define LINE_BYTES 8192
+#define LINE_BYTES 16384
 #define WORDS 5
 
 static struct timerhub_relay *relay;
@@ -36,7 +36,7 @@ static int open_queue(char **words)
 {
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
-		.flags = words[2][0] == '1' ? TIMERHUB_RELAY_SERVE : 0,
+		.flags = words[2][0] == '1' ? TIMERHUB_RELAY_SERVE : TIMERHUB_RELAY_NO_SERVE,
 		.redis = getenv("REDIS_URL"),
 		.timeout_ns = ms(words[3]),
 		.replicas = (uint32_t)strtoul(words[4], NULL, 10),

@@ -71,7 +71,7 @@ static void put(unsigned number, uint64_t delay_ns)
 	 * No other thread puts this id. Therefore -EEXIST means that the relay has sent this put
 	 * twice, and the first request has put the task.
 	 */
-	if (result == 0 || result == -EEXIST)
+	if (result == 0 || result == -EEXIST || result == -EALREADY)
 		set(&facts[number].put, SURE);
 	else if (was_not_sent(result))
 		set(&facts[number].put, NOT);

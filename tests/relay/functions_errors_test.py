@@ -22,7 +22,9 @@ ARGUMENTS = {
              "next", "1", "", "", "", ""],
     "cancel": ["task"], "move": ["task", "0", ""],
     "done": ["task", None], "retry": ["task", "0", None],
-    "touch": ["task", None], "fence": ["3-a", "2", str(2**50)],
+    "park": ["task", None, "7"], "forget": ["nobody"], "pause": [], "resume": [],
+    "each": ["waiting", "", "10"],
+    "touch": ["task", None], "fence": ["4-a", "2", str(2**50)],
     "look": ["relay", 128, 10**7, 10**5, ""],
     "leave": ["relay"],
     "stat": [], "list": [0, 10], "peek": ["task"], "revive": None, "create": [],
@@ -33,21 +35,24 @@ WAITS, STREAM = "none waiting never", "none undelivered taken finished exhausted
 # (function, key) -> the states in which the function does not use the key.
 UNUSED = {
     ("put", "seats"): "waiting", ("puts", "seats"): "waiting",
-    ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS, ("cancel", "state"): "none",
+    ("cancel", "due"): STREAM, ("cancel", "ready"): WAITS,
     ("cancel", "past"): "none taken exhausted",
     ("move", "due"): "none taken finished exhausted", ("move", "ready"): WAITS,
-    ("move", "state"): "none", ("move", "past"): " ".join(STATES),
-    ("move", "seats"): "none waiting",
-    ("done", "due"): " ".join(STATES), ("done", "ready"): WAITS, ("done", "state"): WAITS,
-    ("done", "past"): WAITS, ("touch", "ready"): WAITS, ("touch", "state"): WAITS,
+    ("move", "past"): " ".join(STATES), ("move", "seats"): "none waiting",
+    ("done", "due"): " ".join(STATES), ("done", "ready"): WAITS, ("done", "past"): WAITS,
+    ("touch", "ready"): WAITS,
     ("retry", "due"): WAITS + " undelivered finished exhausted", ("retry", "ready"): WAITS,
-    ("retry", "state"): WAITS + " undelivered finished",
-    ("retry", "past"): WAITS + " undelivered finished",
+    ("retry", "state"): "undelivered finished", ("retry", "past"): WAITS + " undelivered finished",
     ("retry", "seats"): WAITS + " undelivered finished",
     ("retry", "dead"): WAITS + " undelivered taken finished",
+    ("park", "due"): " ".join(STATES), ("park", "ready"): WAITS, ("park", "past"): WAITS,
+    ("park", "dead"): WAITS,
     ("look", "dead"): " ".join(STATES), ("stat", "seen"): " ".join(STATES),
     ("list", "task"): STREAM, ("peek", "due"): STREAM, ("peek", "ready"): WAITS,
     ("revive", "seats"): "waiting", ("repair", "dead"): " ".join(STATES),
+    ("forget", "state"): " ".join(STATES), ("resume", "seats"): "waiting",
+    ("each", "due"): " ".join(STATES),
+    ("each", "task"): " ".join(STATES), ("each", "dead"): " ".join(STATES),
 }
 
 
@@ -97,7 +102,7 @@ def entry_of(redis, name):
 
 
 def arguments_of(redis, name):
-    if name in ("done", "retry", "touch"):
+    if name in ("done", "retry", "park", "touch"):
         return [entry_of(redis, "task") if word is None else word for word in ARGUMENTS[name]]
     if ARGUMENTS[name] is None:
         dead = redis("XRANGE", QUEUE + "dead", "-", "+")
@@ -235,7 +240,7 @@ def check_bad_keys(redis):
 def check_bad_arguments(redis):
     bring_about(redis, "waiting")
     before = picture(redis)
-    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 3], "the version")
+    expect(redis("FCALL_RO", "timerhub_version", 0) == [0, 4], "the version")
     for name, arguments in (
             ("put", []), ("put", ["id"]), ("put", ["id", "1", ""]), ("put", ["id", "-1", "", ""]),
             ("put", ["id", "1.5", "", ""]), ("put", ["id", "", "", ""]),
@@ -245,8 +250,8 @@ def check_bad_arguments(redis):
             ("puts", ["", ""] + ["id", "1", "", "", "", ""] * 129), ("cancel", []),
             ("cancel", [""]), ("move", ["task"]), ("move", ["task", "1", "r"]),
             ("done", []), ("done", ["task"]), ("done", ["task", ""]), ("retry", ["task", "0"]),
-            ("touch", ["task"]), ("fence", ["3-a"]), ("fence", ["3-a", "x", "1"]),
-            ("put", ["id", "1", "", "", "", "3-a", "1", "short"]),
+            ("touch", ["task"]), ("fence", ["4-a"]), ("fence", ["4-a", "x", "1"]),
+            ("put", ["id", "1", "", "", "", "4-a", "1", "short"]),
             ("retry", ["task"]), ("retry", ["", "0"]), ("retry", ["task", "-1"]), ("look", []),
             ("list", []),
             ("look", ["relay", 0, 1, 1]), ("look", ["relay", 1001, 1, 1]), ("list", [0, 1001]),
@@ -279,7 +284,7 @@ def check_puts(redis):
                   "task", 700, "r", "new", "", "", "a", 600, "", "4", "", "",
                   "b", 200, "", "", "", "the-call")
     now = answer[1]
-    expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -17, 0,
+    expect(answer == [0, now, 0, now + 500, -17, 0, 0, now + 300, 0, now + 900, -11, 0, -114, 0,
                       0, now + 700, -17, 0, 0, now + 900], "puts:", answer)
     records = dict(zip(*[iter(redis("HGETALL", QUEUE + "task"))] * 2))
     expect(records == {b"a": b"w0:%d:33" % now, b"b": b"c%d:the-call" % now,
@@ -327,7 +332,7 @@ def look(redis):
 def check_foreign(redis):
     """Entries that other programs write or delete must hold up no task, and must be counted."""
     bring_about(redis, "waiting")
-    expect(call(redis, "put", "buried", "0", "", "") == [-17], "a buried id put again at once")
+    expect(call(redis, "put", "buried", "0", "", "") == [-114], "a parked id put again at once")
     redis("ZADD", QUEUE + "due", 1, "poison")
     redis("HSET", QUEUE + "task", "poison", "unreadable")
     expect(look(redis)[1] == 1, "look past what cannot be read")
@@ -540,7 +545,7 @@ def check_full_stream(redis):
 
 def check_later_version(redis):
     bring_about(redis, "waiting")
-    redis("HSET", QUEUE + "state", "version", 3)
+    redis("HSET", QUEUE + "state", "version", 4)
     expect(call(redis, "look", "relay", 128, 10**7, 10**5, "") == [-95], "look")
     expect(call(redis, "create") == [-95], "create")
 

@@ -26,7 +26,7 @@ QUEUE_KEY = "{model}"
 QUEUE = f"timerhub:{QUEUE_KEY}:"
 RELAYS = [f"relay-{number}" for number in range(5)]
 NAMES = [f"id-{number}" for number in range(24)]
-HOLDERS = ("3-a", "3-b")
+HOLDERS = ("4-a", "4-b")
 HORIZON, GRACE = 10_000_000, 100_000
 
 
@@ -101,7 +101,9 @@ class Run:
         name = self.dice.choice(NAMES + ["", "x" * 65])
         when, flags = self.when()
         if self.dice.randrange(4) == 0:
-            flags += "r"
+            flags += self.dice.choice(("r", "r", "rd"))
+        if self.dice.randrange(6) == 0:
+            flags += f"e{self.dice.choice((1, 1000, 10**6, 10**8))}"
         return name, when, flags, b"d" * self.dice.choice((0, 1, 60, 120, 301))
 
     def until(self):
@@ -153,7 +155,55 @@ class Run:
     def step_done(self):
         name = self.dice.choice(NAMES)
         entry, life = self.entry_for(name), self.life()
+        if len(life) == 3 and self.dice.randrange(2):
+            life.append(str(self.dice.randrange(1, 4)))
         return self.call("done", name, entry, *life), self.model.done(name, entry, *life)
+
+    def step_park(self):
+        name, life = self.dice.choice(NAMES), self.life()
+        entry, reason = self.entry_for(name), self.dice.choice((0, 7, 2**32 - 1))
+        return (self.call("park", name, entry, reason, *life),
+                self.model.park(name, entry, reason, *life))
+
+    def step_pause(self):
+        if self.model.paused:
+            return self.call("resume"), self.model.resume()
+        cursor = ""
+        while True:
+            answer = self.call("pause", cursor)
+            cursor = answer[1]
+            if cursor == b"":
+                return answer, self.model.pause()
+
+    def each(self, which, count):
+        cursor, rows = "", []
+        while True:
+            answer = self.call("each", which, cursor, count)
+            cursor, more = answer[1], answer[2:]
+            rows += [more[at:at + 8] for at in range(0, len(more), 8)]
+            if cursor == b"":
+                return rows
+
+    def step_each(self):
+        """Compares who has what: id, holder, due time, attempts, interval and bytes."""
+        model, which = self.model, self.dice.choice(("waiting", "taken", "parked"))
+        rows = self.each(which, self.dice.randrange(1, 9))
+        got = [(row[0], *row[2:3], *row[4:]) for row in rows]
+        if which == "parked":
+            wanted = [(name.encode(), due, attempts, 0, len(data),
+                       int(why[5:]) if why.startswith("park:") else 2**32 - 1)
+                      for name, due, attempts, why, data in model.dead]
+            return got, wanted
+        entries = [entry for entry in model.stream if entry.name and
+                   (entry.pending if which == "taken" else not entry.delivered)]
+        wanted = [(entry.name.encode(), entry.due, entry.attempts,
+                   model.tasks[entry.name].interval, len(entry.data), 0) for entry in entries]
+        if which == "waiting":
+            waiting = [(due, name, model.tasks[text]) for due, name, text in model.waiting()
+                       if text not in model.poison]
+            wanted += [(name, -1 if due == NEVER else due, task.attempts, task.interval,
+                        len(task.data), 0) for due, name, task in waiting]
+        return got, wanted
 
     def step_touch(self):
         name = self.dice.choice(NAMES)
@@ -305,6 +355,7 @@ class Run:
             self.keys.add(entry.key)
             wanted = [b"id", entry.name.encode(), b"due", b"%d" % entry.due, b"n",
                       b"%d" % entry.attempts, b"data", entry.data]
+            wanted += [b"every", entry.every.encode()] if entry.every else []
             expect(fields == wanted, "entry", fields, "not", wanted)
 
     def check_bells(self):
@@ -368,8 +419,8 @@ class Run:
         stat = {words[i].decode(): words[i + 1].decode() for i in range(1, len(words), 2)}
         model = self.model
         wanted = {"now": model.now, "lag": model.lag(), "tasks": len(model.tasks),
-                  "due": len(model.waiting()),
-                  "ready": len(model.stream), "past": len(model.past), "dead": len(model.dead),
+                  "waiting": len(model.waiting()), "paused": int(model.paused),
+                  "ready": len(model.stream), "past": len(model.past), "parked": len(model.dead),
                   "taken": sum(entry.pending for entry in model.stream),
                   "relays": len(model.seats), "sweep_at": model.sweep_at or 0, **model.conf,
                   **model.counters, **model.lateness}
@@ -382,6 +433,7 @@ class Run:
         weights = {self.step_put: 10, self.step_puts: 3, self.step_look: 10, self.step_time: 8,
                    self.step_read: 6, self.step_done: 4, self.step_retry: 4,
                    self.step_cancel: 4,
+                   self.step_park: 1, self.step_pause: 1, self.step_each: 1,
                    self.step_touch: 2, self.step_fence: 1, self.step_move: 4,
                    self.step_ack: 2, self.step_age: 4, self.step_leave: 1,
                    self.step_hear: 2, self.step_set: 1, self.step_poison: 1, self.step_revive: 1,
@@ -389,8 +441,10 @@ class Run:
         call = self.dice.choices(list(weights), list(weights.values()))[0]
         self.steps += 1
         answer, wanted = call()
-        self.calls[f"{call.__name__[5:]} {wanted[0] if isinstance(wanted, list) and wanted else ''}"
-                   if call.__name__ not in ("step_read", "step_age") else call.__name__[5:]] += 1
+        name = call.__name__[5:]
+        if name not in ("read", "age", "each"):
+            name += f" {wanted[0] if isinstance(wanted, list) and wanted else ''}"
+        self.calls[name] += 1
         try:
             expect(answer == wanted, "answered", answer, "not", wanted)
             self.check_bells()

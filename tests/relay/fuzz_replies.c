@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <relay/cluster_map.h>
 #include <relay/error_reply.h>
 #include <relay/shard_thread.h>
 
@@ -119,6 +120,23 @@ static void answer_request(const struct reply *reply, enum request_kind kind, un
 		empty_hand();
 }
 
+/* Whatever a node of a cluster says, the nodes that are learned from it can be read. */
+static void read_map(const struct reply *reply, uint16_t slot)
+{
+	const struct address asked = { .host = "asked" };
+	struct address server = { .slot = slot }, node;
+	char nodes[ADDRESS_NODES_BYTES];
+	const char *text = nodes;
+	int result = cluster_map_find(reply, &asked, &server);
+
+	expect(result == 0 || result == -EROFS || result == -EPROTO);
+	if (result == 0)
+		expect(server.host[0] && server.port[0]);
+	cluster_map_list(reply, &asked, nodes);
+	while (nodes[0] && text)
+		expect_eq(address_read_node(&node, &text, &asked), 0);
+}
+
 static void use(const struct reply *reply, const unsigned char *header)
 {
 	enum request_kind kind = (enum request_kind)(header[0] % (REQUEST_WAIT + 1));
@@ -134,6 +152,7 @@ static void use(const struct reply *reply, const unsigned char *header)
 		expect(!shard.scheduler.looking &&
 		       look_timing_due_ns(&shard.scheduler.timing) != LOOK_TIMING_NEVER);
 	}
+	read_map(reply, (uint16_t)(header[1] * 64));
 	if (look_timing_read_bell(&bell, reply_text(reply_at(reply, 2))))
 		look_timing_rung(&shard.scheduler.timing, &bell, NOW_NS);
 	answer_request(reply, kind, header[1] % 4, header[1] >= 128);

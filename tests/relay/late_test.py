@@ -3,7 +3,7 @@
 """Tests that a call that has returned changes nothing any more, and that a worker that was stopped
 past its lease gets no task that has ended.
 
-Usage: late_test.py DRIVER TIMERHUB_LUA [TOOL]
+Usage: late_test.py DRIVER TIMERHUB_LUA
 """
 
 import os
@@ -14,11 +14,10 @@ import sys
 import time
 
 from queue_client import Queue
-from redis_server import ARRIVES, RedisError, Server, expect, library
-from servers_test import Driver
+from redis_server import ARRIVES, Server, expect, library
 
 NAME = "late"
-LIFE = "3-me"
+LIFE = "4-me"
 FAR = 3_600_000_000
 
 
@@ -41,10 +40,7 @@ def check_fence(queue):
     expect(queue.call("put", "new", FAR, "", "", until, LIFE, 2, "number-1")[0] == 0, "put")
     expect(queue.call("put", "new", 0, "", "", until, LIFE, 2, "number-1")[0] == 0, "its own put")
     expect(queue.call("put", "new", 0, "", "", until, LIFE, 2, "number-2") == [-17], "another's")
-    try:
-        expect(False, "another version:", queue.call("cancel", "new", until, "2-me", 1))
-    except RedisError as error:
-        expect("VERSION" in str(error) and "3" in str(error) and "2" in str(error), error)
+    expect(queue.call("cancel", "new", until, "tasks_max", 1) == [-22], "no name of a holder")
 
 
 def check_stopped(server, driver, known_us, lease_us):
@@ -83,43 +79,7 @@ def check_stopped(server, driver, known_us, lease_us):
         one.stdin.close()
 
 
-def make_ready(queue, name):
-    queue.put(name, 0)
-    while queue.call("peek", name)[1] == b"waiting":
-        queue.call("look", "relay", 128, 10**7, 10**5, "")
-
-
-def check_newer(server, path):
-    """A worker under which later functions are loaded takes no task that it cannot end."""
-    redis = server.client()
-    queue, worker = Queue(redis, NAME), Driver(f"unix:{server.address}")
-    expect(worker("open", NAME, 0, 1000, 0) == 0, "open")
-    make_ready(queue, "first")
-    expect(worker("take", 1000 * ARRIVES)[1] == "first", "another task came")
-    text = library(path)
-    redis("FUNCTION", "LOAD", "REPLACE", text.replace("local VERSION = 3", "local VERSION = 4"))
-    expect(worker("done") == -95, "done with later functions")
-    make_ready(queue, "second")
-    answer = worker("take", 300)
-    expect(answer == 0, "take with later functions:", answer)
-    worker.close()
-
-
-def check_version(server, driver, tool):
-    """A library and a tool refuse later functions; the tool names both versions."""
-    environment = os.environ | {"REDIS_URL": f"unix:{server.address}"}
-    said = subprocess.run([driver], input=f"open {NAME} 0 5000 0\n", env=environment, text=True,
-                          capture_output=True, timeout=ARRIVES, check=False).stdout
-    expect(said == "-95\n", "open with later functions:", said)
-    for words in (("put", NAME, "x", "1s"), ("create", NAME), ("load",)):
-        ran = subprocess.run([tool, *words], env=environment, text=True, capture_output=True,
-                             timeout=ARRIVES, check=False)
-        expect(ran.returncode != 0 and "version 4" in ran.stderr and "version 3" in ran.stderr,
-               words, ran.stderr)
-
-
 def main(arguments):
-    Driver.program = arguments[1]
     with Server() as server:
         redis = server.client()
         redis("FUNCTION", "LOAD", "REPLACE", library(arguments[2]))
@@ -128,9 +88,6 @@ def main(arguments):
         check_fence(queue)
         check_stopped(server, arguments[1], 20_000, 20_000)
         check_stopped(server, arguments[1], 30_000_000, 200_000)
-        check_newer(server, arguments[2])
-        if len(arguments) > 3:
-            check_version(server, arguments[1], arguments[3])
     return 0
 
 

@@ -34,7 +34,8 @@ AT_ONCE = 12  # number of lives that run at a time
 HOUR_MS = 3_600_000
 MS = 10**6
 ANSWERS = ("done", "retry", "touch", "release")
-REPLIES = (0, -errno.ENOENT, -errno.EBUSY, -errno.EEXIST, -errno.ESTALE)
+REPLIES = (0, -errno.ENOENT, -errno.EBUSY, -errno.EEXIST, -errno.EALREADY,
+           -errno.ESTALE)
 
 
 class Ended(Exception):

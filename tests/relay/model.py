@@ -14,19 +14,20 @@ import math
 SMALL = {"CHUNK": 3, "LOOK_BYTES": 300, "FORGET_PAST": 1, "FORGET_SEEN": 2, "SWEEP": 4, "ACKED": 3}
 NEVER = math.inf
 LAST_US = 2**53 - 1
-PUT_OFF_US = 300_000_000
+PUT_OFF_US = 15_000_000
 OVERDUE_US = 1_000_000
 ENOENT, EAGAIN, EBUSY, EEXIST, EINVAL = -2, -11, -16, -17, -22
-ERANGE, ETIME, EMSGSIZE, ESTALE = -34, -62, -90, -116
-DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 0, "lease_us": 30_000_000,
+ERANGE, ETIME, EMSGSIZE, EALREADY, ESTALE = -34, -62, -90, -114, -116
+DEFAULTS = {"tasks_max": 1048576, "data_max": 65536, "attempts_max": 25, "lease_us": 30_000_000,
             "past_us": 60_000_000, "dead_max": 10000, "shards": 1, "shard": 0}
 
 
 class Task:
     """A live task. The task waits if it has no entry in the stream."""
 
-    def __init__(self, due, put, data, call=None):
+    def __init__(self, due, put, data, call=None, interval=0):
         self.due, self.put, self.data, self.call = due, put, data, call
+        self.interval, self.base = interval, None  # base: the period's time, if due is another
         self.attempts = 0
         self.entry = None
 
@@ -38,6 +39,7 @@ class Entry:
     def __init__(self, number, name, due, attempts, data):
         self.number, self.name, self.due, self.attempts, self.data = (number, name, due, attempts,
                                                                       data)
+        self.every = None  # of a periodic task, as in the entry
         self.key = None  # the id that the server gave the entry
         self.delivered = self.pending = self.over = False
 
@@ -56,9 +58,11 @@ class Model:
         self.seats, self.seen = {}, {}
         self.hears, self.common, self.rung = set(), False, []
         self.entries = 0
+        self.paused = False
         self.fences = {}  # holder -> epoch, when the fence is forgotten
         self.lateness = {}  # bucket of lateness, as in stat -> number of tasks
-        self.counters = dict.fromkeys(("promoted", "leases_over", "buried", "orphans", "swept"), 0)
+        self.counters = dict.fromkeys(
+            ("promoted", "leases_over", "parked_ever", "orphans", "swept"), 0)
 
     # ---- what several functions do ----
 
@@ -90,12 +94,14 @@ class Model:
     def ring(self, due):
         promised = NEVER if self.look_by is None else self.look_by
         due = max(due, self.now)
-        if self.now > promised + OVERDUE_US:
+        dead = self.now > promised + OVERDUE_US
+        if dead:
             due = self.now
         elif due >= promised:
             return
-        self.look_by = due
-        if self.ring_seats(due) == 0 and self.common:
+        else:
+            self.look_by = due
+        if (self.ring_seats(due) == 0 or dead) and self.common:
             self.rung.append(("", f"{due}"))
 
     def remember(self, name, task):
@@ -110,6 +116,8 @@ class Model:
         entry = Entry(self.entries, name, due, task.attempts + 1, task.data)
         self.entries += 1
         self.stream.append(entry)
+        if task.interval:
+            entry.every = f"{task.interval}" + (f"@{task.base}" if task.base else "")
         task.attempts += 1
         task.entry, task.call = entry, None
 
@@ -163,6 +171,8 @@ class Model:
     def put(self, name, when, flags, data, until=None, holder=None, epoch=0, call=None):
         if not 1 <= len(name) <= 64:
             return [EINVAL]
+        flags, _, interval = flags.partition("e")
+        interval = int(interval or 0)
         due = self.due_of(when, "a" in flags)
         if due is None:
             return [ERANGE]
@@ -172,8 +182,8 @@ class Model:
         if call and task and task.call == call and not self.past.get(name, 0) > self.now and (
                 len(data) <= self.conf["data_max"]):
             return [0, -1 if task.due == NEVER else task.due, self.now]
-        if self.past.get(name, 0) > self.now:
-            return [EEXIST]
+        if self.past.get(name, 0) > self.now and ("r" not in flags or "d" in flags):
+            return [EALREADY]
         if len(data) > self.conf["data_max"]:
             return [EMSGSIZE]
         task = self.tasks.get(name)
@@ -182,7 +192,8 @@ class Model:
         refused = sum(until > self.now for until in self.past.values())
         if not task and len(self.tasks) + refused >= self.conf["tasks_max"]:
             return [EAGAIN]
-        self.tasks[name] = Task(due, self.now, data, call)
+        self.tasks[name] = Task(due, self.now, data, None if interval else call, interval)
+        self.past.pop(name, None)
         self.poison.pop(name, None)
         self.ring(due)
         return [0, -1 if due == NEVER else due, self.now]
@@ -218,7 +229,9 @@ class Model:
             self.forget_entry(task.entry)
             task.entry = None
             task.attempts -= 1
-        task.due = due
+        task.due, task.base = due, None
+        if task.interval:
+            task.call = None
         self.poison.pop(name, None)
         self.ring(due)
         return [0, -1 if due == NEVER else due, self.now]
@@ -252,9 +265,20 @@ class Model:
 
     def done(self, name, entry, *life):
         task, refusal = self.find(name, entry)
+        periods, life = int(life[3]) if len(life) > 3 else 0, life[:3]
         refusal = refusal or self.late(*life)
         if refusal:
             return refusal
+        if task.interval:
+            base = task.base or task.entry.due
+            periods = periods or max(1, 1 + (self.now - base) // task.interval)
+            self.forget_entry(task.entry)
+            task.entry, task.base, task.attempts = None, None, 0
+            task.due = base + periods * task.interval
+            task.due = NEVER if task.due > LAST_US else task.due
+            self.poison.pop(name, None)
+            self.ring(task.due)
+            return [0, -1 if task.due == NEVER else task.due, self.now]
         self.forget_entry(task.entry)
         del self.tasks[name]
         self.remember(name, task)
@@ -279,15 +303,49 @@ class Model:
         if 0 < self.conf["attempts_max"] <= task.entry.attempts:
             self.bury(name, task)
             return [0, -1, self.now, 1]
+        if task.interval and task.base is None:
+            task.base = task.entry.due
         task.entry = None
         task.due = due
         self.poison.pop(name, None)
         self.ring(due)
         return [0, -1 if due == NEVER else due, self.now, 0]
 
+    def park(self, name, entry, reason, *life):
+        task, refusal = self.find(name, entry)
+        refusal = refusal or self.late(*life)
+        if refusal:
+            return refusal
+        self.forget_entry(task.entry)
+        self.bury(name, task, f"park:{reason}")
+        return [0, self.now]
+
+    def put_off(self, name, task):
+        """Lets a task of the stream wait again, because the queue is paused."""
+        self.forget_entry(task.entry)
+        task.due, task.entry = task.entry.due, None
+        self.poison.pop(name, None)
+
+    def pause(self):
+        self.paused = True
+        for entry in [entry for entry in self.stream if not entry.delivered and entry.name]:
+            task = self.tasks[entry.name]
+            self.put_off(entry.name, task)
+            task.attempts -= 1
+        return [0, b""]
+
+    def resume(self):
+        self.paused = False
+        self.ring(self.now)
+        return [0]
+
     def give_back(self, name, task):
         """Makes an entry that nobody has seen ready again. It keeps its place before the entries
         that nobody has been given yet; otherwise it goes to the end of the stream."""
+        if self.paused:
+            self.put_off(name, task)
+            task.attempts -= 1
+            return
         behind = self.stream[self.stream.index(task.entry) + 1:]
         if behind and not behind[0].delivered:
             task.entry.delivered = task.entry.pending = False
@@ -296,9 +354,9 @@ class Model:
         task.attempts -= 1
         self.add(name, task, task.entry.due)
 
-    def bury(self, name, task):
-        self.dead.append((name, task.entry.due, task.entry.attempts, "attempts", task.data))
-        self.counters["buried"] += 1
+    def bury(self, name, task, why="attempts"):
+        self.dead.append((name, task.entry.due, task.entry.attempts, why, task.data))
+        self.counters["parked_ever"] += 1
         del self.tasks[name]
         self.remember(name, task)
 
@@ -367,6 +425,9 @@ class Model:
             if 0 < self.conf["attempts_max"] <= entry.attempts:
                 self.bury(entry.name, task)
                 buried += 1
+            elif self.paused:
+                self.put_off(entry.name, task)
+                again += 1
             else:
                 self.add(entry.name, task, entry.due)
                 again += 1
@@ -419,7 +480,7 @@ class Model:
     def look(self, relay, batch, horizon, grace):
         outdated = self.forget()
         length = len(self.stream)
-        late, more = self.promote(batch)
+        late, more = ([], False) if self.paused else self.promote(batch)
         self.counters["promoted"] += len(late)
         again = buried = 0
         if self.sweep_at is None:
@@ -437,7 +498,7 @@ class Model:
             steps = min(grace * 2 ** (rank - 1), PUT_OFF_US + rank * grace)
             wait = max(0, min(self.look_by, self.now + horizon) + steps - self.now)
         else:
-            waiting = self.waiting()
+            waiting = [] if self.paused else self.waiting()
             times = [waiting[0][0]] if waiting else []
             times += [self.now + horizon] + ([self.sweep_at] if self.sweep_at else [])
             self.look_by = max(self.now, min(times))

@@ -171,7 +171,7 @@ def check_shards(servers):
 def check_lost_shard(driver, servers, clients):
     """After the loss of a server, tasks on other servers must come, and calls about tasks on the
     lost server must return an error."""
-    names = {zlib.crc32(f"n{number}".encode()) % 3: f"n{number}" for number in range(50)}
+    names = ids_of_shards("n")
     expect(driver("put", names[0], 100, "x") == 0, "put")
     servers[1].process.send_signal(signal.SIGSTOP)
     expect(driver("put", names[2], 100, "x") == 0, "put while another server stands still")
@@ -179,8 +179,7 @@ def check_lost_shard(driver, servers, clients):
     servers[1].process.send_signal(signal.SIGCONT)
     servers[1].kill()
     driver("close")
-    open_soon(driver, -errno.ECONNREFUSED, 1, 300)
-    servers[1].start()  # this server keeps no data, so the relay makes the queue again
+    check_one_away(driver, servers)
     expect(driver.open() == 0, "open again")
     expect(clients[0]("HGET", KEY + "state", "shard") == b"0", "shard of the first")
     client = servers[1].client()
@@ -191,6 +190,43 @@ def check_lost_shard(driver, servers, clients):
     expect(take_all(driver, 1) == [names[1]], "another task came")
     driver("close")
     expect(driver.open() == 0, "open after it was wiped")
+
+
+def ids_of_shards(begin):
+    """Returns an id for each of three shards."""
+    return {zlib.crc32(f"{begin}{n}".encode()) % 3: f"{begin}{n}" for n in range(50)}
+
+
+def check_one_away(driver, servers):
+    """While a server is away, whoever opens serves the others, and the server when it is back. If
+    it is then another server, only the calls that need it are refused."""
+    names, others = ids_of_shards("away-"), ids_of_shards("other-")
+    expect(driver.open(1, 3000) == 0, "open without one of the servers")
+    for name in (names[0], names[2]):
+        expect(driver("put", name, 100, "x") == 0, "put")
+    expect(sorted(take_all(driver, 2)) == sorted([names[0], names[2]]), "another task came")
+    expect(driver("put", names[1], 100, "x") == -errno.ECONNREFUSED, "put on what is away")
+    servers[1].start()  # this server keeps no data, so the relay makes the queue again
+    expect(driver("put", names[1], 100, "x") == 0, "put on what is back")
+    expect(take_all(driver, 1) == [names[1]], "another task came")
+    driver("close")
+    servers[1].process.send_signal(signal.SIGSTOP)
+    expect(driver.open(1, 3000) == 0, "open while one of the servers stands still")
+    driver("close")
+    servers[1].process.send_signal(signal.SIGCONT)
+    servers[1].kill()
+    expect(driver.open(1, 3000) == 0, "open without the server that will be another")
+    servers[1].start()
+    servers[1].client()("HSET", KEY + "state", "version", 2, "shards", 3, "shard", 2)
+    begin = time.monotonic()
+    wait_until(lambda: driver("put", names[1], 0, "x") == -errno.EEXIST, "another order is found")
+    expect(driver("cancel", names[1]) == -errno.EEXIST, "cancel on a server of another index")
+    expect(time.monotonic() - begin < ARRIVES, "refused only after the timeout")
+    expect(driver("put", others[0], 0, "x") == 0, "put beside it")
+    expect(take_all(driver, 1) == [others[0]], "another task came")
+    servers[1].client()("DEL", KEY + "state")
+    wait_until(lambda: driver("put", others[1], 3600_000, "x") == 0, "the right order")
+    driver("close")
 
 
 # ---- replicas ----
@@ -456,7 +492,7 @@ class PlannedProxy(Proxy):
         if recovers(request):
             self.recovering = True
             self.ring()
-        if self.recovering and (recovers(request) or b"timerhub_look" in request):
+        if self.recovering and (recovers(request) or b"_look\r" in request):
             time.sleep(0.2)
         is_hit = bool(self.plan) and self.plan[0][0](request)
         if recovers(request):
@@ -476,7 +512,7 @@ def reads(request):
 
 
 def puts(request):
-    return b"timerhub_put\r" in request
+    return b"_put\r" in request
 
 
 def recovers(request):
@@ -655,6 +691,39 @@ def check_password():
         expect(other(*put)[0] == 0, "one key, with the rights of the manual")
 
 
+def check_password_file():
+    """A password that has changed in the file of the address is used when the old one is refused,
+    also by the takers' connection while the others go on with the old password."""
+    with PortServer() as server:
+        client, path = server.client(), pathlib.Path(server.folder) / "url"
+
+        def rotate(password):
+            client("CONFIG", "SET", "requirepass", password)
+            path.write_text(f"redis://:{password}@127.0.0.1:{server.port}\n", encoding="utf-8")
+
+        expect(opening(f"@{path}") == -errno.ENOENT, "open without the file")
+        path.touch()
+        expect(opening(f"@{path}") == -errno.EINVAL, "open with an empty file")
+        rotate("first")
+        driver = Driver(f"@{path}")
+        expect(driver.open(1) == 0, "open")
+        rotate("second")
+        client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        expect(driver("put", "second", 0, "x") == 0, "put with the new password")
+        expect(take_all(driver, 1) == ["second"], "another task came")
+        rotate("third")
+        driver.send("take", 1000 * ARRIVES)
+        # its last command, and blocked: the connection of the takers
+        wait_until(lambda: b" flags=b" in client("CLIENT", "LIST"), "a blocked XREADGROUP")
+        for line in client("CLIENT", "LIST").decode().splitlines():
+            if " flags=b" in line:
+                client("CLIENT", "KILL", "ID", line.split()[0][3:])
+        client("FCALL", "timerhub_put", 1, f"{{{QUEUE}}}", "third", 0, "", "x")
+        expect(driver.receive()[1] == "third" and driver("done") == 0, "take with a new password")
+        expect(driver("check", QUEUE)[-1] == "-", "check by the file")
+        driver.close()
+
+
 def check_faults_while_in_use():
     with PortServer("--dbfilename", "dump.rdb", "--enable-protected-configs", "yes") as server:
         client = server.client()
@@ -753,6 +822,34 @@ def check_stopped():
         driver.close()
 
 
+class Idle:
+    """A connection that is idle for long enough to be forgotten on its way, while other checks
+    run: nothing is closed, and nothing that is sent arrives. A new connection works."""
+
+    IDLE_S = 16
+
+    def __init__(self):
+        self.server = Server()
+        self.proxy = SlowProxy(f"{self.server.folder}/proxy.sock", self.server.address)
+        self.driver = Driver(f"unix:{self.proxy.path}")
+        open_soon(self.driver, 0, 0, 4000)
+        expect(self.driver("put", "before", 3600_000, "x") == 0, "put")
+        self.begin = time.monotonic()
+
+    def check(self):
+        time.sleep(max(0, self.begin + self.IDLE_S - time.monotonic()))
+        for one in self.proxy.open_connections():
+            one.up = one.down = False
+        begin = time.monotonic()
+        expect(self.driver("put", "after", 3600_000, "x") == 0, "put after a long idle time")
+        print(f"put on a forgotten connection: {time.monotonic() - begin:.1f} s")
+        expect(self.server.client()("HEXISTS", KEY + "task", "after") == 1, "it is not there")
+        self.driver.close()
+        self.proxy.mend()
+        self.proxy.close()
+        self.server.close()
+
+
 def check_held():
     """A taker may read the data of its task after the end of the lease. touch prolongs the lease,
     and release frees the data."""
@@ -780,6 +877,7 @@ def check_held():
 
 def main(arguments):
     Driver.program = arguments[1]
+    idle = Idle()
     with Server() as a, Server() as b, Server() as c:
         check_shards([a, b, c])
     with PortServer() as master, PortServer() as replica:
@@ -792,10 +890,12 @@ def main(arguments):
     check_in_doubt()
     check_cluster()
     check_password()
+    check_password_file()
     check_faults_while_in_use()
     check_held()
     check_stopped()
     check_dead_server()
+    idle.check()
     return 0
 
 

@@ -98,7 +98,7 @@ static struct timerhub_relay_config config_of(uint32_t flags)
 {
 	return (struct timerhub_relay_config){
 		.size = sizeof(struct timerhub_relay_config),
-		.flags = flags,
+		.flags = flags ? flags : TIMERHUB_RELAY_NO_SERVE,
 		.redis = redis,
 	};
 }
@@ -209,7 +209,11 @@ START_TEST(an_id_is_one_task)
 	          -EEXIST);
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	/* A put of an ended task's id is refused until `past_us` after the ended task's put. */
-	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EEXIST);
+	expect_eq(timerhub_relay_put(relay, "id", 0, 0, NULL, 0, NULL), -EALREADY);
+	expect_eq(timerhub_relay_put(relay, "id", HOUR, TIMERHUB_RELAY_REPLACE, NULL, 0, NULL), 0);
+	expect_eq(timerhub_relay_put(relay, "id", HOUR, 0, NULL, 0, NULL), -EEXIST);
+	expect_eq(timerhub_relay_cancel(relay, "id"), 0);
+	expect_eq(timerhub_relay_put(relay, "id", HOUR, 0, NULL, 0, NULL), -EALREADY);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, id), 0);
 	expect_eq(timerhub_relay_put(relay, NULL, TIMERHUB_NEVER, 0, NULL, 0, other), 0);
 	expect(strcmp(id, other) != 0);
@@ -322,8 +326,10 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	put("second", 0);
 	expect_eq(poll(&poll_fd, 1, 20000), 1);
 	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
-	expect_eq(poll(&poll_fd, 1, 20000), 1);
-	expect_eq(timerhub_relay_take(taker, &task, 0), 1);
+	/* The second may not be in the stream yet, and the fd is readable until a take says so. */
+	do
+		expect_eq(poll(&poll_fd, 1, 20000), 1);
+	while (timerhub_relay_take(taker, &task, 0) == 0);
 	expect(strcmp(task.id, "second") == 0);
 	expect_eq(timerhub_relay_take(taker, &task, 0), 0);
 	expect_eq(poll(&poll_fd, 1, 100), 0);
@@ -503,8 +509,9 @@ START_TEST(misuse_is_answered)
 	config.timeout_ns = 61 * SEC; /* a timeout longer than past_us is refused */
 	expect_eq(timerhub_relay_open(&other, queue, &config), -EINVAL);
 	config.timeout_ns = 50 * MS;
-	config.redis = "rediss://localhost";
-	expect_eq(timerhub_relay_open(&other, queue, &config), -EOPNOTSUPP);
+	config.redis = "rediss://localhost:1";
+	expect_eq(timerhub_relay_open(&other, queue, &config),
+	          WITH_TLS ? -ECONNREFUSED : -EOPNOTSUPP);
 	config.redis = "redis://127.0.0.1:1,redis://127.0.0.1:2";
 	expect_eq(timerhub_relay_open(&other, queue, &config), -ECONNREFUSED);
 	config.redis = "redis://127.0.0.1:1,";
@@ -977,7 +984,7 @@ START_TEST(a_refusal_is_the_same_for_each_call)
 	expect_eq(timerhub_relay_touch(relay, &task), -ETIMEDOUT);
 	expect_eq(timerhub_relay_retry(relay, &task, 0), -ETIMEDOUT);
 	expect_eq(timerhub_relay_done(relay, &task), -ETIMEDOUT);
-	expect_eq(stats().due, 1);
+	expect_eq(stats().waiting, 1);
 	end();
 }
 END_TEST
@@ -1107,6 +1114,121 @@ START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
 		}
 		end();
 	}
+}
+END_TEST
+
+/* Makes the lease of all that is prefetched look old, so that its taker asks Redis. */
+static void age_prefetched(void)
+{
+	while (prefetched() == 0)
+		;
+	lock_take(&relay->shared.lock);
+	for (struct delivery *one = relay->shared.deliveries.first; one; one = one->next)
+		one->ask_ns = 0;
+	lock_give(&relay->shared.lock);
+}
+
+START_TEST(a_task_that_cannot_be_confirmed_is_offered_again)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *clock;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+	uint64_t begin_ns;
+	int result;
+
+	begin();
+	set("attempts_max", 1);
+	clock = relay;
+	config = config_of(0);
+	config.timeout_ns = 200 * MS;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	for (unsigned waits = 0; waits < 2; waits++) {
+		expect_eq(timerhub_relay_put(clock, waits ? "b" : "a", 0, 0, NULL, 0, NULL), 0);
+		age_prefetched();
+		begin_ns = wall_ns();
+		expect_eq(command("CLIENT", "PAUSE", waits ? "500" : "1000000", "WRITE"), 0);
+		if (waits) {
+			task = take();
+		} else {
+			expect_eq(timerhub_relay_take(relay, &task, 0), -ETIMEDOUT);
+			expect_eq(poll(&poll_fd, 1, 0), 1);
+			expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+			do {
+				expect_eq(poll(&poll_fd, 1, 20000), 1);
+				result = timerhub_relay_take(relay, &task, 0);
+			} while (result != 1);
+		}
+		expect_cmp(wall_ns() - begin_ns, <, 20 * SEC); /* before its lease is over */
+		expect(strcmp(task.id, waits ? "b" : "a") == 0);
+		expect_eq(task.attempts, 1);
+		do
+			result = timerhub_relay_done(relay, &task);
+		while (result == -ETIMEDOUT || result == -EHOSTUNREACH);
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	}
+	timerhub_relay_close(clock);
+	end();
+}
+END_TEST
+
+START_TEST(a_busy_loop_leaves_tasks_to_others)
+{
+	struct timerhub_relay *idle;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+
+	begin();
+	idle = open_relay(0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	put("busy", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	put("next", 0);
+	expect_eq(timerhub_relay_take(idle, &task, ARRIVES), 1);
+	expect(strcmp(task.id, "next") == 0);
+	expect_eq(poll(&poll_fd, 1, 0), 1); /* a loop that takes once for each poll goes on */
+	expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	expect_eq(poll(&poll_fd, 1, 0), 0);
+	put("last", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	timerhub_relay_close(idle);
+	end();
+}
+END_TEST
+
+START_TEST(a_server_that_hangs_does_not_stop_a_loop)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay_task task;
+	struct pollfd poll_fd = { .events = POLLIN };
+	struct timerhub_relay *clock;
+	uint64_t begin_ns;
+
+	begin();
+	clock = relay;
+	config = config_of(0);
+	config.timeout_ns = 60 * SEC;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	poll_fd.fd = timerhub_relay_fd(relay);
+	put("first", 0);
+	expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect_eq(timerhub_relay_take(relay, &task, 0), 1);
+	put("second", 0);
+	expect_eq(command("CLIENT", "PAUSE", "30000", "WRITE"), 0);
+	begin_ns = wall_ns();
+	for (unsigned i = 0; i < 5; i++)
+		expect_eq(timerhub_relay_take(relay, &task, 0), 0);
+	expect_cmp(wall_ns() - begin_ns, <, 10 * SEC);
+	expect_eq(command("CLIENT", "UNPAUSE", NULL, NULL), 0);
+	while (timerhub_relay_take(relay, &task, 0) == 0)
+		expect_eq(poll(&poll_fd, 1, 20000), 1);
+	expect(strcmp(task.id, "second") == 0);
+	timerhub_relay_close(clock);
+	end();
 }
 END_TEST
 
@@ -1286,6 +1408,325 @@ START_TEST(a_late_release_does_not_free_what_is_confirmed)
 }
 END_TEST
 
+/* ---- many changes, and changes that nobody waits for ---- */
+
+#define MANY 300u /* more than fit in one command */
+
+START_TEST(many_changes_are_each_a_call_of_its_own)
+{
+	struct timerhub_relay_change changes[MANY];
+	struct timerhub_relay_task tasks[MANY];
+	char ids[MANY][8];
+
+	begin();
+	memset(changes, 0, sizeof(changes));
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(ids[i], sizeof(ids[i]), "%u", i);
+		changes[i].id = i % 3 == 0 ? NULL : ids[i];
+		changes[i].data = ids[i];
+		changes[i].data_len = strlen(ids[i]);
+	}
+	changes[1].op = TIMERHUB_RELAY_PUT;
+	changes[4].op = TIMERHUB_RELAY_DONE;
+	changes[5].id = "2";
+	changes[7].flags = 4;
+	changes[8].reserved[0] = 1;
+	expect_eq(timerhub_relay_put_many(relay, changes, MANY), MANY - 4);
+	expect_eq(changes[4].result, -EINVAL);
+	expect_eq(changes[5].result, -EEXIST);
+	expect_eq(changes[7].result, -EINVAL);
+	expect_eq(changes[8].result, -EINVAL);
+	expect(strcmp(changes[1].ret_id, "1") == 0 && strlen(changes[0].ret_id) > 16);
+	expect_eq(stats().put, MANY - 4);
+	for (unsigned i = 0; i < MANY - 4; i++)
+		tasks[i] = take();
+	memset(changes, 0, sizeof(changes));
+	for (unsigned i = 0; i < MANY - 4; i++)
+		changes[i].task = &tasks[i];
+	expect_eq(timerhub_relay_done_many(relay, changes, MANY - 4), MANY - 4);
+	expect_eq(timerhub_relay_done_many(relay, changes, MANY - 4), 0);
+	expect_eq(changes[0].result, -ENOENT);
+	expect_eq(timerhub_relay_done_many(relay, changes, 0), 0);
+	expect_eq(timerhub_relay_done_many(relay, NULL, 1), -EINVAL);
+	put("a", HOUR);
+	put("b", HOUR);
+	memset(changes, 0, sizeof(changes));
+	changes[0].id = "a";
+	changes[1].id = "none";
+	changes[2].id = "b";
+	expect_eq(timerhub_relay_cancel_many(relay, changes, 3), 2);
+	expect_eq(changes[1].result, -ENOENT);
+	changes[0].id = "";
+	expect_eq(timerhub_relay_cancel_many(relay, changes, 1), -EINVAL);
+	expect_eq(stats().waiting + stats().ready, 0);
+	end();
+}
+END_TEST
+
+static unsigned take_completions(struct timerhub_relay_completion *all, unsigned count)
+{
+	struct pollfd poll_fd = { .fd = timerhub_relay_completion_fd(relay), .events = POLLIN };
+	unsigned got = 0;
+
+	while (got < count) {
+		int some;
+
+		expect_eq(poll(&poll_fd, 1, 20000), 1);
+		some = timerhub_relay_completions(relay, all + got, count - got);
+		expect_cmp(some, >=, 0);
+		got += (unsigned)some;
+	}
+	expect_eq(poll(&poll_fd, 1, 0), 0);
+	return got;
+}
+
+START_TEST(each_submitted_change_has_one_completion)
+{
+	static struct timerhub_relay_completion done[1024];
+	static struct timerhub_relay_change changes[1025];
+	static char id[] = "own";
+	struct timerhub_relay_task task;
+	bool seen[1024] = { false };
+
+	begin();
+	for (unsigned i = 0; i < COUNT_OF(changes); i++)
+		changes[i] = (struct timerhub_relay_change){
+			.op = TIMERHUB_RELAY_PUT,
+			.id = i == 7 ? id : NULL,
+			.when_ns = HOUR,
+			.data = i == 7 ? id : NULL,
+			.data_len = i == 7 ? 3 : 0,
+		};
+	expect_eq(timerhub_relay_submit(relay, changes, 1025, 5), -E2BIG);
+	expect_eq(timerhub_relay_submit(relay, changes, 1024, 5), 0);
+	memcpy(id, "xxx", 3); /* the change was copied */
+	expect_eq(timerhub_relay_submit(relay, changes, 1, 5), -EAGAIN);
+	take_completions(done, 1024);
+	for (unsigned i = 0; i < 1024; i++) {
+		expect(done[i].tag == 5 && done[i].result == 0 && !seen[done[i].index]);
+		expect(done[i].id[0] && (done[i].index != 7 || strcmp(done[i].id, "own") == 0));
+		seen[done[i].index] = true;
+	}
+	expect_eq(stats().waiting, 1024);
+	changes[0] = (struct timerhub_relay_change){ .op = TIMERHUB_RELAY_MOVE, .id = "own" };
+	changes[1] = (struct timerhub_relay_change){ .op = TIMERHUB_RELAY_CANCEL, .id = "none" };
+	expect_eq(timerhub_relay_submit(relay, changes, 2, 6), 0);
+	take_completions(done, 2);
+	expect_eq(done[0].result + done[1].result, -ENOENT);
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint32_t ops[] = { TIMERHUB_RELAY_RETRY, TIMERHUB_RELAY_RETRY,
+			                        TIMERHUB_RELAY_DONE };
+
+		task = take();
+		expect(task.data_len == 3 && memcmp(task.data, "own", 3) == 0);
+		expect_eq(task.attempts, i + 1);
+		changes[0] = (struct timerhub_relay_change){ .op = ops[i], .task = &task };
+		expect_eq(timerhub_relay_submit(relay, changes, 1, i), 0);
+		take_completions(done, 1);
+		expect(done[0].tag == i && done[0].result == 0 && strcmp(done[0].id, "own") == 0);
+	}
+	expect_eq(timerhub_relay_completions(relay, done, 1), 0);
+	changes[0].op = 9;
+	expect_eq(timerhub_relay_submit(relay, changes, 1, 0), -EINVAL);
+	expect_eq(timerhub_relay_submit(relay, NULL, 1, 0), -EINVAL);
+	expect_eq(timerhub_relay_completions(relay, NULL, 1), -EINVAL);
+	changes[0] = (struct timerhub_relay_change){ .op = TIMERHUB_RELAY_PUT, .when_ns = HOUR };
+	expect_eq(timerhub_relay_submit(relay, changes, 1, 0), 0); /* the close frees it */
+	end();
+}
+END_TEST
+
+/* ---- the queue ---- */
+
+struct told {
+	unsigned count;
+	struct timerhub_relay_info last;
+};
+
+static int tell(const struct timerhub_relay_info *info, void *context)
+{
+	struct told *told = context;
+
+	told->count++;
+	told->last = *info;
+	return strcmp(info->id, "stop") == 0 ? 17 : 0;
+}
+
+static struct told each(uint32_t which, int wanted)
+{
+	struct told told = { 0 };
+
+	expect_eq(timerhub_relay_each(relay, which, tell, &told), wanted);
+	return told;
+}
+
+START_TEST(each_tells_who_has_what_and_park_keeps_it)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay *taker;
+	struct timerhub_relay_task task;
+	struct told told;
+	uint64_t begin_ns = wall_ns();
+
+	begin();
+	config = config_of(0);
+	config.consumer = "worker-7";
+	expect_eq(timerhub_relay_open(&taker, queue, &config), 0);
+	put("stop", 2 * HOUR);
+	told = each(TIMERHUB_RELAY_WAITING, 17);
+	expect(told.count == 1 && told.last.data_len == 4 && told.last.which == 0);
+	expect_cmp(told.last.due_ns, >, begin_ns + HOUR);
+	expect_cmp(told.last.since_ns + SEC, >, begin_ns);
+	put("task", 0);
+	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	told = each(TIMERHUB_RELAY_TAKEN, 0);
+	expect(told.count == 1 && strcmp(told.last.id, "task") == 0);
+	expect(strcmp(told.last.holder, "worker-7") == 0 && told.last.attempts == 1);
+	expect_cmp(told.last.since_ns + SEC, >, begin_ns);
+	expect_eq(timerhub_relay_park(taker, &task, 42), 0);
+	expect_eq(timerhub_relay_park(taker, &task, 42), -ENOENT);
+	expect_eq(each(TIMERHUB_RELAY_TAKEN, 0).count, 0);
+	told = each(TIMERHUB_RELAY_PARKED, 0);
+	expect(told.count == 1 && strcmp(told.last.id, "task") == 0 && told.last.reason == 42);
+	expect_eq(stats().parked, 1);
+	expect_eq(stats().parked_ever, 1);
+	set("attempts_max", 1);
+	put("poor", 0);
+	expect_eq(timerhub_relay_take(taker, &task, ARRIVES), 1);
+	expect_eq(timerhub_relay_retry(taker, &task, 0), 0);
+	told = each(TIMERHUB_RELAY_PARKED, 0);
+	expect(told.count == 2 && told.last.reason == UINT32_MAX);
+	for (unsigned i = 0; i < MANY; i++)
+		expect_eq(timerhub_relay_put(relay, NULL, HOUR, 0, NULL, 0, NULL), 0);
+	told = each(TIMERHUB_RELAY_WAITING, 17);
+	expect_eq(told.count, MANY + 1); /* in the order of their times */
+	expect_eq(timerhub_relay_each(relay, 3, tell, &told), -EINVAL);
+	expect_eq(timerhub_relay_each(relay, 0, NULL, &told), -EINVAL);
+	timerhub_relay_close(taker);
+	end();
+}
+END_TEST
+
+START_TEST(a_paused_queue_takes_puts_and_delivers_nothing)
+{
+	struct timerhub_relay_task task;
+
+	begin();
+	put("before", 0);
+	while (stats().ready == 0)
+		;
+	expect_eq(timerhub_relay_pause(relay), 0);
+	expect_eq(stats().paused, 1);
+	expect_eq(stats().waiting, 1); /* it has left the stream */
+	put("after", 0);
+	expect_eq(timerhub_relay_take(relay, &task, 200 * MS), 0);
+	expect_eq(timerhub_relay_cancel(relay, "after"), 0);
+	expect_eq(timerhub_relay_resume(relay), 0);
+	task = take();
+	expect(strcmp(task.id, "before") == 0 && task.attempts == 1);
+	expect_eq(stats().paused, 0);
+	/* What was taken goes on; what it gives back waits. */
+	expect_eq(timerhub_relay_pause(relay), 0);
+	expect_eq(timerhub_relay_retry(relay, &task, 0), 0);
+	expect_eq(timerhub_relay_take(relay, &task, 100 * MS), 0);
+	expect_eq(timerhub_relay_resume(relay), 0);
+	task = take();
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	end();
+}
+END_TEST
+
+START_TEST(a_periodic_task_comes_until_it_is_cancelled)
+{
+	struct timerhub_relay_change change = {
+		.id = "tick",
+		.when_ns = 100 * MS,
+		.interval_ns = 200 * MS,
+		.data = "x",
+		.data_len = 1,
+	};
+	struct timerhub_relay_task task;
+	uint64_t first_ns, due_ns;
+
+	begin();
+	expect_eq(timerhub_relay_put_many(relay, &change, 1), 1);
+	task = take();
+	expect(task.interval_ns == 200 * MS && task.data_len == 1);
+	first_ns = due_ns = task.due_ns;
+	for (unsigned i = 0; i < 3; i++) {
+		expect_cmp(task.periods, >=, 1);
+		expect_eq(task.attempts, 1);
+		due_ns = task.due_ns + task.periods * task.interval_ns;
+		expect_eq(timerhub_relay_done(relay, &task), 0);
+		task = take();
+		expect_eq(task.due_ns, due_ns);
+	}
+	/* A retry puts off this period only; the next ones stay where they were. */
+	expect_eq(timerhub_relay_retry(relay, &task, 10 * MS), 0);
+	task = take();
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	task = take();
+	expect_eq((task.due_ns - first_ns) % (200 * MS), 0);
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	expect_eq(timerhub_relay_cancel(relay, "tick"), 0);
+	expect_eq(stats().waiting + stats().ready, 0);
+	end();
+}
+END_TEST
+
+START_TEST(who_takes_serves_unless_told_not_to)
+{
+	struct timerhub_relay_config config;
+	struct timerhub_relay_task task;
+
+	begin();
+	timerhub_relay_close(relay);
+	config = config_of(TIMERHUB_RELAY_NO_SERVE);
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	put("task", 0);
+	expect_eq(timerhub_relay_take(relay, &task, 300 * MS), 0);
+	timerhub_relay_close(relay);
+	config.flags = TIMERHUB_RELAY_SERVE | TIMERHUB_RELAY_NO_SERVE;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), -EINVAL);
+	config.flags = 0;
+	expect_eq(timerhub_relay_open(&relay, queue, &config), 0);
+	expect_eq(stats().relays, 0);
+	task = take();
+	expect_eq(timerhub_relay_done(relay, &task), 0);
+	expect_eq(stats().relays, 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_worker_that_closes_leaves_no_name)
+{
+	struct timerhub_relay *worker;
+	struct timerhub_relay_task task;
+	struct reply *reply;
+
+	begin();
+	for (unsigned i = 0; i < 3; i++) {
+		worker = open_relay(0);
+		put(i == 0 ? "a" : i == 1 ? "b" : "c", 0);
+		expect_eq(timerhub_relay_take(worker, &task, ARRIVES), 1);
+		if (i < 2)
+			expect_eq(timerhub_relay_done(worker, &task), 0);
+		timerhub_relay_close(worker);
+	}
+	bytes_command(wire_output(wire), 4);
+	bytes_text(wire_output(wire), "XINFO");
+	bytes_text(wire_output(wire), "CONSUMERS");
+	bytes_text(wire_output(wire), key("ready"));
+	bytes_text(wire_output(wire), "timerhub");
+	expect_eq(wire_call(wire, &reply, ARRIVES), 0);
+	expect_eq(reply_count(reply), 1); /* the one that still has a task */
+	reply_free(reply);
+	end();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("calls", argc, argv);
@@ -1311,10 +1752,20 @@ int main(int argc, char **argv)
 	tests_add(a_refusal_is_the_same_for_each_call, 60);
 	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
 	tests_add(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60);
+	tests_add(a_task_that_cannot_be_confirmed_is_offered_again, 60);
+	tests_add(a_busy_loop_leaves_tasks_to_others, 60);
+	tests_add(a_server_that_hangs_does_not_stop_a_loop, 60);
 	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
 	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
 	tests_add(a_refused_handshake_is_no_known_id, 60);
 	tests_add(an_open_relay_outlives_a_shorter_past, 60);
 	tests_add(a_late_release_does_not_free_what_is_confirmed, 60);
+	tests_add(many_changes_are_each_a_call_of_its_own, 60);
+	tests_add(each_submitted_change_has_one_completion, 60);
+	tests_add(each_tells_who_has_what_and_park_keeps_it, 60);
+	tests_add(a_paused_queue_takes_puts_and_delivers_nothing, 60);
+	tests_add(a_periodic_task_comes_until_it_is_cancelled, 60);
+	tests_add(who_takes_serves_unless_told_not_to, 60);
+	tests_add(a_worker_that_closes_leaves_no_name, 60);
 	return tests_run();
 }

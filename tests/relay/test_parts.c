@@ -51,6 +51,17 @@ START_TEST(addresses_are_read)
 		    .password = "p",
 		    .database = 3 } },
 		{ "sentinel://[::1]:1/m", { .sentinels = "[::1]:1", .master = "m" } },
+		{ "rediss://u:p@a:1/2",
+		  { .host = "a",
+		    .port = "1",
+		    .user = "u",
+		    .password = "p",
+		    .database = 2,
+		    .tls = { .on = true } } },
+		{ "cluster://u:p@a+[::1]:7",
+		  { .nodes = "a+[::1]:7", .user = "u", .password = "p", .cluster = true } },
+		{ "clusters://a", { .nodes = "a", .tls = { .on = true }, .cluster = true } },
+		{ "sentinels://a/m", { .sentinels = "a", .master = "m", .tls = { .on = true } } },
 	};
 	for (unsigned i = 0; i < COUNT_OF(good); i++) {
 		const char *text = good[i].text;
@@ -66,7 +77,10 @@ START_TEST(addresses_are_read)
 		expect(strcmp(address.password, good[i].wanted.password) == 0);
 		expect(strcmp(address.sentinels, good[i].wanted.sentinels) == 0);
 		expect(strcmp(address.master, good[i].wanted.master) == 0);
+		expect(strcmp(address.nodes, good[i].wanted.nodes) == 0);
+		expect_eq(address.cluster, good[i].wanted.cluster);
 		expect_eq(address.database, good[i].wanted.database);
+		expect_eq(address.tls.on, good[i].wanted.tls.on);
 		address_write(url, &address);
 		expect(!strchr(url, '@'));
 		text = url;
@@ -110,6 +124,23 @@ START_TEST(bad_addresses_are_refused)
 		"unix:/r?d=1",
 		"http://a",
 		"redis://a/1000001",
+		"redis://a/?insecure=1",
+		"cluster://",
+		"cluster://a+",
+		"cluster://a/1",
+		"cluster://a:x",
+		"cluster://u@a",
+		"cluster://a?cafile=x/y",
+		"rediss://",
+		"rediss://a?",
+		"rediss://a?&insecure=1",
+		"rediss://a?insecure=2",
+		"rediss://a?insecure",
+		"rediss://a?cafile=",
+		"rediss://a?cafil=x",
+		"rediss://a?key=x",
+		"rediss://a?cert=%zz",
+		"sentinels://a/?cafile=x",
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
@@ -132,7 +163,8 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect(strcmp(text, "unix:/b,rediss://c") == 0);
 	expect_eq(address_read(&address, &text), 0);
 	expect(strcmp(address.path, "/b") == 0);
-	expect_eq(address_read(&address, &text), -EOPNOTSUPP);
+	expect_eq(address_read(&address, &text), 0);
+	expect(text == NULL && address.tls.on && strcmp(address.host, "c") == 0);
 	memset(longer, 'x', sizeof(longer));
 	memcpy(longer, "unix:", 5);
 	longer[5 + ADDRESS_UNIX_BYTES] = '\0';
@@ -140,6 +172,63 @@ START_TEST(several_addresses_are_read_one_by_one)
 	expect_eq(address_read(&address, &text), -EINVAL);
 	longer[5 + ADDRESS_UNIX_BYTES - 1] = '\0';
 	expect_eq(address_read(&address, &text), 0);
+}
+END_TEST
+
+START_TEST(options_of_tls_are_read)
+{
+	const char *text =
+		"rediss://:p@a/3?cafile=/x%2Cy&insecure=0&cert=c&key=k&insecure=1,unix:/b";
+	struct address address, sentinel;
+
+	expect_eq(address_read(&address, &text), 0);
+	expect(strcmp(text, "unix:/b") == 0);
+	expect(address.tls.on && address.tls.insecure && address.database == 3);
+	expect(strcmp(address.tls.cafile, "/x,y") == 0 && strcmp(address.tls.cert, "c") == 0);
+	expect(strcmp(address.tls.key, "k") == 0);
+	expect_eq(address_read(&address, &text), 0);
+	expect(!address.tls.on && !address.tls.insecure);
+	text = "sentinels://a+b/m?cafile=x";
+	expect_eq(address_read(&address, &text), 0);
+	expect_eq(address_first_sentinel(&sentinel, &address), 0);
+	expect(strcmp(sentinel.host, "a") == 0 && sentinel.tls.on);
+	expect(strcmp(sentinel.tls.cafile, "x") == 0);
+}
+END_TEST
+
+START_TEST(redirections_are_followed_once)
+{
+	static const struct {
+		const char *text, *host, *port;
+		bool asking;
+	} good[] = {
+		{ "MOVED 3999 10.0.0.1:6381", "10.0.0.1", "6381", false },
+		{ "ASK 1 name.example:1", "name.example", "1", true },
+		{ "MOVED 3999 ::1:6381", "::1", "6381", false },
+		{ "MOVED 3999 :6382", "from", "6382", false },
+	};
+	static const char *const bad[] = { "MOVED",    "MOVED 1",           "MOVED 1 a",
+		                           "ASK 1 a:", "MOVED 1 a:9999999", "TRYAGAIN 1 a:1",
+		                           "" };
+	const struct address from = { .host = "from" };
+
+	for (unsigned i = 0; i < COUNT_OF(good); i++) {
+		struct address address = { .nodes = "a", .cluster = true }, server = address;
+
+		address_redirect(&address, good[i].text, &from);
+		expect(address_take_redirect(&address, &server));
+		expect(strcmp(server.host, good[i].host) == 0);
+		expect(strcmp(server.port, good[i].port) == 0);
+		expect(server.asking == good[i].asking && server.cluster && !server.nodes[0]);
+		expect(!address_take_redirect(&address, &server) && !server.asking);
+		expect(strcmp(address.nodes, "a") == 0);
+	}
+	for (unsigned i = 0; i < COUNT_OF(bad); i++) {
+		struct address address = { .nodes = "a" }, server = address;
+
+		address_redirect(&address, bad[i], &from);
+		expect(!address_take_redirect(&address, &server));
+	}
 }
 END_TEST
 
@@ -200,12 +289,14 @@ END_TEST
 START_TEST(calls_name_all_their_keys)
 {
 	static const char wanted[] =
-		"*6\r\n$5\r\nFCALL\r\n$11\r\ntimerhub_do\r\n$1\r\n2\r\n"
+		"*6\r\n$5\r\nFCALL\r\n$12\r\ntimerhub4_do\r\n$1\r\n2\r\n"
 		"$14\r\ntimerhub:{q}:a\r\n$14\r\ntimerhub:{q}:b\r\n$1\r\nx\r\n";
 	struct bytes bytes = { .data = NULL };
 	char name[KEYS_NAME_BYTES], longest[KEYS_QUEUE_MAX + 2];
 	struct keys keys;
 
+	expect_eq(keys_init(&keys, "123456789"), 0);
+	expect_eq(keys.slot, 0x31C3 % 16384); /* as CLUSTER KEYSLOT says */
 	expect_eq(keys_init(&keys, "q"), 0);
 	keys_call(&keys, &bytes, "do", "a b", 1);
 	bytes_text(&bytes, "x");
@@ -253,13 +344,12 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 		  { -EACCES, ERROR_REPLY_REFUSAL } },
 		{ "ERR max number of clients reached", { -EMFILE, ERROR_REPLY_LATER } },
 		{ "ERR DB index is out of range", { -EINVAL, ERROR_REPLY_REFUSAL } },
-		{ "VERSION 4 of the functions", { -EOPNOTSUPP, ERROR_REPLY_LATER } },
 		{ "DENIED Redis is running in protected mode", { -EACCES, ERROR_REPLY_REFUSAL } },
-		{ "MOVED 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-		{ "ASK 3999 127.0.0.1:6381", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-		{ "TRYAGAIN Multiple keys request", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "MOVED 3999 127.0.0.1:6381", { -EROFS, ERROR_REPLY_LATER } },
+		{ "ASK 3999 127.0.0.1:6381", { -EROFS, ERROR_REPLY_LATER } },
+		{ "TRYAGAIN Multiple keys request", { -EROFS, ERROR_REPLY_LATER } },
 		{ "CROSSSLOT Keys in request", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
-		{ "CLUSTERDOWN Hash slot not served", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
+		{ "CLUSTERDOWN Hash slot not served", { -EROFS, ERROR_REPLY_LATER } },
 		{ "ERR unknown command 'FCALL'", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 		{ "ERR something new", { -EPROTO, ERROR_REPLY_FOREIGN } },
 		{ "", { -EPROTO, ERROR_REPLY_FOREIGN } },
@@ -433,6 +523,8 @@ int main(int argc, char **argv)
 	tests_add(addresses_are_read, 20);
 	tests_add(bad_addresses_are_refused, 20);
 	tests_add(several_addresses_are_read_one_by_one, 20);
+	tests_add(options_of_tls_are_read, 20);
+	tests_add(redirections_are_followed_once, 20);
 	tests_add(sentinels_are_read_and_name_a_server, 20);
 	tests_add(ids_are_spread_as_zlib_does, 20);
 	tests_add(commands_are_arrays_of_bulk_strings, 20);

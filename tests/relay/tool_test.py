@@ -104,7 +104,7 @@ def check_commands(tool, redis):
            "done of a task that waits")
     tool("cancel", QUEUE, "c")
     stat = tool.json("stat", QUEUE)
-    expect(stat["due"] == 1 and stat["tasks_max"] == 3 and stat["past"] == 2, "stat", stat)
+    expect(stat["waiting"] == 1 and stat["tasks_max"] == 3 and stat["past"] == 2, "stat", stat)
     expect("\ntasks_max 3\n" in tool("stat", QUEUE), "stat as text")
     tool("cancel", QUEUE, "b")
     redis("DEL", f"timerhub:{{{QUEUE}}}:past")
@@ -142,10 +142,10 @@ def check_fresh(tool, redis):
 def check_wrong_use(tool):
     for words in ((), ("what",), ("put", QUEUE), ("put", QUEUE, "x", "soon"), ("run",),
                   ("put", QUEUE, "x", "-1s"), ("move", QUEUE, "x", "5"), ("--what", "load"),
-                  ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", "more"),
+                  ("list", QUEUE, "1001"), ("create", QUEUE, "x"), ("load", QUEUE, "more"),
                   ("--batch", "1001", "run", QUEUE),
                   ("create", "bad name"), ("run", "bad name"), ("top", "bad name"),
-                  ("--redis", "rediss://localhost", "load"), ("--redis", "nothing", "load"),
+                  ("--redis", "rediss://localhost?ca=x", "load"), ("--redis", "nothing", "load"),
                   ("--redis", "nothing://:secret@", "run", QUEUE),
                   ("--redis", "redis://:secret@localhost", "load")):
         lines = tool.says(2, *words).splitlines()
@@ -397,8 +397,8 @@ def check_repair(tool, redis):
     redis("DEL", key + "past")
 
 
-GAUGES = ("tasks", "due", "ready", "taken", "dead", "relays", "tasks_max")
-COUNTERS = ("promoted", "leases_over", "buried", "orphans", "swept")
+GAUGES = ("tasks", "waiting", "ready", "taken", "parked", "paused", "relays", "tasks_max")
+COUNTERS = ("promoted", "leases_over", "parked_ever", "dead_cut", "orphans", "swept")
 SINCE = ("lag", "overdue")  # durations, which grow between two calls of stat
 
 
@@ -450,6 +450,40 @@ def check_metrics(tool, queue):
                 of = {**labels, "relay": name[6:]}
                 expect([value("looks", of), value("bells", of)] ==
                        [int(word) for word in words.split()[2:]], name, words)
+
+
+def check_away(many, other, due):
+    """While a server is away, stat, list and the metrics say what the other one has, and which
+    server fails."""
+    other.kill()
+    where = f"unix:{other.address}"
+    for command in ("stat", "list"):
+        there, away = json.loads(many("--json", command, "many", status=3))
+        expect((there["waiting"] if command == "stat" else len(there)) == due, command, there)
+        expect(away["result"] < 0 and away["server"] == where, command, away)
+        expect(where in many.says(3, command, "many"), command)
+    text = many("--metrics", "stat", "many", status=3)
+    for line in (f'timerhub_relay_waiting{{queue="many",server="0"}} {due}',
+                 'timerhub_relay_server_up{queue="many",server="0"} 1',
+                 'timerhub_relay_server_up{queue="many",server="1"} 0'):
+        expect(f"{line}\n" in text, line, text)
+    expect('waiting{queue="many",server="1"}' not in text, text)
+    with contextlib.suppress(openmetrics.NoParser):
+        openmetrics.parse(text)
+    daemon = subprocess.Popen([many.program, "run", "many"], env=many.environment, text=True,
+                              stderr=subprocess.PIPE, preexec_fn=die_with_test)
+    said = daemon.stderr.readline()
+    expect(where in said and said.endswith("; tries again\n"), "away", said)
+    other.start()
+    said = daemon.stderr.readline()
+    expect(where in said and said.endswith("serves again\n"), "back", said)
+    other.client()("HSET", "timerhub:{many}:state", "shard", 0)
+    other.client()("CLIENT", "KILL", "TYPE", "normal")
+    for wanted in ("; tries again\n", " in another order\n"):
+        said = daemon.stderr.readline()
+        expect(where in said and said.endswith(wanted), "another order", said)
+    daemon.terminate()
+    daemon.wait(ARRIVES)
 
 
 def check_histogram(family, labels, stat):
@@ -515,7 +549,8 @@ def check_servers(tool, redis):
                 expect(said["result"] == -17 and "other servers" in said["error"], words, said)
         expect(before == [one("HGETALL", key + "task") for one in (redis, client)], "changed")
         top = many.json("--count", "1", "top", "many")
-        expect(top["due"] == 20, "top of several servers", top)
+        expect(top["waiting"] == 20, "top of several servers", top)
+        check_away(many, other, redis("ZCARD", key + "due"))
     path = pathlib.Path(tool.server.folder) / "url"
     path.write_text(f"unix:{tool.server.address}\n", encoding="utf-8")
     tool("--redis", f"@{path}", "stat", QUEUE, REDIS_URL="unix:/nowhere")
@@ -613,7 +648,7 @@ class LateProxy(Proxy):
     """Cuts the connection at the call of a function, and delivers the call when it is closed."""
 
     def __init__(self, path, server, function):
-        self.function = f"timerhub_{function}\r".encode()
+        self.function = f"_{function}\r".encode()
         super().__init__(path, server, "last", 1)
 
     def next_command(self, request):

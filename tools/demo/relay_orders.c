@@ -282,7 +282,7 @@ static void be_shop(void)
 		do
 			result = timerhub_relay_put(relay, id, within_ns, 0, "unpaid", 6, NULL);
 		while (result == -ETIMEDOUT);
-		if (result < 0 && result != -EEXIST)
+		if (result < 0 && result != -EEXIST && result != -EALREADY)
 			atomic_fetch_add(&book->wrong, 1);
 		atomic_store(&book->orders[i].put, 1);
 		atomic_fetch_add(&book->put_count, 1);

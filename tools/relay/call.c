@@ -34,8 +34,7 @@ static const struct reason failures[] = {
 	{ -EIO, "the server cannot persist, and takes no changes" },
 	{ -ENOSPC, "the server's memory is full" },
 	{ -EOPNOTSUPP,
-	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel, "
-	  "or the URL asks for TLS" },
+	  "the server is older than version 7.0, is a node of a cluster, or is a Sentinel" },
 	{ -EPROTO, "the answers are not those of a Redis server" },
 	{ -EROFS,
 	  "the server takes no changes, because it is a replica, loads its data, or has too few "
@@ -46,8 +45,10 @@ static const struct reason failures[] = {
 /* of a queue's function */
 static const struct reason refusals[] = {
 	{ -ENOENT, "there is no such task or entry" },
-	{ -EEXIST,
-	  "the task exists or has just ended, or the queue was created with other servers" },
+	{ -EEXIST, "the task exists, or the queue was created with other servers" },
+	{ -EALREADY,
+	  "the task has ended, and its id may be used again past_us after its put; --replace uses "
+	  "it now" },
 	{ -EAGAIN, "the queue is full" },
 	{ -EBUSY, "a consumer has the task" },
 	{ -EMSGSIZE, "the task has too much data" },
@@ -87,27 +88,8 @@ void tell_error(const struct call *call, const char *what, int error, const char
 	(void)printf("}\n");
 }
 
-/* Returns whether the server's functions have another version, and says so. */
-static bool tell_version(const struct call *call, const char *what)
-{
-	uint64_t version = 0;
-	char words[128];
-
-	if (!call->wire || handshake_version(call->wire, &version, STEP_NS) < 0 || version == 0 ||
-	    version == handshake_own_version())
-		return false;
-	(void)snprintf(words, sizeof(words),
-	               "the server has version %" PRIu64 " of the functions of timerhub, and this "
-	               "program knows version %" PRIu64,
-	               version, handshake_own_version());
-	tell_error(call, what, -EOPNOTSUPP, words);
-	return true;
-}
-
 enum status complain(const struct call *call, const char *what, int error)
 {
-	if (error == -EOPNOTSUPP && tell_version(call, what))
-		return FAILED;
 	tell_error(call, what, error, failure_words(error));
 	return FAILED;
 }
@@ -144,6 +126,22 @@ static enum status refuse_setting(const struct call *call, const char *what,
 
 /* ---- a call ---- */
 
+static void warn_of_insecure(const struct call *call)
+{
+	char url[ADDRESS_URL_BYTES];
+
+	for (uint32_t i = 0; i < call->shards; i++) {
+		if (!call->addresses[i].tls.insecure)
+			continue;
+		address_write(url, &call->addresses[i]);
+		(void)fprintf(
+			stderr,
+			"timerhub-relay: WARNING: %s: insecure=1: the server's certificate is "
+			"not checked, so anybody on the way can read and change the tasks\n",
+			url);
+	}
+}
+
 enum status open_call(struct call *call, const struct options *options, const char *queue)
 {
 	const char *redis = options->redis;
@@ -158,14 +156,14 @@ enum status open_call(struct call *call, const struct options *options, const ch
 		if (call->shards == KEYS_SHARDS_MAX)
 			return misused("--redis, or $REDIS_URL, has too many servers", NULL);
 		result = address_read(&call->addresses[call->shards], &redis);
+		call->addresses[call->shards].slot = call->keys.slot;
 		call->shards++;
 	}
-	if (result == -EOPNOTSUPP)
-		return misused("--redis, or $REDIS_URL, has rediss://: for TLS use stunnel", NULL);
 	/* without the address, which may have a password */
 	if (result < 0)
 		return misused("--redis, or $REDIS_URL, is not like redis://HOST:PORT or unix:PATH",
 		               NULL);
+	warn_of_insecure(call);
 	return GOOD;
 }
 
@@ -251,12 +249,10 @@ enum status reach(struct call *call, uint32_t shard, enum needs needs, const cha
 	if (result == 0 && version == 0) {
 		tell_error(
 			call, what, -EROFS,
-			"the server has no functions of timerhub; 'timerhub-relay load' or a relay "
-			"loads them");
+			"the server has no functions of this version of timerhub; 'timerhub-relay "
+			"load' or a relay of this version loads them");
 		return FAILED;
 	}
-	if (result == 0 && needs >= NEEDS_FUNCTIONS && version != handshake_own_version())
-		result = -EOPNOTSUPP;
 	return result < 0 ? complain(call, what, result) : GOOD;
 }
 
@@ -313,8 +309,7 @@ void add_caller(struct call *call)
 
 	/* Nothing fences the tool's only command, so a holder like another does no harm. */
 	(void)getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	(void)snprintf(holder, sizeof(holder), "%" PRIu64 "-%016" PRIx64, handshake_own_version(),
-	               random);
+	(void)snprintf(holder, sizeof(holder), "0-%016" PRIx64, random);
 	bytes_number(wire_output(call->wire), call->until_us);
 	add(call, holder);
 	bytes_number(wire_output(call->wire), 1);

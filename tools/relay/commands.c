@@ -36,7 +36,7 @@ static bool read_when(const char *text, char when[32], const char **ret_flags)
 
 enum status do_create(struct call *call, char **words, int count)
 {
-	int result = handshake_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, false, STEP_NS);
 
 	if (result == 0)
 		result = ask_time(call);
@@ -223,6 +223,33 @@ enum status do_dead(struct call *call, char **words, int count)
 	return ask(call, words[0], print_entries);
 }
 
+enum status do_pause(struct call *call, char **words, int count)
+{
+	char cursor[64] = "";
+
+	(void)count;
+	do {
+		struct reply *reply = NULL;
+		enum status status;
+
+		begin(call, "pause", "due task ready state", 1);
+		add(call, cursor);
+		status = ask_reply(call, words[0], &reply);
+		if (status != GOOD)
+			return status;
+		(void)snprintf(cursor, sizeof(cursor), "%s", reply_text(reply_at(reply, 1)));
+		reply_free(reply);
+	} while (cursor[0]);
+	return say_done(call);
+}
+
+enum status do_resume(struct call *call, char **words, int count)
+{
+	(void)count;
+	begin(call, "resume", "state seats", 0);
+	return ask(call, words[0], NULL);
+}
+
 enum status do_revive(struct call *call, char **words, int count)
 {
 	enum status status =
@@ -255,7 +282,7 @@ enum status do_stat(struct call *call, char **words, int count)
 
 enum status do_load(struct call *call, char **words, int count)
 {
-	int result = handshake_load(call->wire, STEP_NS);
+	int result = handshake_load(call->wire, true, STEP_NS);
 
 	(void)words;
 	(void)count;
@@ -308,7 +335,7 @@ static enum status repair(struct call *call, const char *queue)
 	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
 		result = connect_call(call, i);
 		if (result == 0)
-			result = handshake_load(call->wire, STEP_NS);
+			result = handshake_load(call->wire, false, STEP_NS);
 		if (result == 0)
 			result = repair_server(call, &restored, &removed);
 	}

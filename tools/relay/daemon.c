@@ -167,7 +167,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 	struct timerhub_relay_config config = {
 		.size = sizeof(config),
 		.flags = TIMERHUB_RELAY_SERVE,
-		.redis = options->redis,
+		.redis = options->given, /* the library reads a file again for a new password */
 		.horizon_ns = options->horizon_ms * NS_PER_MS,
 		.grace_ns = options->grace_ms * NS_PER_MS,
 		.batch = (uint32_t)options->batch,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <relay/url_file.h>
 #include <when.h>
 
 #include "tool.h"
@@ -21,13 +22,13 @@ const char console_help[] =
 	"  put QUEUE ID WHEN [DATA]     put a task; DATA -: standard input\n"
 	"  move QUEUE ID WHEN           give a task another time\n"
 	"  cancel|done|peek QUEUE ID    withdraw, acknowledge or print a task\n"
-	"  list|dead QUEUE [COUNT]      list the next due tasks; list the dead tasks\n"
+	"  list|parked QUEUE [COUNT]    list the next due tasks; list the parked tasks\n"
 	"  revive QUEUE ENTRY           put the dead task of this ENTRY again\n"
 	"  stat QUEUE                   print its numbers; --metrics: as OpenMetrics text\n"
 	"  check QUEUE                  print Redis's durability, and whether keys agree\n"
 	"  drain QUEUE                  wait until the queue has no task left\n"
 	"  top QUEUE...                 watch queues and their relays\n"
-	"  load                         load the Redis functions into the server\n"
+	"  load [QUEUE]                 load the Redis functions into the queue's server\n"
 	"WHEN is a delay (90s, 1.5h; us, ms, s, m, h, d), a date (2027-01-31T12:00:00Z),\n"
 	"@SECONDS since 1970, or never.\n"
 	"Options stand before QUEUE; --help, -h, --version and -V are also options:\n"
@@ -66,12 +67,15 @@ static const struct command {
 	{ "done", 2, 2, BY_ID, NEEDS_QUEUE, do_done },
 	{ "peek", 2, 2, BY_ID, NEEDS_QUEUE, do_peek },
 	{ "list", 1, 2, EACH, NEEDS_QUEUE, do_list },
-	{ "dead", 1, 2, EACH, NEEDS_QUEUE, do_dead },
+	{ "parked", 1, 2, EACH, NEEDS_QUEUE, do_dead },
+	{ "dead", 1, 2, EACH, NEEDS_QUEUE, do_dead }, /* the older name of "parked" */
+	{ "pause", 1, 1, EACH, NEEDS_QUEUE, do_pause },
+	{ "resume", 1, 1, EACH, NEEDS_QUEUE, do_resume },
 	{ "revive", 2, 2, ANY, NEEDS_QUEUE, do_revive },
 	{ "stat", 1, 1, EACH, NEEDS_QUEUE, do_stat },
 	{ "check", 1, 1, OWN, NEEDS_QUEUE, do_check },
 	{ "drain", 1, 1, OWN, NEEDS_QUEUE, do_drain },
-	{ "load", 0, 0, EACH, NEEDS_NOTHING, do_load },
+	{ "load", 0, 1, EACH, NEEDS_NOTHING, do_load },
 };
 
 /* With --metrics, stat asks all servers before it prints the first line. */
@@ -152,6 +156,11 @@ static enum status run_with(const struct command *command, const struct options 
 		return misused("wrong number of arguments for", command->name);
 	}
 	status = open_call(&call, options, count > 0 ? words[0] : "any");
+	/* In a cluster the functions are loaded where a queue is. */
+	for (uint32_t i = 0; status == GOOD && count == 0 && i < call.shards; i++)
+		if (call.addresses[i].cluster)
+			status = misused("a cluster has the functions where a queue is: load QUEUE",
+			                 NULL);
 	if (status == GOOD)
 		status = run_call(command, &call, words, count);
 	close_call(&call);
@@ -207,24 +216,19 @@ static bool has_password(const char *redis)
 	return false;
 }
 
-/* The URL in the first line of a file; if there is none, prints why and returns NULL. */
-static const char *read_file(const char *path)
+/* The list in a file; if there is none, prints why and returns NULL. */
+static const char *read_file(const char *redis)
 {
-	static char *line;
-	size_t size = 0;
-	FILE *file = fopen(path, "re");
-	const bool found = file && getline(&line, &size, file) > 0;
+	static char *text;
+	const char *list;
+	int result = url_file_open(redis, &list, &text);
 
-	if (!found)
-		(void)fprintf(stderr, "timerhub-relay: %s: %s\n", path,
-		              file ? "the file is empty, but its first line must be a URL"
-		                   : strerror(errno));
-	if (file)
-		(void)fclose(file);
-	if (!found)
-		return NULL;
-	line[strcspn(line, "\n")] = '\0';
-	return line;
+	if (result == 0)
+		return list;
+	(void)fprintf(stderr, "timerhub-relay: %s: %s\n", redis + 1,
+	              result == -EINVAL ? "the file is empty, but its first line must be a URL"
+	                                : strerror(-result));
+	return NULL;
 }
 
 static bool *find_flag(struct options *options, const char *name)
@@ -305,17 +309,16 @@ static enum status check_options(const struct options *options, const char *comm
 
 static enum status find_redis(struct options *options)
 {
-	if (!options->redis) {
+	const bool is_option = options->redis != NULL;
+
+	if (!is_option)
 		options->redis = getenv("REDIS_URL");
-		return GOOD;
-	}
-	if (options->redis[0] != '@')
-		return !has_password(options->redis) ? GOOD
-		                                     : misused("--redis must not have a password: "
-		                                               "use @FILE or $REDIS_URL",
-		                                               NULL);
-	options->redis = read_file(options->redis + 1);
-	return options->redis ? GOOD : FAILED;
+	options->given = options->redis;
+	if (options->redis && options->redis[0] == '@')
+		options->redis = read_file(options->redis);
+	else if (is_option && has_password(options->redis))
+		return misused("--redis must not have a password: use @FILE or $REDIS_URL", NULL);
+	return options->redis || !options->given ? GOOD : FAILED;
 }
 
 static enum status run(char **words, int count)

@@ -23,7 +23,9 @@ struct number {
 
 static const struct number numbers[] = {
 	{ { "timerhub_relay_tasks", "gauge", NULL, "Live tasks." }, "tasks", 0 },
-	{ { "timerhub_relay_due", "gauge", NULL, "Tasks that are not in the stream." }, "due", 0 },
+	{ { "timerhub_relay_waiting", "gauge", NULL, "Tasks that are not in the stream." },
+	  "waiting",
+	  0 },
 	{ { "timerhub_relay_ready", "gauge", NULL, "Tasks in the stream." }, "ready", 0 },
 	{ { "timerhub_relay_taken", "gauge", NULL,
 	    "Tasks that a consumer has taken and not finished." },
@@ -37,7 +39,10 @@ static const struct number numbers[] = {
 	    "Time since the due time of the first waiting task." },
 	  "overdue",
 	  6 },
-	{ { "timerhub_relay_dead", "gauge", NULL, "Entries of dead tasks." }, "dead", 0 },
+	{ { "timerhub_relay_parked", "gauge", NULL, "Parked tasks." }, "parked", 0 },
+	{ { "timerhub_relay_paused", "gauge", NULL, "1 if the queue is paused, else 0." },
+	  "paused",
+	  0 },
 	{ { "timerhub_relay_relays", "gauge", NULL, "Relays with a rank." }, "relays", 0 },
 	{ { "timerhub_relay_tasks_max", "gauge", NULL,
 	    "Largest number of live tasks of the queue." },
@@ -48,8 +53,12 @@ static const struct number numbers[] = {
 	    "Deliveries repeated because a lease was over." },
 	  "leases_over",
 	  0 },
-	{ { "timerhub_relay_buried", "counter", NULL, "Tasks that went to the dead tasks." },
-	  "buried",
+	{ { "timerhub_relay_parked_ever", "counter", NULL, "Tasks that were ever parked." },
+	  "parked_ever",
+	  0 },
+	{ { "timerhub_relay_dead_cut", "counter", NULL,
+	    "Parked tasks that the setting dead_max has cut off." },
+	  "dead_cut",
 	  0 },
 	{ { "timerhub_relay_orphans", "counter", NULL,
 	    "Ids, records and entries of other programs that relays have found." },
@@ -67,6 +76,8 @@ static const struct metrics_family looks_family = { "timerhub_relay_looks", "cou
 	                                            "Polls of a relay." };
 static const struct metrics_family bells_family = { "timerhub_relay_bells", "counter", NULL,
 	                                            "Wake-up messages to a relay." };
+static const struct metrics_family up_family = { "timerhub_relay_server_up", "gauge", NULL,
+	                                         "1 if the server has answered, else 0." };
 static const struct metrics_family lateness_family = {
 	"timerhub_relay_lateness_seconds", "histogram", "seconds",
 	"Time at which a task was promoted, minus the time at which it was due."
@@ -74,6 +85,7 @@ static const struct metrics_family lateness_family = {
 
 struct told {
 	uint32_t count;
+	/* NULL: the server has not answered, so it has no number but that it is not up */
 	struct reply *replies[KEYS_SHARDS_MAX];
 	char labels[KEYS_SHARDS_MAX][LABELS_BYTES];
 };
@@ -163,6 +175,10 @@ static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 {
 	struct text text = { .buffer = buffer, .bytes = bytes };
 
+	metrics_add_family(&text, &up_family);
+	for (uint32_t server = 0; server < told->count; server++)
+		metrics_add_sample(&text, &up_family, told->labels[server],
+		                   told->replies[server] != NULL, 0);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		metrics_add_family(&text, &numbers[i].family);
 		for (uint32_t server = 0; server < told->count; server++)
@@ -172,7 +188,8 @@ static size_t write_told(const struct told *told, char *buffer, size_t bytes)
 	add_all_relays(&text, &bells_family, RELAY_BELLS, told);
 	metrics_add_family(&text, &lateness_family);
 	for (uint32_t server = 0; server < told->count; server++)
-		add_lateness(&text, told->replies[server], told->labels[server]);
+		if (told->replies[server])
+			add_lateness(&text, told->replies[server], told->labels[server]);
 	metrics_end(&text);
 	return text.length;
 }
@@ -197,29 +214,30 @@ static enum status ask_server(struct call *call, uint32_t server, const char *qu
 	enum status status = reach(call, server, NEEDS_QUEUE, queue);
 	char number[16];
 
-	if (status != GOOD)
-		return status;
 	(void)snprintf(number, sizeof(number), "%" PRIu32, server);
 	metrics_add_label(&labels, "queue", queue);
 	metrics_add_label(&labels, "server", number);
 	text_end(&labels);
+	if (status != GOOD)
+		return status;
 	begin_stat(call);
-	status = ask_reply(call, queue, &told->replies[server]);
-	told->count += status == GOOD;
-	return status;
+	return ask_reply(call, queue, &told->replies[server]);
 }
 
+/* A server that fails hides none of the others, or the alarm for it would vanish with them. */
 enum status do_metrics(struct call *call, char **words, int count)
 {
-	struct told told = { .count = 0 };
-	enum status status = GOOD;
+	struct told told = { .count = call->shards };
+	enum status status = GOOD, printed;
 
 	(void)count;
-	for (uint32_t i = 0; i < call->shards && status == GOOD; i++)
-		status = ask_server(call, i, words[0], &told);
-	if (status == GOOD)
-		status = print_told(&told);
+	for (uint32_t i = 0; i < told.count; i++) {
+		enum status one = ask_server(call, i, words[0], &told);
+
+		status = one > status ? one : status;
+	}
+	printed = status == REFUSED ? GOOD : print_told(&told);
 	for (uint32_t i = 0; i < told.count; i++)
 		reply_free(told.replies[i]);
-	return status;
+	return printed == GOOD ? status : printed;
 }

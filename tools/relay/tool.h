@@ -17,6 +17,7 @@
 
 struct options {
 	const char *redis; /* addresses of the servers, or NULL for the default */
+	const char *given; /* the same, or @FILE if they are in a file */
 	bool json;
 	bool is_answered; /* --help or --version was given, and is printed */
 	bool metrics;     /* option of stat: print OpenMetrics text */
@@ -102,6 +103,8 @@ enum status do_done(struct call *call, char **words, int count);
 enum status do_peek(struct call *call, char **words, int count);
 enum status do_list(struct call *call, char **words, int count);
 enum status do_dead(struct call *call, char **words, int count);
+enum status do_pause(struct call *call, char **words, int count);
+enum status do_resume(struct call *call, char **words, int count);
 enum status do_revive(struct call *call, char **words, int count);
 
 void begin_stat(struct call *call);

@@ -17,10 +17,10 @@
 #define NS_PER_MS 1000000
 #define US_PER_S 1e6
 
-enum field { NOW, DUE, READY, TAKEN, LAG, DEAD, PROMOTED, LEASES_OVER, FIELDS };
+enum field { NOW, WAITING, READY, TAKEN, LAG, PARKED, PROMOTED, LEASES_OVER, FIELDS };
 
-static const char *const field_names[FIELDS] = { "now", "due",  "ready",    "taken",
-	                                         "lag", "dead", "promoted", "leases_over" };
+static const char *const field_names[FIELDS] = { "now", "waiting", "ready",    "taken",
+	                                         "lag", "parked",  "promoted", "leases_over" };
 
 /* added up over the queue's servers */
 struct reading {
@@ -193,10 +193,10 @@ static void print_plain(const struct watched *watched)
 {
 	const uint64_t *fields = watched->now.fields;
 
-	(void)printf("%s\n  due %" PRIu64 "  ready %" PRIu64 "  taken %" PRIu64
-	             "  lag %.1f ms  dead %" PRIu64 "  leases over %" PRIu64 "\n",
-	             watched->name, fields[DUE], fields[READY], fields[TAKEN],
-	             (double)fields[LAG] / 1000, fields[DEAD], fields[LEASES_OVER]);
+	(void)printf("%s\n  waiting %" PRIu64 "  ready %" PRIu64 "  taken %" PRIu64
+	             "  lag %.1f ms  parked %" PRIu64 "  leases over %" PRIu64 "\n",
+	             watched->name, fields[WAITING], fields[READY], fields[TAKEN],
+	             (double)fields[LAG] / 1000, fields[PARKED], fields[LEASES_OVER]);
 	(void)printf("  promoted %" PRIu64 ", %.1f/s  late at most: p50 %.3f ms  p99 %.3f ms  all "
 	             "%.3f ms\n",
 	             fields[PROMOTED], per_second(watched, PROMOTED),

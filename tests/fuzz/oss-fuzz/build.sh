@@ -8,7 +8,7 @@ set -eu
 
 cd "$SRC/timerhub"
 meson setup "$WORK/build" --buildtype=plain -Db_lundef=false -Dtests=true -Dman=false \
-	-Dio_uring=disabled -Dprobes=disabled -Drelay=enabled \
+	-Dio_uring=disabled -Dprobes=disabled -Drelay=enabled -Dtls=disabled \
 	-Ddefault_library=static -Dprefer_static=true -Dfuzz_engine="$LIB_FUZZING_ENGINE"
 ninja -C "$WORK/build" fuzz
 find "$WORK/build/tests" -name 'fuzz_*' -type f -executable -exec cp {} "$OUT/" \;

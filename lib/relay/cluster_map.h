@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads the replies to CLUSTER SLOTS: which node of a Redis cluster is the master of a slot, and
+ * which nodes there are. Pure. Tested by tests/relay/cluster_test.py and fuzz_replies.c.
+ */
+#ifndef RELAY_CLUSTER_MAP_H
+#define RELAY_CLUSTER_MAP_H
+
+#include "relay/wire.h"
+
+void cluster_map_ask(struct wire *wire);
+
+/*
+ * Gives `server` host and port of the master of the slot `server->slot`. A node that does not know
+ * its own name leaves it out, and then the host is that of `asked`, which has replied. Returns 0,
+ * -EROFS if no node serves the slot, or -EPROTO.
+ */
+int cluster_map_find(const struct reply *reply, const struct address *asked,
+                     struct address *server);
+
+/* Writes the masters and replicas of the reply as a list of nodes, as many as there is room for. */
+void cluster_map_list(const struct reply *reply, const struct address *asked,
+                      char nodes[ADDRESS_NODES_BYTES]);
+
+#endif

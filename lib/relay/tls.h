@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TLS between a wire's buffers, without a socket: what the server sent goes in by tls_put() and
+ * comes out decrypted by tls_get(), and tls_seal() encrypts what is to be sent. The wire sends and
+ * receives by itself, because OpenSSL's own sockets raise SIGPIPE. In a build without OpenSSL,
+ * tls_none.c answers each tls_open() with -EOPNOTSUPP.
+ *
+ * -EACCES stands for every refused certificate, of either side, and for one that can't be read;
+ * error_reply_words() says which. -EPROTO: the server does not speak TLS.
+ */
+#ifndef RELAY_TLS_H
+#define RELAY_TLS_H
+
+#include "relay/address.h"
+#include "relay/command_buffer.h"
+
+struct tls;
+
+/* Prepares a handshake with the address's server, whose name or IP address will be checked. */
+int tls_open(struct tls **ret_tls, const struct address *address);
+void tls_close(struct tls *tls); /* the argument `tls` may be NULL */
+
+/* Takes bytes that the server has sent. Returns 0 or -ENOMEM. */
+int tls_put(struct tls *tls, const void *sealed, size_t len);
+
+/*
+ * Goes on with the handshake, and after it decrypts. Returns the number of bytes stored in `plain`,
+ * 0 if more must come from the server first, -EHOSTUNREACH if the server has ended the connection,
+ * or an error of the handshake.
+ */
+int tls_get(struct tls *tls, void *plain, size_t len);
+
+/*
+ * Appends to `sealed` what must be sent now. That is the next part of the handshake, or some of
+ * `plain`, which is then removed there. Returns 0 or an error of the handshake.
+ */
+int tls_seal(struct tls *tls, struct bytes *plain, struct bytes *sealed);
+
+/* Returns whether the handshake has ended well, so that tls_seal() takes bytes. */
+bool tls_is_ready(const struct tls *tls);
+
+/* Returns whether tls_seal() would append bytes even if nothing is to be encrypted. */
+bool tls_has_output(const struct tls *tls);
+
+#endif

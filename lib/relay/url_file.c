@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Implements url_file.h, which tests/relay/servers_test.py tests. */
+#include "relay/url_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int read_line(const char *path, char **ret_line)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+	int result = 0;
+
+	if (!file)
+		return -errno;
+	errno = 0;
+	if (getline(&line, &size, file) <= 0)
+		result = errno ? -errno : -EINVAL;
+	(void)fclose(file);
+	if (result < 0) {
+		free(line);
+		return result;
+	}
+	line[strcspn(line, "\n")] = '\0';
+	*ret_line = line;
+	return 0;
+}
+
+int url_file_open(const char *redis, const char **ret_list, char **ret_text)
+{
+	int result = 0;
+
+	*ret_text = NULL;
+	if (redis && redis[0] == '@')
+		result = read_line(redis + 1, ret_text);
+	*ret_list = *ret_text ? *ret_text : redis;
+	return result;
+}
+
+bool url_file_renew(struct address *address)
+{
+	struct address fresh;
+	const char *list;
+	char *text = NULL;
+	int result = address->file ? read_line(address->file, &text) : -ENOENT;
+
+	list = text;
+	for (uint32_t i = 0; i <= address->index && result == 0; i++)
+		result = list ? address_read(&fresh, &list) : -EINVAL;
+	free(text);
+	if (result < 0 || (strcmp(fresh.user, address->user) == 0 &&
+	                   strcmp(fresh.password, address->password) == 0))
+		return false;
+	address_set_login(address, &fresh);
+	return true;
+}

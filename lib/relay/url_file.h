@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Addresses in a file, "@PATH" in place of a list of addresses. The file keeps a password out of
+ * the program's configuration, and may get a new one while the queue is open.
+ */
+#ifndef RELAY_URL_FILE_H
+#define RELAY_URL_FILE_H
+
+#include <stdbool.h>
+
+#include "relay/address.h"
+
+/*
+ * Stores the list of addresses that `redis` gives, which is its own text or the first line of a
+ * file, in *ret_list. The caller frees *ret_text, which may be NULL. Returns 0, -EINVAL if the file
+ * is empty, or the kernel's error.
+ */
+int url_file_open(const char *redis, const char **ret_list, char **ret_text);
+
+/*
+ * Reads user and password of an address again if it came from a file. Returns true if they have
+ * changed, so that another login may succeed.
+ */
+bool url_file_renew(struct address *address);
+
+#endif
