@@ -36,6 +36,8 @@ static void folder_name(char path[PATH_BYTES], pid_t process)
 
 const char *folder_make(void)
 {
+	if (folder[0] != '\0')
+		return folder;
 	folder_name(folder, getpid());
 	if (mkdir(folder, 0700) < 0)
 		subject_fail(folder, errno);

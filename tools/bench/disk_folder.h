@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 /*
- * Make an empty folder for this process, and return its path. If the folder cannot be made, end the
- * measurement.
+ * Return the folder of this process, or of the one that had a folder and forked it; make it if
+ * there is none. If the folder cannot be made, end the measurement.
  */
 const char *folder_make(void);
 

@@ -210,7 +210,8 @@ static bool left_out(const struct options *options, const struct subject *subjec
                      const struct workload *workload)
 {
 	return options->no_journal &&
-	       ((workload->needs & (CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER)) != 0 ||
+	       ((workload->needs & (CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER |
+	                            CAN_KEEP_MANY | CAN_SHARE_FILE)) != 0 ||
 	        strncmp(subject->name, "journal", strlen("journal")) == 0);
 }
 

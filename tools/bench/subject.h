@@ -36,6 +36,8 @@ extern "C" {
 #define CAN_WAIT (1u << 11)           /* the subject has wait(), so wakes of its loop are counted */
 #define CAN_PUT_DURABLY (1u << 12)    /* arm() returns when the task is on stable storage */
 #define CAN_RECOVER (1u << 13)        /* the subject can open a journal of many tasks */
+#define CAN_KEEP_MANY (1u << 19)      /* the subject is the store, for workloads that call it */
+#define CAN_SHARE_FILE (1u << 20)     /* several processes use the same tasks */
 #define CAN_BATCH (1u << 14)          /* the subject is measured in the workloads "batch-…" */
 #define CAN_SERVE (1u << 15)          /* the subject is measured in the workload "server" */
 #define LOOP_EACH (1u << 16)          /* each thread of a server has its own loop */
@@ -53,6 +55,7 @@ extern "C" {
 struct subject_setup {
 	uint32_t timers; /* number of timers in use */
 	uint32_t spare;  /* number of additional timers, which are armed again before they expire */
+	unsigned threads; /* number of threads that put durable tasks, or 0 */
 	bool cross;      /* several threads make calls, and one thread is in run() */
 	bool epoll;      /* the consumer polls with epoll, if the service allows this */
 	bool delay_queue; /* consumers may take timers from the heap, without an owner */
@@ -68,6 +71,7 @@ struct subject_counts {
 	uint64_t other_cpu_ns;  /* CPU time of the subject's server process */
 };
 
+struct histogram;
 struct workload;
 struct run;
 struct result;
@@ -96,6 +100,7 @@ struct subject {
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
 	int (*finish)(void);            /* take a due durable task, and acknowledge the task */
 	int (*flush)(void);             /* wait until all armed tasks are durable; or NULL */
+	struct histogram *waits;        /* until armed tasks are durable. NULL: the calls of arm() */
 	void (*cancel)(uint32_t timer); /* cancel the timer, which may have expired */
 	/*
 	 * Each of the next three calls handles up to BATCH_MAX timers at once. The members are NULL

@@ -26,6 +26,7 @@ struct bar {
 	const char *floor;      /* another; the larger value counts; or NULL */
 	unsigned threads;       /* number of threads for the value. 0 means one. */
 	unsigned other_threads; /* number of threads for the value of `other`. 0 means one. */
+	uint32_t other_timers;  /* number of timers for the value of `other`. 0: the same */
 };
 
 #define CPU "cpu_ns_per_op"
@@ -45,6 +46,14 @@ struct bar {
 #define LATENESS(subject, peer, hop, p50, p99)                                                     \
 	{ "lateness", 10000, subject, "p50_us", AT_MOST, p50, .other = peer, .floor = hop },       \
 	{ "lateness", 10000, subject, "p99_us", AT_MOST, p99, .other = peer, .floor = hop }
+#define STORE_PUTS(n)                                                                              \
+	{ "durable", 1000000, "store", "puts_per_s", AT_LEAST, .limit = 3, .other = "beanstalkd",  \
+	  .threads = n, .other_threads = n },                                                      \
+	{ "durable", 1000000, "store", "puts_per_s", AT_LEAST, .limit = 0.5, .other = "sqlite",    \
+	  .threads = n, .other_threads = n }
+#define STORE_WAITS(subject, held, n)                                                              \
+	{ "durable", 1000000, subject, "p99_us", AT_MOST, .limit = 2, .other = held,               \
+	  .threads = n, .other_threads = n }
 
 static const struct bar bars[] = {
 	/* targets for the timeouts of one event loop */
@@ -64,6 +73,25 @@ static const struct bar bars[] = {
 	LATENESS("timerhub", "timerfd-loop", "hop", 1.15, 1.5),
 	LATENESS("timerhub-fifo", "timerfd-loop-fifo", NULL, 0.9, 1.1),
 	{ "memory", 1000000, "timerhub", "bytes", AT_MOST, .limit = 72 },
+
+	/* targets for the store */
+	{ "durable", 1000000, "store", "puts_per_s", AT_LEAST, .limit = 0.9, .other = "sqlite",
+	  .threads = 1 },
+	STORE_PUTS(16),
+	STORE_PUTS(64),
+	STORE_WAITS("store", "store-held", 1),
+	STORE_WAITS("store", "store-held", 16),
+	STORE_WAITS("store", "store-held", 64),
+	STORE_WAITS("store-submit", "store-submit-held", 1),
+	{ "cycle", 1000000, "store", "cycles_per_s", AT_LEAST, .limit = 1.5,
+	  .other = "beanstalkd", .threads = 64, .other_threads = 64 },
+	{ "notice", 300, "store", "p50_us", AT_MOST, .limit = 1000 },
+	{ "notice", 300, "sqlite", "after_p50_us", AT_MOST, .limit = 1000 },
+	{ "waiting", 10000000, "store", "MiB", AT_MOST, .limit = 24 },
+	{ "waiting", 10000000, "store", "put_p50_us", AT_MOST, .limit = 1.5, .other = "store",
+	  .other_timers = 1000 },
+	{ "waiting", 10000000, "store", "take_p50_us", AT_MOST, .limit = 1.5, .other = "store",
+	  .other_timers = 1000 },
 
 	/* targets for the journal */
 	{ "durable", 1000000, "journal", "puts_per_s", AT_LEAST,
@@ -88,10 +116,11 @@ static const struct bar bars[] = {
 /* clang-format on */
 
 static bool find_value(const struct table *table, const struct bar *bar, const char *subject,
-                       unsigned threads, double *ret_value)
+                       uint32_t timers, unsigned threads, double *ret_value)
 {
 	const struct cell *cell =
-		table_find(table, bar->workload, subject, bar->timers, threads > 0 ? threads : 1);
+		table_find(table, bar->workload, subject, timers > 0 ? timers : bar->timers,
+	                   threads > 0 ? threads : 1);
 	struct spread spread;
 
 	if (!cell || !cell_spread(cell, bar->value, &spread))
@@ -109,10 +138,10 @@ void report_bars(const struct table *table)
 		char says[96];
 		bool met;
 
-		if (!find_value(table, bar, bar->subject, bar->threads, &ours) ||
-		    (bar->other &&
-		     !find_value(table, bar, bar->other, bar->other_threads, &theirs)) ||
-		    (bar->floor && !find_value(table, bar, bar->floor, 1, &hop)))
+		if (!find_value(table, bar, bar->subject, 0, bar->threads, &ours) ||
+		    (bar->other && !find_value(table, bar, bar->other, bar->other_timers,
+		                               bar->other_threads, &theirs)) ||
+		    (bar->floor && !find_value(table, bar, bar->floor, 0, 1, &hop)))
 			continue;
 		theirs = hop > theirs ? hop : theirs; /* the peer, and what a hop adds over it */
 		if (!printed_head)

@@ -18,6 +18,8 @@ struct member {
 	uint64_t cpu_ns;
 };
 
+unsigned team_before;
+
 static pthread_barrier_t barrier;
 static void (*team_body)(unsigned member, void *context);
 static void *team_context;
@@ -57,7 +59,7 @@ static void *member_main(void *argument)
 	struct member *member = argument;
 	uint64_t cpu_ns;
 
-	team_pin(member->number);
+	team_pin(team_before + member->number);
 	(void)pthread_barrier_wait(&barrier);
 	cpu_ns = thread_cpu_ns();
 	team_body(member->number, team_context);

@@ -21,6 +21,9 @@ unsigned team_cpu(unsigned member);
 /* Pin the calling thread to the CPU of this member. */
 void team_pin(unsigned member);
 
+/* The number of members of other processes; the team of this one is pinned to the CPUs after them. */
+extern unsigned team_before;
+
 /* Call body(member, context) on `members` threads and wait until all have returned. */
 struct team_times team_run(unsigned members, void (*body)(unsigned member, void *context),
                            void *context);

@@ -14,6 +14,7 @@ workload_measure one_message_measure, busy_measure, tail_measure, cross_measure;
 workload_measure burst_measure, stream_measure, loop_expire_measure, push_take_measure;
 workload_measure lateness_measure, memory_measure, idle_measure, wakes_measure, open_measure;
 workload_measure beat_measure, beat_cancel_measure, beat_late_measure, loop_beat_measure;
-workload_measure durable_measure, cycle_measure, recover_measure;
+workload_measure durable_measure, cycle_measure, durable_4_measure, cycle_4_measure;
+workload_measure recover_measure, notice_measure, waiting_measure;
 
 #endif
