@@ -227,6 +227,16 @@ void thread_join(pthread_t thread)
 	expect_eq(pthread_join(thread, NULL), 0);
 }
 
+void threads_take_other_stacks(void)
+{
+	pthread_attr_t attributes;
+
+	expect_eq(pthread_attr_init(&attributes), 0);
+	expect_eq(pthread_attr_setstacksize(&attributes, 32u << 20), 0);
+	expect_eq(pthread_setattr_default_np(&attributes), 0);
+	expect_eq(pthread_attr_destroy(&attributes), 0);
+}
+
 #ifdef ADDRESS_SANITIZED
 void __asan_handle_no_return(void);
 #endif

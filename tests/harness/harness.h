@@ -101,6 +101,11 @@ void until_in_time(bool (*attempt)(uint64_t margin_ns), uint64_t margin_ns);
 
 void thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 void thread_join(pthread_t thread);
+/*
+ * In a forked child, before it starts threads: their stacks are larger, so that none lies where a
+ * thread of the parent had one. ThreadSanitizer knows a thread by its stack's address.
+ */
+void threads_take_other_stacks(void);
 
 /* Before a cancellation: tells AddressSanitizer about the frames that it unwinds. */
 void thread_ends_here(void);

@@ -53,26 +53,12 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 		expect_eq(((unsigned char *)&event)[i], 0x5a);
 }
 
-/*
- * ThreadSanitizer knows a thread by its stack's address: the child's stacks are larger, so that
- * none lies where a parent's thread had one.
- */
-static void take_other_stacks(void)
-{
-	pthread_attr_t attributes;
-
-	expect_eq(pthread_attr_init(&attributes), 0);
-	expect_eq(pthread_attr_setstacksize(&attributes, 32u << 20), 0);
-	expect_eq(pthread_setattr_default_np(&attributes), 0);
-	expect_eq(pthread_attr_destroy(&attributes), 0);
-}
-
 /* In a child, opens a new hub and uses it. */
 static void live_a_little(void)
 {
 	struct rig rig;
 
-	take_other_stacks();
+	threads_take_other_stacks();
 	rig = rig_open(100);
 	for (unsigned i = 0; i < 50; i++) {
 		arm_after(rig.queue, i * 10 * US, i);

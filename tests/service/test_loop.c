@@ -826,6 +826,7 @@ START_TEST(fork_child_adopts_the_loop)
 	child = fork();
 	expect_le(0, child);
 	if (child == 0) {
+		threads_take_other_stacks();
 		(void)copy_may_change_only(items);
 		thread_start(&thread, copy_may_change_only, items);
 		thread_join(thread);
@@ -973,6 +974,7 @@ START_TEST(fork_child_of_a_loop_with_a_hub_may_free)
 	child = fork();
 	expect_le(0, child);
 	if (child == 0) {
+		threads_take_other_stacks();
 		(void)copy_with_a_hub(items);
 		thread_start(&thread, copy_with_a_hub, items);
 		thread_join(thread);
