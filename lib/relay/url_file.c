@@ -3,19 +3,28 @@
 #include "relay/url_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/descriptor.h"
 
 static int read_line(const char *path, char **ret_line)
 {
-	FILE *file = fopen(path, "re");
+	int fd = DESCRIPTOR_ABOVE_STDIO(open(path, O_RDONLY | O_CLOEXEC));
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	char *line = NULL;
 	size_t size = 0;
 	int result = 0;
 
-	if (!file)
-		return -errno;
+	if (fd < 0)
+		return fd;
+	if (!file) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
 	errno = 0;
 	if (getline(&line, &size, file) <= 0)
 		result = errno ? -errno : -EINVAL;
