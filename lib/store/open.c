@@ -353,6 +353,7 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
                                 const struct timerhub_store_config *config, int (*sqlite)(void))
 {
 	CANCELLATION_HELD;
+	struct descriptors_low low = { .held = { false } };
 	struct timerhub_store *store;
 	int result;
 
@@ -366,9 +367,12 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
+	/* SQLite never uses a standard descriptor either, but leaves /dev/null open there. */
+	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)
 		result = store_open_parts(store, path);
+	(void)descriptors_release(&low, 0);
 	if (result < 0)
 		store_free(store);
 	else
