@@ -43,8 +43,8 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	})
 
 /*
- * Fills the free numbers below 3 with what `harmless` opens, which is something that nobody can write
- * to, until descriptors_release().
+ * Fills the free numbers below 3 with what `harmless` opens, to which nobody can write, until
+ * descriptors_release().
  */
 #define DESCRIPTORS_FILL(low, harmless)                                                            \
 	do {                                                                                       \
@@ -58,7 +58,7 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	} while (0)
 
 /*
- * As DESCRIPTOR_ABOVE_STDIO(), for a call that must not be made in vain: the free numbers are filled
+ * As DESCRIPTOR_ABOVE_STDIO(), for a call that must not be made in vain: the numbers are filled
  * before.
  */
 #define DESCRIPTOR_BEHIND(harmless, call)                                                          \
