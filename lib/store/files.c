@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/lock.h"
 
@@ -79,14 +80,14 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		fd = open(name, O_RDWR | O_CLOEXEC);
+		/* not opened in vain, since closing it would drop SQLite's locks */
+		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
+		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
-		if (fd >= 0) {
+		if (fd >= 0)
 			known_first = known;
-		} else {
-			fd = -errno;
+		else
 			free(known);
-		}
 	}
 	lock_give(&known_lock);
 	return fd;
@@ -114,9 +115,9 @@ int files_open(struct files *files, const char *path)
 		if (stat(files->names[i], &files->found[i]) < 0)
 			return -errno;
 	}
-	files->wal_fd = open(files->names[FILE_WAL], O_RDWR | O_CLOEXEC);
+	files->wal_fd = DESCRIPTOR_ABOVE_STDIO(open(files->names[FILE_WAL], O_RDWR | O_CLOEXEC));
 	if (files->wal_fd < 0)
-		return -errno;
+		return files->wal_fd;
 	files->shm_fd = known_shm(files->names[FILE_SHM], &files->found[FILE_SHM]);
 	return files->shm_fd < 0 ? files->shm_fd : 0;
 }

@@ -7,8 +7,7 @@
 #define _GNU_SOURCE
 #include "store/keeper.h"
 
-#include <signal.h>
-
+#include "base/thread.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
@@ -69,6 +68,7 @@ static void *keeper_main(void *argument)
 	struct timerhub_store *store = argument;
 	uint64_t seen = 0;
 
+	thread_begin();
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
@@ -95,24 +95,10 @@ static void *keeper_main(void *argument)
 
 int keeper_start(struct timerhub_store *store)
 {
-	sigset_t blocked, before;
-	int result;
+	int result = thread_create(&store->keeper.thread, keeper_main, store);
 
-	/*
-	 * A fault of the process stays its own; no handler for anything else runs on this thread.
-	 */
-	(void)sigfillset(&blocked);
-	(void)sigdelset(&blocked, SIGSYS);
-	(void)sigdelset(&blocked, SIGSEGV);
-	(void)sigdelset(&blocked, SIGBUS);
-	(void)sigdelset(&blocked, SIGILL);
-	(void)sigdelset(&blocked, SIGFPE);
-	(void)sigdelset(&blocked, SIGTRAP);
-	(void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
-	result = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	store->keeper.is_started = result == 0;
-	return -result;
+	return result;
 }
 
 static void keeper_call(struct timerhub_store *store)

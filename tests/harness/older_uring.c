@@ -27,8 +27,11 @@ int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 	if (!real)
 		abort();
 	result = real(entries, ring, flags);
-	if (result == 0 && uring_is_older)
+	if (result < 0)
+		return result;
+	if (uring_is_older)
 		ring->features &= ~FEAT_NO_IOWAIT;
+	uring_is_older = (ring->features & FEAT_NO_IOWAIT) == 0;
 	return result;
 }
 

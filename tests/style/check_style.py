@@ -69,7 +69,7 @@ MAKES_DESCRIPTOR = re.compile(
     r"(?<![\w>.])(?:open|openat|openat2|creat|eventfd|timerfd_create|memfd_create|memfd_secret|"
     r"socket|socketpair|accept4?|pipe2?|dup[23]?|epoll_create1?|inotify_init1?|signalfd|pidfd_open|"
     r"fopen|fdopen|opendir|mkstemp|mkostemp|tmpfile|popen)\(")
-DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR_(?:ABOVE_STDIO|BEHIND)\(")
+DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR(?:_ABOVE_STDIO|_BEHIND|S_FILL)\(")
 
 # The file name of a test program. The folder's meson.build may list the whole name, or only the
 # part in parentheses.
