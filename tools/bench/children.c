@@ -12,6 +12,8 @@
 
 void children_begin(unsigned count, void (*body)(unsigned child))
 {
+	pid_t parent = getpid();
+
 	for (unsigned i = 0; i < count; i++) {
 		pid_t child = fork();
 
@@ -20,6 +22,8 @@ void children_begin(unsigned count, void (*body)(unsigned child))
 		if (child > 0)
 			continue;
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1); /* it has failed already */
 		body(i);
 		_exit(0);
 	}

@@ -23,7 +23,7 @@ static const char usage[] =
 	"  --subjects A,B     measure only these subjects\n"
 	"  --timers N,M       measure with these numbers of timers\n"
 	"  --threads N,M      measure with these numbers of threads\n"
-	"  --no-journal       leave out durable tasks\n"
+	"  --no-store         leave out durable tasks\n"
 	"  --rounds N         measure each result N times and print the median (5)\n"
 	"  --duration MS      duration of a measurement, if the workload has none (300)\n"
 	"  --json FILE        also write a line of JSON for each result to FILE\n"
@@ -44,7 +44,7 @@ struct options {
 	struct numbers timers, threads;   /* an empty list means the workload's default numbers */
 	uint32_t rounds, duration_ms;
 	FILE *json; /* output of --json, or NULL */
-	bool no_journal;
+	bool no_store;
 };
 
 /* ---- options ---- */
@@ -125,7 +125,7 @@ static void options_set(struct options *options, int option)
 		options->threads = numbers_from(optarg, TEAM_MAX);
 		break;
 	case 'o':
-		options->no_journal = true;
+		options->no_store = true;
 		break;
 	case 'r':
 		options->rounds = number_from(optarg, ROUNDS_MAX);
@@ -157,7 +157,7 @@ static struct options options_from(int argc, char **argv)
 		{ "subjects", required_argument, NULL, 's' },
 		{ "timers", required_argument, NULL, 'n' },
 		{ "threads", required_argument, NULL, 't' },
-		{ "no-journal", no_argument, NULL, 'o' },
+		{ "no-store", no_argument, NULL, 'o' },
 		{ "rounds", required_argument, NULL, 'r' },
 		{ "duration", required_argument, NULL, 'd' },
 		{ "json", required_argument, NULL, 'j' },
@@ -205,14 +205,11 @@ static bool suits(const struct subject *subject, const struct workload *workload
 	return subject->timers_max == 0 || timers <= subject->timers_max;
 }
 
-/* --no-journal leaves out all durable workloads, and the journal in the others. */
-static bool left_out(const struct options *options, const struct subject *subject,
-                     const struct workload *workload)
+/* --no-store leaves out durable tasks. */
+static bool left_out(const struct options *options, const struct workload *workload)
 {
-	return options->no_journal &&
-	       ((workload->needs & (CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_RECOVER |
-	                            CAN_KEEP_MANY | CAN_SHARE_FILE)) != 0 ||
-	        strncmp(subject->name, "journal", strlen("journal")) == 0);
+	return options->no_store && (workload->needs & (CAN_PUT_DURABLY | CAN_FINISH_DURABLY |
+	                                                CAN_KEEP_MANY | CAN_SHARE_FILE)) != 0;
 }
 
 static void plan_group(struct table *table, const struct options *options,
@@ -220,8 +217,7 @@ static void plan_group(struct table *table, const struct options *options,
 {
 	for (unsigned i = 0; subjects[i]; i++)
 		if (named(&options->subjects, subjects[i]->name) &&
-		    suits(subjects[i], workload, timers, threads) &&
-		    !left_out(options, subjects[i], workload))
+		    suits(subjects[i], workload, timers, threads) && !left_out(options, workload))
 			table_add(table, workload, subjects[i], timers, threads);
 }
 

@@ -23,8 +23,7 @@
 	X(timerhub_many) X(timerhub_spin) X(timerhub_huge) X(timerhub_fifo) X(heap)                \
 	X(heap_loop) X(libev) X(libuv) X(libevent) X(asio) X(timerfd) X(timerfd_loop)              \
 	X(timerfd_loop_fifo) X(hop) X(go) X(store) X(store_held) X(store_submit)              \
-	X(store_submit_held) X(sqlite) X(journal) X(journal_submit)                                \
-	X(journal_take) X(beanstalkd) X(sync_append) X(sync_batch) X(sync_overwrite)
+	X(store_submit_held) X(sqlite) X(beanstalkd) X(sync_append) X(sync_batch) X(sync_overwrite)
 /* clang-format on */
 #define DECLARE(name) extern const struct subject subject_##name __attribute__((weak));
 #define ADDRESS(name) &subject_##name,

@@ -35,15 +35,14 @@ extern "C" {
 #define HAS_OWNER (1u << 10)          /* the subject applies calls on its own thread */
 #define CAN_WAIT (1u << 11)           /* the subject has wait(), so wakes of its loop are counted */
 #define CAN_PUT_DURABLY (1u << 12)    /* arm() returns when the task is on stable storage */
-#define CAN_RECOVER (1u << 13)        /* the subject can open a journal of many tasks */
-#define CAN_KEEP_MANY (1u << 19)      /* the subject is the store, for workloads that call it */
-#define CAN_SHARE_FILE (1u << 20)     /* several processes use the same tasks */
+#define CAN_KEEP_MANY (1u << 13)      /* the subject is the store, for workloads that call it */
 #define CAN_BATCH (1u << 14)          /* the subject is measured in the workloads "batch-…" */
 #define CAN_SERVE (1u << 15)          /* the subject is measured in the workload "server" */
 #define LOOP_EACH (1u << 16)          /* each thread of a server has its own loop */
 #define CAN_FINISH_DURABLY (1u << 17) /* finish() returns when the acknowledgement is stable */
 
 #define CAN_HOLD_RECORDS (1u << 18) /* the subject is measured as the timers of one event loop */
+#define CAN_SHARE_FILE (1u << 19)   /* several processes use the same tasks */
 
 #define ALL_CALLS (CAN_REARM | CAN_CANCEL | CAN_EXPIRE)
 #define ONE_LOOP (CAN_SERVE | LOOP_EACH | CAN_HOLD_RECORDS)
@@ -56,8 +55,8 @@ struct subject_setup {
 	uint32_t timers; /* number of timers in use */
 	uint32_t spare;  /* number of additional timers, which are armed again before they expire */
 	unsigned threads; /* number of threads that put durable tasks, or 0 */
-	bool cross;      /* several threads make calls, and one thread is in run() */
-	bool epoll;      /* the consumer polls with epoll, if the service allows this */
+	bool cross;       /* several threads make calls, and one thread is in run() */
+	bool epoll;       /* the consumer polls with epoll, if the service allows this */
 	bool delay_queue; /* consumers may take timers from the heap, without an owner */
 	bool bare;        /* the subject is opened and closed without arming a timer */
 	bool records;     /* each timer is in the record of a connection, see embedding_objects.h */
@@ -98,9 +97,9 @@ struct subject {
 	 */
 	int (*arm)(uint32_t timer, uint64_t delay_ns);
 	int (*rearm)(uint32_t timer, uint64_t delay_ns);
-	int (*finish)(void);            /* take a due durable task, and acknowledge the task */
-	int (*flush)(void);             /* wait until all armed tasks are durable; or NULL */
-	struct histogram *waits;        /* until armed tasks are durable. NULL: the calls of arm() */
+	int (*finish)(void);     /* take a due durable task, and acknowledge the task */
+	int (*flush)(void);      /* wait until all armed tasks are durable; or NULL */
+	struct histogram *waits; /* until armed tasks are durable. NULL: the calls of arm() */
 	void (*cancel)(uint32_t timer); /* cancel the timer, which may have expired */
 	/*
 	 * Each of the next three calls handles up to BATCH_MAX timers at once. The members are NULL

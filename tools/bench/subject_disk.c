@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the cost of the disk: one thread writes zeros with the size of a record of the journal,
- * and syncs the file. "sync-append" extends the file by one record, as a log does, "sync-batch" by
- * 32 before each sync, as the journal does when 64 threads put tasks. "sync-overwrite" writes to
+ * Measures the cost of the disk: one thread writes zeros with the size of a small record and syncs
+ * the file. "sync-append" extends the file by one record, as a log does, "sync-batch" by 32 before
+ * each sync, as when 64 threads put tasks. "sync-overwrite" writes to
  * blocks that were written before. A durable task needs two such writes: for its put and for its
  * end.
  */
@@ -16,7 +16,7 @@
 
 #define FILE_BYTES (16 << 20)
 #define CHUNK_BYTES 65536
-#define RECORD_BYTES 160 /* bytes of a journal's record with DURABLE_BYTES of data */
+#define RECORD_BYTES 160 /* bytes of a log's record with DURABLE_BYTES of data */
 #define BATCH_RECORDS 32
 
 static int file;

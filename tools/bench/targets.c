@@ -92,26 +92,6 @@ static const struct bar bars[] = {
 	  .other_timers = 1000 },
 	{ "waiting", 10000000, "store", "take_p50_us", AT_MOST, .limit = 1.5, .other = "store",
 	  .other_timers = 1000 },
-
-	/* targets for the journal */
-	{ "durable", 1000000, "journal", "puts_per_s", AT_LEAST,
-	  .limit = 5, .other = "beanstalkd", .threads = 64, .other_threads = 64 },
-	{ "durable", 1000000, "journal-submit", "puts_per_s", AT_LEAST,
-	  .limit = 0.8, .other = "journal", .threads = 64, .other_threads = 64 },
-	{ "durable", 1000000, "journal", "syncs_per_s", AT_LEAST,
-	  .limit = 0.7, .other = "sync-append", .threads = 64, .other_threads = 1 },
-	{ "durable", 1000000, "journal", "syncs_per_s", AT_LEAST,
-	  .limit = 0.7, .other = "sync-batch", .threads = 64, .other_threads = 1 },
-	{ "cycle", 1000000, "journal", "cycles_per_s", AT_LEAST,
-	  .limit = 1.3, .other = "beanstalkd", .threads = 1, .other_threads = 1 },
-	{ "cycle", 1000000, "journal", "cycles_per_s", AT_LEAST,
-	  .limit = 5, .other = "beanstalkd", .threads = 16, .other_threads = 16 },
-	{ "cycle", 1000000, "journal", "cycles_per_s", AT_LEAST,
-	  .limit = 12, .other = "beanstalkd", .threads = 64, .other_threads = 64 },
-	{ "recover", 1000000, "journal", "cold_s", AT_MOST, .limit = 2 },
-	{ "recover", 1000000, "journal", "bytes", AT_MOST, .limit = 144 },
-	{ "lateness", 10000, "journal-take", "early", AT_MOST, .limit = 0 },
-	LATENESS("journal-take", "timerhub", NULL, 1.3, 1.3),
 };
 /* clang-format on */
 

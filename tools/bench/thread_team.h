@@ -21,7 +21,7 @@ unsigned team_cpu(unsigned member);
 /* Pin the calling thread to the CPU of this member. */
 void team_pin(unsigned member);
 
-/* The number of members of other processes; the team of this one is pinned to the CPUs after them. */
+/* The number of members of other processes. This one's team is pinned to the CPUs after theirs. */
 extern unsigned team_before;
 
 /* Call body(member, context) on `members` threads and wait until all have returned. */

@@ -83,8 +83,6 @@ const struct workload workloads[] = {
 	  CAN_SHARE_FILE, { 300 }, { 1 }, 0, notice_measure },
 	{ "waiting", "put and take beside N waiting tasks, MiB of memory (ns an op: a put)",
 	  CAN_KEEP_MANY, { 1000, 10000000 }, { 1 }, 1, waiting_measure },
-	{ "recover", "open a journal of N tasks with keys; bytes a task beside data and key",
-	  CAN_RECOVER, { 1000000 }, { 1 }, 0, recover_measure },
 	{ .name = NULL },
 };
 /* clang-format on */

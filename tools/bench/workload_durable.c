@@ -99,6 +99,17 @@ static void process(unsigned child)
 		plan.subject->close();
 }
 
+/* Make the file of the tasks, since processes that open the same new one may refuse each other. */
+static void prepare(unsigned child)
+{
+	struct subject_setup setup = { .timers = plan.timers };
+
+	(void)child;
+	(void)driver_open(&plan, &setup, NULL);
+	if (plan.subject->close)
+		plan.subject->close();
+}
+
 static void measure(const struct run *run, struct result *result)
 {
 	static struct histogram waits;
@@ -112,6 +123,8 @@ static void measure(const struct run *run, struct result *result)
 	(void)pthread_barrier_init(&parts->opened, &shared, processes);
 	if (processes > 1) {
 		(void)folder_make();
+		children_begin(1, prepare);
+		children_await(1);
 		children_begin(processes, process);
 		children_await(processes);
 	} else {

@@ -15,6 +15,6 @@ workload_measure burst_measure, stream_measure, loop_expire_measure, push_take_m
 workload_measure lateness_measure, memory_measure, idle_measure, wakes_measure, open_measure;
 workload_measure beat_measure, beat_cancel_measure, beat_late_measure, loop_beat_measure;
 workload_measure durable_measure, cycle_measure, durable_4_measure, cycle_4_measure;
-workload_measure recover_measure, notice_measure, waiting_measure;
+workload_measure notice_measure, waiting_measure;
 
 #endif
