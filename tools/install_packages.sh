@@ -195,4 +195,4 @@ packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-lin
 # build-essential.
 # shellcheck disable=SC2034
 packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
-	libssl-dev systemtap-sdt-dev)
+	libsqlite3-dev libssl-dev systemtap-sdt-dev)

@@ -17,7 +17,7 @@ import sys
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
 from verdict import Skipped, Wrong, need, verdict  # pylint: disable=wrong-import-position
 
-WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-journal0", "libtimerhub-journal-dev",
+WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-store0", "libtimerhub-store-dev",
           "libtimerhub-relay0", "libtimerhub-relay-dev", "timerhub-relay", "timerhub-tools"}
 
 
@@ -46,9 +46,9 @@ def check_packages(debs):
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
     # The relay's packages must depend on libtimerhub0.5, the package with the library's soname. A
-    # package with the next soname must not satisfy this dependency. The journal's package must not
+    # package with the next soname must not satisfy this dependency. The store's package must not
     # depend on the library's package.
-    for name, needs in (("libtimerhub-journal0", False), ("libtimerhub-relay0", True),
+    for name, needs in (("libtimerhub-store0", False), ("libtimerhub-relay0", True),
                         ("timerhub-relay", True)):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))
         depends = run("dpkg-deb", "--field", package, "Depends")

@@ -6,7 +6,7 @@ Usage: test_packaging.py TEST SOURCE-ROOT
 
 installed     installs what a plain `meson setup` builds, not optimized, into a prefix of its own,
               and checks what is there; then compiles client.c, client.cc, and the same of the
-              journal, against it through pkg-config, and through CMake in both ways, each shared
+              store, against it through pkg-config, and through CMake in both ways, each shared
               and static; and a program by each command and file of timerhub-building(7).
 wrap          the meson project and the wrap file of timerhub-building(7), with a repository of the
               sources: only libtimerhub is built, static as the project is.
@@ -31,8 +31,8 @@ from verdict import Wrong, chosen_verdict, expect  # pylint: disable=wrong-impor
 
 COMPILERS = {"c": ["gcc", "-std=c11"], "cc": ["g++", "-std=c++17"]}
 # For each client program: the pkg-config package that it uses.
-CLIENTS = {"client": "timerhub", "journal_client": "timerhub-journal"}
-MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map",
+CLIENTS = {"client": "timerhub", "store_client": "timerhub-store"}
+MAPS = ["lib/timerhub.map", "lib/store/timerhub_store.map",
         "lib/relay/timerhub_relay.map"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 OWN_WARNINGS = ["-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes"]
@@ -92,11 +92,11 @@ def check_client(program, package, version, static, env=None, on_uring=False):
                f"{program} is linked with {libraries}")
     else:
         expect(soname(package, version) in libraries, f"{program} is linked with {libraries}")
-        if package == "timerhub-journal":  # it takes constants alone from timerhub.h
+        if package == "timerhub-store":  # it takes constants alone from timerhub.h
             expect(soname("timerhub", version) not in libraries,
                    f"{program} is linked with {libraries}")
         expect(("liburing.so.2" in libraries) == on_uring, f"{program} is linked with {libraries}")
-    # The program runs in a directory of its own, because the journal's client writes files into the
+    # The program runs in a directory of its own, because the store's client writes files into the
     # current directory.
     with tempfile.TemporaryDirectory() as folder:
         printed = run(program, env=env, timeout=60, cwd=folder).strip()
@@ -136,12 +136,7 @@ def check_tree(prefix, root, version):
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
               "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub_hpp.7",
               *(f"share/man/man7/timerhub-{name}.7" for name in ("building", "free", "loops",
-                                                                 "platforms", "porting")),
-              "share/man/man7/timerhub-journal.7", "share/man/man5/timerhub-journal.5"}
-    wanted |= {f"{libraries}/pkgconfig/timerhub-journal.pc",
-               f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",
-               f"{libraries}/{soname('timerhub-journal', version)}",
-               f"{libraries}/libtimerhub-journal.so.{version}"}
+                                                                 "platforms", "porting"))}
     wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
                f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
                f"{libraries}/{soname('timerhub-store', version)}",
@@ -172,7 +167,7 @@ def check_pkg_config(env):
     for package in CLIENTS.values():
         shared = run("pkg-config", "--libs", package, env=env).split()
         static = run("pkg-config", "--static", "--libs", package, env=env).split()
-        has_hubs = package != "timerhub-journal"  # of timerhub.h it has constants only
+        has_hubs = package != "timerhub-store"  # of timerhub.h it has constants only
         expect(f"-l{package}" in shared, f"not all in {shared}")
         expect(("-ltimerhub" in shared) == has_hubs, f"{package} is linked with {shared}")
         expect("-luring" not in shared, "liburing is for static programs only")
@@ -320,7 +315,7 @@ def test_wrap(root, directory):
     check_libraries(project / "build", {"libtimerhub.a"})
     check_client(project / "build/program", "timerhub", version, True)
     hints = re.findall(r"ask with (-D\S+)", printed)
-    expect("-Dtimerhub:journal=enabled" in hints, f"the summary's hints: {hints}")
+    expect("-Dtimerhub:store=enabled" in hints, f"the summary's hints: {hints}")
     ask = re.search(r"^ +to ask *: (meson configure \S+) -D\.\.\.$", printed, re.MULTILINE)
     expect(ask, printed)
     run(*ask[1].split(), *hints)  # fails if there is no such option
@@ -339,11 +334,11 @@ def test_no_io_uring(root, directory):
     expect(re.search(r"^ +io_uring *: no: -Dio_uring=disabled", printed, re.MULTILINE),
            f"the summary does not say that io_uring is off:\n{printed}")
     tests = ["misuse (poll)", "never_early (poll)", "exactly_once (poll)", "denied (poll)",
-             "journal calls"]
-    programs = ["examples/hello_timer", "examples/delay_queue", "tests/journal/test_journal_calls"]
+             "store calls"]
+    programs = ["examples/hello_timer", "examples/delay_queue", "tests/store/test_store_calls"]
     programs += [f"tests/service/test_service_{name.split()[0]}" for name in tests if "(" in name]
     libraries = [f"lib/libtimerhub.so.{version}", "lib/libtimerhub.a",
-                 f"lib/journal/libtimerhub-journal.so.{version}"]
+                 f"lib/store/libtimerhub-store.so.{version}"]
     run("ninja", "-C", build, *programs, *libraries)
     for library in libraries:
         symbols = run("nm", *(["-D"] if ".so" in library else []), build / library)

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiles store_client.c as C++17. */
+#include "store_client.c"
