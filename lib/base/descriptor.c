@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements descriptor.h. Tests: tests/service/test_descriptors.c, tests/journal, tests/relay. */
+/* Implements descriptor.h. Tests: tests/service/test_descriptors.c, tests/store, tests/relay. */
 #define _GNU_SOURCE
 #include "base/descriptor.h"
 

@@ -2,7 +2,7 @@
 /*
  * Keeps the library's descriptors off 0, 1 and 2, the numbers of the standard streams. A process
  * may have been started without these or have closed them, and the kernel gives the lowest free
- * number: what the program then prints would be executed by Redis, overwrite a file of a journal,
+ * number: what the program then prints would be executed by Redis, overwrite a database,
  * or leave an eventfd readable for ever.
  *
  * A descriptor that gets such a number is not moved but thrown away, because another thread's write

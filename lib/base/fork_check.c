@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests: tests/service/test_fork.c, tests/journal, tests/relay. */
+/* Tests: tests/service/test_fork.c, tests/store, tests/relay. */
 #define _GNU_SOURCE
 #include "base/fork_check.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex, for journal and relay only, whose callers wait for a disk or a server anyway: it is
- * given back before that. Only open and close may wait for the disk with it, since nobody else uses
- * the journal then.
+ * A mutex, for store and relay only, whose callers wait for a disk or a server anyway: it is given
+ * back before that, but by the store for the lock of its syncs, of which one runs at a time.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H

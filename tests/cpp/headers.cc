@@ -6,9 +6,9 @@
  */
 #include <timerhub.h>
 #include <timerhub.hpp>
-#include <timerhub_journal.h>
 #include <timerhub_loop.h>
 #include <timerhub_relay.h>
+#include <timerhub_store.h>
 
 #include <chrono>
 #include <cstdint>

@@ -37,8 +37,6 @@ SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Saf
 OVERVIEWS = {
     "timerhub.7": (["DESCRIPTION", "MODEL", "LAWS", "THREADS", "SIGNALS", "FORK", "LIMITS",
                     "MEMORY", "CONTAINERS", "ERROR CODES"], "LAWS", 13),
-    "timerhub-journal.7": (["DESCRIPTION", "PROMISES", "THREADS", "FORK", "MEMORY", "DISK"],
-                           "PROMISES", 9),
     "timerhub-relay.7": (["DESCRIPTION", "PROMISES", "GUARANTEES", "THREADS", "FORK", "MEMORY",
                           "NETWORK"], "PROMISES", 7),
     "timerhub-platforms.7": (["PLATFORMS", "VERSIONS", "STABLE PARTS", "DEPRECATION",
@@ -53,8 +51,8 @@ CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
                 "EXAMPLES", "ERROR CODES", "SEE ALSO"]
-MAPS = ["lib/timerhub.map", "lib/journal/timerhub_journal.map", "lib/relay/timerhub_relay.map"]
-HEADERS = ["include/timerhub.h", "include/timerhub_loop.h", "include/timerhub_journal.h",
+MAPS = ["lib/timerhub.map", "lib/relay/timerhub_relay.map"]
+HEADERS = ["include/timerhub.h", "include/timerhub_loop.h",
            "include/timerhub_relay.h"]
 # The header for io_uring. No linker's map lists its functions, because they are inline.
 INLINE_HEADER = "include/timerhub_uring.h"
@@ -148,7 +146,7 @@ def check_safety(page, text):
     """Each call of the page says whether threads and signal handlers may make it, and the page that
     no call is a cancellation point (tests/service/test_cancellation.c holds the core to it)."""
     complaints = []
-    if not re.search("journal|relay", page) and "No call on this page is a cancellation point" not \
+    if not re.search("store|relay", page) and "No call on this page is a cancellation point" not \
             in section(text, "ATTRIBUTES"):
         complaints.append(f"{page}: ATTRIBUTES does not say that no call is a cancellation point")
     table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))

@@ -33,18 +33,16 @@ HOMES = {
     "pthread.h": {"base/counter_board.c", "base/cancellation.h", "base/lock.h", "base/thread.h",
                   "owner/owner.h", "owner/owner_thread.c"},
     "sched.h": {"base/cpu.c", "owner/owner_thread.c"},
-    "stdatomic.h": {"base/atomic.h", "journal/file_lock.c", "base/eventcount.h"},
-    "sys/eventfd.h": {"base/bell.c", "journal/completions.c", "relay/ready_fd.c"},
-    "sys/file.h": {"journal/file_lock.c"},
+    "stdatomic.h": {"base/atomic.h", "base/eventcount.h"},
+    "sys/eventfd.h": {"base/bell.c", "relay/ready_fd.c"},
     "sys/mman.h": {"base/memory.c", "base/fork_check.c"},
     "sys/sdt.h": {"base/probe.h"},
     "sys/socket.h": {"relay/wire.c"},
     "sqlite3.h": {"store/error.c", "store/error.h", "store/schema.h", "store/statements.h"},
-    "sys/timerfd.h": {"base/deadline_fd.c", "journal/wall_timer_real.c"},
-    "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
+    "sys/timerfd.h": {"base/deadline_fd.c"},
+    "time.h": {"base/clock.c", "relay/sleeper.c", "relay/wire.c"},
     "timerhub.h": {"base/counter_board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
                    "metrics/stats_text.h"},
-    "timerhub_journal.h": {"journal/state.h"},
     "timerhub_loop.h": {"base/thread_self.h", "loop/loop.h", "loop/timeout_table.h",
                         "relay/sleeper.c"},
     "timerhub_store.h": {"store/store.h"},
@@ -53,7 +51,7 @@ HOMES = {
 
 # The exceptions to FORBIDDEN_IN_LIB. Each file may contain one forbidden word.
 ALLOWED = {"lib/base/lock.h": "pthread_mutex"}
-LOCK, LOCKING = "base/lock.h", ("journal", "relay", "store")  # the core takes no lock
+LOCK, LOCKING = "base/lock.h", ("relay", "store")  # the core takes no lock
 
 FORBIDDEN_IN_LIB = {
     r"\batomic_thread_fence\b": "a free-standing fence: ThreadSanitizer does not see it",
@@ -91,7 +89,6 @@ class Library:
 
 
 LIBRARIES = (Library("lib", "timerhub", "timerhub_loop"),
-             Library("lib/journal", "timerhub_journal"),
              Library("lib/store", "timerhub_store"),
              Library("lib/relay", "timerhub_relay"))
 

@@ -70,22 +70,15 @@ class Completion(unittest.TestCase):
             with self.subTest(tool=tool):
                 self.assertEqual(set(offered(tool, "-")), options_of(tool))
 
-    def test_journal(self):
-        tool = self.only("timerhub-journal")
-        usage = re.split(r"\n  \w", help_of(tool))[0]
-        commands = set(re.findall(r"\b(?!usage|timerhub|journal)[a-z]+\b", usage))
-        self.assertGreater(len(commands), 9)
-        self.assertEqual({word for word in offered(tool, "") if word[0] != "-"}, commands)
-        self.assertEqual(sorted(offered(tool, "re")), ["repair", "revive"])
+    def test_store(self):
+        tool = self.only("timerhub-store")
+        self.assertEqual(set(offered(tool, "re")), {"revive"})
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("orders", "older", "other"):
-                os.mkdir(os.path.join(folder, name))
-            pathlib.Path(folder, "only-a-file").touch()
+            for name in ("orders.db", "older.db", "other.db"):
+                pathlib.Path(folder, name).touch()
             self.assertEqual(sorted(offered(tool, "check", "o", cwd=folder)),
-                             ["older", "orders", "other"])
-            self.assertEqual(offered(tool, "backup", "--ns", "orders", "ol", cwd=folder), ["older"])
-            self.assertEqual(offered(tool, "cancel", "orders", "o", cwd=folder), [])
-        self.assertEqual(offered(tool, "list", "-"), ["--ns"])
+                             ["older.db", "orders.db", "other.db"])
+            self.assertEqual(offered(tool, "--queue", "o", cwd=folder), [])
 
     def test_relay(self):
         tool = self.only("timerhub-relay")

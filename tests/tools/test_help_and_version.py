@@ -64,7 +64,7 @@ class Console(unittest.TestCase):
 
     def test_behind_other_words(self):
         words = {"timerhub-relay": (["--redis", "x"], ["--json", "stat"], ["--count", "3", "top"]),
-                 "timerhub-journal": (["list"], ["move", "x", "1"]),
+                 "timerhub-store": (["list"], ["x", "move", "1"]),
                  "timerhub-top": (["-j"], ["--interval", "2"], ["1"])}
         for tool in TOOLS:
             for before in words[tool.name]:

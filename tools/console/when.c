@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See when.h. Tested by tests/journal/tool_test.py. */
+/* See when.h. Tested by the tests of the tools that use it. */
 #define _GNU_SOURCE
 #include "when.h"
 
