@@ -69,6 +69,11 @@ struct error_reply error_reply_of(const char *text)
 	noted.error = 0;
 	if (strncmp(text, "NOPERM", 6) == 0 || strncmp(text, "ERR The user", 12) == 0)
 		error_reply_note(-EACCES, text);
+	if (strncmp(text, "BUSY ", 5) == 0)
+		error_reply_note(-EROFS, "a script of another program holds the server");
+	if (strstr(text, "Function") && strstr(text, "already exists"))
+		error_reply_note(-EPROTO,
+		                 "another library of functions has a function of this name");
 	if (strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0)
 		error_reply_note(-EROFS, text);
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
