@@ -72,7 +72,7 @@ static int ask_persistence(struct wire *wire, struct timerhub_relay_report *repo
 			report->keeps = reply_is(values[FSYNC], 1, "always")
 			                        ? TIMERHUB_RELAY_KEEPS_ALL
 			                        : TIMERHUB_RELAY_KEEPS_SECONDS;
-		/* The other policies remove only keys with a time to live, which a queue has not. */
+		/* The other policies remove only keys with a time to live; a queue has none. */
 		report->evicts =
 			strncmp(reply_text(reply_at(values[POLICY], 1)), "allkeys", 7) == 0;
 		report->replicas_min = (uint32_t)reply_integer_at(values[REPLICAS], 1);

@@ -300,8 +300,8 @@ def check_daemon(tool, redis, folder):
 
 
 def check_bad_queue(tool, redis):
-    """One of three queues has a key of another type. The others are served, and this one too when it
-    is mended. The server evicts keys, which the daemon says once."""
+    """One of three queues has a key of another type. The others are served, and this one too when
+    it is mended. The server evicts keys, which the daemon says once."""
     redis("SET", "timerhub:{bad}:state", "another program's")
     redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     daemon = tool.run(subprocess.PIPE, ("good", "bad", "fine"))

@@ -45,7 +45,7 @@ HOMES = {
                    "metrics/stats_text.h"},
     "timerhub_journal.h": {"journal/state.h"},
     "timerhub_loop.h": {"loop/loop.h", "loop/timeout_table.h", "relay/sleeper.c"},
-    "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
+    "timerhub_relay.h": {"relay/check.h", "relay/delivery_table.h", "relay/shared.h"},
 }
 
 # The exceptions to FORBIDDEN_IN_LIB. Each file may contain one forbidden word.
