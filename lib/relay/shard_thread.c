@@ -339,13 +339,8 @@ static void say_goodbye(struct shard *shard)
 static void *run(void *arg)
 {
 	struct shard *shard = arg;
-	bool good;
 
-	shard->begun = sleeper_begin(shard->sleeper);
-	good = shard->begun == 0;
-	eventcount_set(&shard->beginning, 1);
-	eventcount_wake(&shard->beginning, 1);
-	while (good) {
+	for (;;) {
 		uint64_t until_ns = pass(shard);
 		bool ending, idle;
 
@@ -356,8 +351,7 @@ static void *run(void *arg)
 			break;
 		wait_and_read(shard, idle ? until_ns : 0);
 	}
-	if (good)
-		say_goodbye(shard);
+	say_goodbye(shard);
 	return NULL;
 }
 
@@ -374,11 +368,7 @@ int shard_start(struct shard *shard)
 	result = -pthread_create(&shard->thread, NULL, run, shard);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	shard->has_thread = result == 0;
-	if (result < 0)
-		return result;
-	while (eventcount_number(&shard->beginning) == 0)
-		eventcount_wait(&shard->beginning, 0, UINT64_MAX);
-	return shard->begun;
+	return result;
 }
 
 void shards_end(struct shard *shards, uint32_t count)
