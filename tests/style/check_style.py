@@ -42,9 +42,9 @@ HOMES = {
     "sys/timerfd.h": {"base/deadline_fd.c", "journal/wall_timer_real.c"},
     "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
     "timerhub.h": {"base/counter_board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
-                   "metrics/stats_text.h"},
+                   "metrics/stats_text.h", "relay/sleeper.c"},
     "timerhub_journal.h": {"journal/state.h"},
-    "timerhub_loop.h": {"loop/loop.h", "loop/timeout_table.h", "relay/sleeper.c"},
+    "timerhub_loop.h": {"loop/loop.h", "loop/timeout_table.h"},
     "timerhub_relay.h": {"relay/check.h", "relay/delivery_table.h", "relay/shared.h"},
 }
 
