@@ -64,22 +64,33 @@ const char *error_reply_words(int error)
 	return error == noted.error ? noted.words : "";
 }
 
-struct error_reply error_reply_of(const char *text)
+/* Whether the errno of an error leaves out what a user must know. */
+static bool says_more(const char *text)
 {
-	noted.error = 0;
-	if (strncmp(text, "NOPERM", 6) == 0 || strncmp(text, "ERR The user", 12) == 0)
-		error_reply_note(-EACCES, text);
-	if (strncmp(text, "BUSY ", 5) == 0)
-		error_reply_note(-EROFS, "a script of another program holds the server");
-	if (strstr(text, "Function") && strstr(text, "already exists"))
-		error_reply_note(-EPROTO,
-		                 "another library of functions has a function of this name");
-	if (strncmp(text, "MOVED ", 6) == 0 || strncmp(text, "ASK ", 4) == 0)
-		error_reply_note(-EROFS, text);
+	static const char *const begins[] = { "NOPERM", "ERR The user", "BUSY ", "MOVED ", "ASK " };
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+static struct error_reply find_answer(const char *text)
+{
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (strncmp(text, answers[i].begin, strlen(answers[i].begin)) == 0)
 			return answers[i].answer;
 	return (struct error_reply){ -EPROTO, ERROR_REPLY_FOREIGN };
+}
+
+struct error_reply error_reply_of(const char *text)
+{
+	struct error_reply answer = find_answer(text);
+
+	noted.error = 0;
+	if (answer.kind == ERROR_REPLY_FOREIGN || says_more(text))
+		error_reply_note(answer.error, text);
+	return answer;
 }
 
 bool error_reply_is_final(int error)

@@ -23,7 +23,7 @@ import openmetrics  # pylint: disable=wrong-import-position
 from terminal import check_colour, check_progress, read_all  # pylint: disable=wrong-import-position
 
 from queue_client import Queue
-from redis_server import ARRIVES, Server, die_with_test, expect
+from redis_server import ARRIVES, RedisError, Server, die_with_test, expect
 from servers_test import FakeSentinel, PortServer, Sentinel, free_port
 from wire_proxy import Proxy
 
@@ -213,6 +213,29 @@ def check_refused_bells(tool, redis):
         expect(said == where + "serves again\n", "bells again", said)
         daemon.terminate()
         expect(daemon.stderr.read() == "" and daemon.wait(ARRIVES) == 0, "it says more")
+
+
+def check_words_of_server(tool):
+    """Where no errno says what is wrong, the tool prints the server's own words."""
+    with Server("--busy-reply-threshold", "1") as server:
+        client, url = server.client(), f"unix:{server.address}"
+        other = "redis.register_function('timerhub_put', function() return 1 end)"
+        client("FUNCTION", "LOAD", f"#!lua name=other\n{other}")
+        said = tool.says(3, "--redis", url, "load")
+        expect("Function timerhub_put already exists" in said, "another library", said)
+        client.send("EVAL", "while true do end", 0)
+        asker = server.client()
+
+        def is_busy():
+            try:
+                asker("DBSIZE")
+            except RedisError as error:
+                return str(error).startswith("BUSY")
+            return False
+        wait_until(is_busy, "BUSY")
+        said = tool.says(3, "--redis", url, "load")
+        expect("BUSY Redis is busy running a script" in said, "a script of another", said)
+        asker("SCRIPT", "KILL")
 
 
 def check_sentinel_words(tool):
@@ -716,6 +739,7 @@ def main(arguments):
         check_wrong_use(tool)
         check_no_relay(tool, redis)
         check_refused_bells(tool, redis)
+        check_words_of_server(tool)
         check_sentinel_words(tool)
         with serving(tool, redis):
             check_durability(tool, redis)
