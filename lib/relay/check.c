@@ -199,7 +199,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 static const struct {
 	uint64_t fault;
 	const char *text;
-} faults[] = {
+} fault_texts[] = {
 	{ TIMERHUB_RELAY_FAULT_UNSERVED,
 	  "no relay serves the queue: no task becomes due; run timerhub-relay run" },
 	{ TIMERHUB_RELAY_FAULT_OVERDUE,
@@ -216,9 +216,9 @@ static const struct {
 
 const char *check_fault_text(uint64_t all, unsigned index)
 {
-	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		if ((all & faults[i].fault) && index-- == 0)
-			return faults[i].text;
+	for (unsigned i = 0; i < sizeof(fault_texts) / sizeof(fault_texts[0]); i++)
+		if ((all & fault_texts[i].fault) && index-- == 0)
+			return fault_texts[i].text;
 	return NULL;
 }
 

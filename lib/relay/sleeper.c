@@ -73,7 +73,7 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 	fds[count + 1] = (struct pollfd){ .fd = sleeper->deadline.fd, .events = POLLIN };
 	/* A thread that is woken for something else mostly goes on to sleep until the same time. */
 	if (timeout_ms < 0 && until_ns != sleeper->set_ns &&
-	    deadline_fd_set(&sleeper->deadline, until_ns, now_ns) == 0)
+	    deadline_fd_set(&sleeper->deadline, until_ns) == 0)
 		sleeper->set_ns = until_ns;
 	/* A sandbox may refuse to set the timerfd, and then the thread is a little later. */
 	if (timeout_ms < 0 && until_ns != sleeper->set_ns)
