@@ -26,7 +26,10 @@
 
 /* ---- the queue ---- */
 
-/* Returns true if its thread leads now. */
+/*
+ * Returns true if its thread leads now. Nobody waits for a submit, so the store's thread is to lead
+ * for it; that thread may just be about to append a work of its own, and then leads with it.
+ */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
@@ -39,6 +42,11 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	store->queue_of_work.last = &work->next;
 	leads = !store->queue_of_work.is_led;
 	store->queue_of_work.is_led = true;
+	/* relaxed, both: under the lock, and the eventcount's release shows it */
+	if (leads && work->is_submit)
+		u32_store_relaxed(&store->keeper.leads, 1);
+	else if (work->kind == WORK_RESTART_WAL)
+		leads |= u32_exchange_relaxed(&store->keeper.leads, 0) != 0;
 	lock_give(&store->queue_of_work.lock);
 	return leads;
 }
@@ -540,8 +548,6 @@ int writer_do(struct timerhub_store *store, struct work *work)
 void writer_submit(struct timerhub_store *store, struct work *work)
 {
 	work->is_submit = true;
-	if (!work_append(store, work))
-		return;
-	u32_store_relaxed(&store->keeper.leads, 1); /* relaxed: see lead_hand_on() */
-	keeper_wake(store);
+	if (work_append(store, work))
+		keeper_wake(store);
 }

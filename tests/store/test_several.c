@@ -76,7 +76,10 @@ START_TEST(writers_take_turns)
 		least = count.puts < least ? count.puts : least;
 		most = count.puts > most ? count.puts : most;
 		all += count.puts;
-		/* a put writes a few pages, and a checkpoint comes after 250, or a tenth of a second */
+		/*
+		 * a put writes a few pages, and a checkpoint comes after 250, or a tenth of a
+		 * second
+		 */
 		expect_le(count.checkpoints, 50 + count.puts * WRITERS / 10);
 	}
 	expect_le(most, least * 20 + 20);
