@@ -491,7 +491,7 @@ START_TEST(submits_go_before_checkpoints)
 	unsigned held_up = 0;
 
 	fixture_begin(NULL);
-	for (unsigned i = 0; i < scaled(600); i++) {
+	for (unsigned i = 0; i < scaled(300); i++) {
 		uint64_t before_ns = monotonic_ns();
 
 		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
