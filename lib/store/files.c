@@ -207,15 +207,12 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
  * Two locks, one after the other: who has had the turn must first become the next again, and so
  * lets another go first that is the next already. Only the next one polls the turn, hence often.
  */
-int files_take_turn(const struct files *files, uint64_t deadline_ns)
+void files_take_turn(const struct files *files, uint64_t deadline_ns)
 {
-	bool has_turn;
-
 	if (!byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS))
-		return -EAGAIN;
-	has_turn = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
+		return;
+	(void)byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
 	(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
-	return has_turn ? 0 : -EAGAIN;
 }
 
 void files_give_turn(const struct files *files)
@@ -230,6 +227,11 @@ uint64_t files_wal_bytes(const struct files *files)
 	struct stat now;
 
 	return fstat(files->wal_fd, &now) == 0 ? (uint64_t)now.st_size : 0;
+}
+
+bool files_have_room(const struct files *files)
+{
+	return (off_t)files_wal_bytes(files) >= ROOM_BYTES;
 }
 
 void files_make_room(const struct files *files)

@@ -110,7 +110,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	/* relaxed, all: the store's thread looks again, and the others take it as a hint */
 	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
 		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0); /* begun anew */
-	u64_store_relaxed(&store->keeper.wal_bytes, bytes);
+	u64_store_seq_cst(&store->keeper.wal_bytes, bytes);              /* see keeper_sleep() */
 	return SQLITE_OK;
 }
 

@@ -5,7 +5,7 @@
  */
 #include "older_uring.h"
 
-bool uring_is_older;
+bool uring_is_older, uring_was_made;
 
 #ifndef TIMERHUB_WITHOUT_IO_URING
 
@@ -29,6 +29,7 @@ int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 	result = real(entries, ring, flags);
 	if (result < 0)
 		return result;
+	uring_was_made = true;
 	if (uring_is_older)
 		ring->features &= ~FEAT_NO_IOWAIT;
 	uring_is_older = (ring->features & FEAT_NO_IOWAIT) == 0;

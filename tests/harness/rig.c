@@ -41,6 +41,8 @@ int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
 
 	if (config->sleeper == TIMERHUB_SLEEPER_URING && uring_ran_out(result))
 		test_skips("io_uring", -result);
+	if (config->sleeper == TIMERHUB_SLEEPER_URING && result == 0)
+		expect(uring_was_made);
 	return result;
 }
 
