@@ -51,9 +51,10 @@ CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
                 "EXAMPLES", "ERROR CODES", "SEE ALSO"]
-MAPS = ["lib/timerhub.map", "lib/relay/timerhub_relay.map"]
+MAPS = ["lib/timerhub.map", "lib/relay/timerhub_relay.map",
+        "lib/store/timerhub_store.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h",
-           "include/timerhub_relay.h"]
+           "include/timerhub_relay.h", "include/timerhub_store.h"]
 # The header for io_uring. No linker's map lists its functions, because they are inline.
 INLINE_HEADER = "include/timerhub_uring.h"
 # Structs that give their name to a page, because the page describes several calls on the struct.
