@@ -109,9 +109,10 @@ def inline_prototypes(root):
 
 
 def exported(root):
-    """The functions that a program can call."""
+    """The functions that a program can call. What macros of a header call has no page of its own."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
-    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE) + list(inline_prototypes(root))
+    return ([name for name in re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+             if not name.endswith("_checked")] + list(inline_prototypes(root)))
 
 
 def prototypes(root):
