@@ -109,7 +109,7 @@ def inline_prototypes(root):
 
 
 def exported(root):
-    """The functions that a program can call. What macros of a header call has no page of its own."""
+    """The functions that a program can call. Those that only macros call have no page."""
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
     return ([name for name in re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
              if not name.endswith("_checked")] + list(inline_prototypes(root)))
