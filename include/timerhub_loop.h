@@ -312,7 +312,10 @@ static inline uint64_t timerhub_loop_thread(void)
 	return thread;
 }
 
-/* May this thread use this timeout with this loop? Both may be NULL. */
+/*
+ * Does the loop belong to this thread, and the timeout to the loop? Both may be NULL. If not, the
+ * function decides.
+ */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)
 {

@@ -143,13 +143,23 @@ enum timerhub_relay_keeps {
 	TIMERHUB_RELAY_KEEPS_ALL = 4, /* the server's AOF has appendfsync `always` */
 };
 
+/* What timerhub_relay_check() finds wrong; each is a bit of its report's `faults`. */
+enum timerhub_relay_fault {
+	TIMERHUB_RELAY_FAULT_UNSERVED = 1, /* no relay serves the queue */
+	TIMERHUB_RELAY_FAULT_OVERDUE = 2,  /* a task is overdue by more than 5 s */
+	TIMERHUB_RELAY_FAULT_UNHEARD = 4,  /* no relay hears the messages that wake it */
+	TIMERHUB_RELAY_FAULT_EVICTS = 8,   /* the server may remove tasks when its memory is full */
+	TIMERHUB_RELAY_FAULT_LOST = 16,    /* records of tasks that are nowhere */
+	TIMERHUB_RELAY_FAULT_FOREIGN = 32, /* ids or entries without a record */
+};
+
 /* The result of timerhub_relay_check(). */
 struct timerhub_relay_report {
 	uint32_t keeps;    /* a value of enum timerhub_relay_keeps */
 	uint32_t replicas; /* number of connected replicas */
 	/* min-replicas-to-write; 0: an isolated master accepts changes */
 	uint32_t replicas_min;
-	/* 1: another maxmemory-policy than noeviction */
+	/* 1: maxmemory-policy is one of allkeys-*, so tasks may vanish when the memory is full */
 	uint32_t evicts;
 	uint64_t tasks; /* number of records of tasks in Redis */
 	/* waiting ids plus entries; `tasks` if there is no fault */
@@ -160,7 +170,8 @@ struct timerhub_relay_report {
 	/* that look in time; 0 is a fault */
 	uint64_t relays;
 	uint64_t overdue_ns; /* how long the earliest task is overdue; more than 5 s is a fault */
-	uint64_t reserved[6];
+	uint64_t faults;     /* all faults, a bit of enum timerhub_relay_fault for each */
+	uint64_t reserved[5];
 };
 
 /*

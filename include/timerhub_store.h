@@ -27,6 +27,11 @@
 
 #ifdef __cplusplus
 extern "C" {
+#ifdef __GNUC__
+#pragma GCC diagnostic push
+/* the functions timerhub_store_put() and timerhub_store_stats() have the names of structs */
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
 #endif
 
 struct sqlite3;
@@ -323,19 +328,9 @@ struct timerhub_store_stats {
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];  /* how long a sync took */
 };
 
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic push
-/* the function timerhub_store_stats() has the name of the struct */
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
-
 /* Stores the statistics in *ret, whose size the caller has set. Exact counts are asked by SQL. */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);
-
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
 
 /* ---- one copy of SQLite ---- */
 
@@ -361,6 +356,9 @@ TIMERHUB_API int timerhub_store_commit_in_checked(struct timerhub_store *store, 
 	                                 sqlite3_libversion_number)
 
 #ifdef __cplusplus
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
 }
 #endif
 

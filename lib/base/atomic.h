@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every atomic access, with its memory order in the name; no other file includes stdatomic.h. No
- * free-standing fences: ThreadSanitizer does not see them. seq_cst only where each of two threads
- * stores a word and then loads the other's.
+ * All atomic accesses of the project, each with its memory order in its name, so that an order can
+ * be seen where it matters. There are no free-standing fences, because ThreadSanitizer does not
+ * understand them. seq_cst is used only where each of two threads stores a word and then loads that
+ * of the other.
  */
 #ifndef TIMERHUB_ATOMIC_H
 #define TIMERHUB_ATOMIC_H
@@ -15,7 +16,7 @@ typedef _Atomic(uint32_t) atomic_u32;
 typedef _Atomic(uint64_t) atomic_u64;
 typedef _Atomic(void *) atomic_ptr;
 
-/* Before each access: a simulation can switch threads there. */
+/* Called before each access. The simulation defines it, to switch threads there. */
 #ifndef ATOMIC_STEP
 #define ATOMIC_STEP() ((void)0)
 #endif
@@ -93,10 +94,13 @@ ATOMIC_CAS(ptr, void *, acq_rel, acquire)
 ATOMIC_CHANGE(ptr, void *, exchange, acq_rel)
 
 /*
- * A pair is two words in 16 aligned bytes, changed together but loaded one after the other: a
- * loaded pair may be half old, and is a guess until a compare-and-swap of both succeeds. On AArch64
- * without LSE a failed one proves nothing, for the same reason. The __sync builtin becomes
- * instructions, or libgcc's outline atomics on AArch64; the __atomic one would call libatomic.
+ * A pair is two words in 16 aligned bytes that are changed together, but loaded one after the
+ * other. A pair that was loaded can therefore be half old, and is a guess until a compare-and-swap
+ * of both words succeeds. On AArch64 without LSE a swap that fails proves nothing, for the same
+ * reason.
+ *
+ * The __sync builtin becomes instructions in place, or libgcc's outline atomics on AArch64, while
+ * the __atomic one would call libatomic, which may take a lock.
  */
 #ifndef ATOMIC_PAIR_CAS
 typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
@@ -115,9 +119,9 @@ typedef unsigned __int128 __attribute__((may_alias)) atomic_pair;
 #include <sanitizer/tsan_interface.h>
 
 /*
- * ThreadSanitizer changes 16 bytes by plain stores under a lock of its own, which an access to one
- * of the words does not take. So the change is hidden from it, and pair_cas_told() reports the
- * order.
+ * ThreadSanitizer would do this change by plain stores under a lock of its own, which it does not
+ * take for an access to one of the words, and would then report races that are none. So the change
+ * is hidden from it, and pair_cas_told() tells it the order that the change makes.
  */
 static ATOMIC_UNSEEN bool pair_cas_unseen(void *words, unsigned __int128 before,
                                           unsigned __int128 after)
@@ -141,7 +145,10 @@ static inline bool pair_cas_told(void *words, unsigned __int128 before, unsigned
 #define ATOMIC_PAIR_CAS(words, before, after, order) pair_cas_told(words, before, after)
 #endif
 
-/* False, and nothing is stored, unless the words are `low` and `high`. */
+/*
+ * Changes both words if they are `low` and `high`. Returns false, and stores nothing, if they are
+ * not.
+ */
 static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, uint64_t low_after,
                                     uint64_t high_after)
 {
@@ -152,13 +159,16 @@ static inline bool pair_cas_acq_rel(void *words, uint64_t low, uint64_t high, ui
 	return ATOMIC_PAIR_CAS(words, before, after, memory_order_acq_rel);
 }
 
-/* Of a counter with one writer: no locked instruction. */
+/* Adds to a counter that only one thread writes, so that no locked instruction is needed. */
 static inline void u64_count(atomic_u64 *counter, uint64_t more)
 {
 	u64_store_relaxed(counter, u64_load_relaxed(counter) + more);
 }
 
-/* To at least `least`, relaxed: a caller who needs an order makes a release afterwards. */
+/*
+ * Raises a word to at least `least`. It is relaxed; whoever needs an order makes a release
+ * afterwards.
+ */
 static inline void u64_raise(atomic_u64 *word, uint64_t least)
 {
 	uint64_t before = u64_load_relaxed(word);
@@ -167,7 +177,7 @@ static inline void u64_raise(atomic_u64 *word, uint64_t least)
 	}
 }
 
-/* In a spin loop. */
+/* Tells the processor that the thread is in a spin loop. */
 static inline void cpu_relax(void)
 {
 #if defined(CPU_RELAX)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No public call is a cancellation point of pthread_cancel(3): those that use close(2),
- * pthread_join() or the like disable cancellation from first line to return, the others make their
- * system calls by syscall(2), which is none. A request stays pending.
+ * No public call is a cancellation point of pthread_cancel(3), because a thread that ended in the
+ * middle of one would leave it half done. Calls that use close(2), pthread_join() or the like
+ * disable cancellation from their first line to their return; the others make their system calls by
+ * syscall(2), which is no cancellation point. A request stays pending meanwhile.
  */
 #ifndef TIMERHUB_CANCELLATION_H
 #define TIMERHUB_CANCELLATION_H
@@ -22,7 +23,7 @@ static inline void cancellation_release(const int *before)
 	(void)pthread_setcancelstate(*before, NULL);
 }
 
-/* Before the variables of such a function. */
+/* Disables cancellation until the function returns. It stands before the function's variables. */
 #define CANCELLATION_HELD                                                                          \
 	__attribute__((cleanup(cancellation_release), unused)) int cancellation_before =           \
 		cancellation_hold()

@@ -11,7 +11,7 @@
 
 struct deadline_fd {
 	const struct clock *clock;
-	int fd; /* -1: none */
+	int fd; /* the timerfd; -1: not created */
 };
 
 static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struct clock *clock)
@@ -19,9 +19,10 @@ static inline void deadline_fd_init(struct deadline_fd *deadline_fd, const struc
 	*deadline_fd = (struct deadline_fd){ .clock = clock, .fd = -1 };
 }
 
-/* 0 or a negative errno. */
+/* Creates the timerfd. Returns 0 or a negative errno. */
 int deadline_fd_create(struct deadline_fd *deadline_fd);
 
+/* Closes the timerfd, if there is one. */
 void deadline_fd_close(struct deadline_fd *deadline_fd);
 
 /*
@@ -32,15 +33,16 @@ void deadline_fd_close(struct deadline_fd *deadline_fd);
 void deadline_fd_disarm(const struct deadline_fd *deadline_fd);
 
 /*
- * When the fd becomes readable (UINT64_MAX: never), until the next call, or when the wall clock is
- * set. 0; -ECANCELED: set, but the clock was set since the last call, so read it again; any other
- * error: refused, the earlier time stays, and the reader must wake otherwise.
+ * Sets when the timerfd becomes readable; UINT64_MAX means never. On the wall clock it also becomes
+ * readable when that is set. Returns 0, or -ECANCELED if it is set but the wall clock was set since
+ * the last call, so that the caller must read the clock again. After any other error the earlier
+ * time stays, and the caller must find another way to wake.
  */
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns);
 
 /*
- * After a past time was set, until the kernel has handled the timer interrupt. Nothing fails
- * without it.
+ * Waits, after a time that has passed was set, until the kernel has made the timerfd readable.
+ * Nothing fails without it; it saves a poller from finding nothing and blocking once more.
  */
 void deadline_fd_settle(const struct deadline_fd *deadline_fd);
 

@@ -43,19 +43,30 @@ int descriptors_release(const struct descriptors_low *low, int fd);
 	})
 
 /*
- * The same for a call that must not be made in vain. `harmless` opens something that nobody can
- * write to, to fill the free numbers before.
+ * Fills the free numbers below 3 with what `harmless` opens, to which nobody can write, until
+ * descriptors_release().
+ */
+#define DESCRIPTORS_FILL(low, harmless)                                                            \
+	do {                                                                                       \
+		int last_;                                                                         \
+                                                                                                   \
+		do                                                                                 \
+			last_ = (harmless);                                                        \
+		while (descriptors_hold((low), last_));                                            \
+		if (last_ >= 0)                                                                    \
+			(void)close(last_);                                                        \
+	} while (0)
+
+/*
+ * As DESCRIPTOR_ABOVE_STDIO(), for a call that must not be made in vain: the numbers are filled
+ * before.
  */
 #define DESCRIPTOR_BEHIND(harmless, call)                                                          \
 	({                                                                                         \
 		struct descriptors_low filled_ = { .held = { false } };                            \
-		int last_, made_;                                                                  \
+		int made_;                                                                         \
                                                                                                    \
-		do                                                                                 \
-			last_ = (harmless);                                                        \
-		while (descriptors_hold(&filled_, last_));                                         \
-		if (last_ >= 0)                                                                    \
-			(void)close(last_);                                                        \
+		DESCRIPTORS_FILL(&filled_, harmless);                                              \
 		made_ = DESCRIPTOR_ABOVE_STDIO(call);                                              \
 		(void)descriptors_release(&filled_, 0);                                            \
 		made_;                                                                             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number to wait on, in place of a condition variable, whose wake-ups some C libraries lose. For
- * any thread; nothing fails, and errno stays.
+ * A number that threads can wait for, in place of a condition variable, of which some versions of
+ * glibc lose wake-ups. Any thread can make these calls; none fails, and errno stays as it is.
  *
  * Labels: [eventcount] eventcount_set → eventcount_number: carries all writes before the set.
  */
@@ -14,25 +14,29 @@ struct eventcount {
 	atomic_u32 number;
 };
 
+/* Returns the number, to be given to eventcount_wait(). */
 static inline uint32_t eventcount_number(const struct eventcount *eventcount)
 {
-	return u32_load_acquire(&eventcount->number); /* [eventcount] */
+	/* [eventcount]: with this number, all that was written before it was set is seen. */
+	return u32_load_acquire(&eventcount->number);
 }
 
-/* Wakes nobody. */
+/* Changes the number, and wakes nobody. */
 static inline void eventcount_set(struct eventcount *eventcount, uint32_t number)
 {
-	u32_store_release(&eventcount->number, number); /* [eventcount] */
+	/* [eventcount]: whoever sees this number sees all that was written before. */
+	u32_store_release(&eventcount->number, number);
 }
 
+/* Wakes up to `count` threads that wait. */
 static inline void eventcount_wake(struct eventcount *eventcount, unsigned count)
 {
 	futex_wake(&eventcount->number, count);
 }
 
 /*
- * While it is `number`, at most `timeout_ns` (UINT64_MAX: no limit). Look again: it may return
- * early.
+ * Waits while it is still `number`, for at most `timeout_ns`; UINT64_MAX means without limit. It
+ * can return early, so the caller looks again.
  */
 static inline void eventcount_wait(const struct eventcount *eventcount, uint32_t number,
                                    uint64_t timeout_ns)

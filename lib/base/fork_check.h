@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tells the opener's process from a forked child, however made: the kernel zeroes a page in it, so
- * the answer is one load. Where a kernel (before Linux 4.14), emulator or filter does not, the page
- * is zero from the start, and each question asks for the process's number.
+ * Tells whether this is the process that opened something, or a forked child, however it was
+ * forked. The kernel zeroes a page in the child, so the answer costs one load. Where it does not do
+ * that (before Linux 4.14, in an emulator, or because of a filter), the page is zero from the
+ * start, and each question asks the kernel for the number of the process.
  */
 #ifndef TIMERHUB_FORK_CHECK_H
 #define TIMERHUB_FORK_CHECK_H
@@ -12,23 +13,24 @@
 #include <stdint.h>
 
 struct fork_check {
-	uint32_t *is_opener; /* first word of the page, 1 or 0; NULL: not open */
+	uint32_t *is_opener; /* the first word of the page: 1, or 0 in a child; NULL: not open */
 	size_t bytes;
-	int pid; /* of the opener; 0: only the page answers */
+	int pid; /* the opener's, if the page cannot answer; else 0 */
 };
 
-/* A page of `bytes`, else zero. 0, or mmap()'s negative errno. */
+/* Makes a page of `bytes`, which is zero but for its first word. Returns 0 or a negative errno. */
 int fork_check_open(struct fork_check *fork_check, size_t bytes);
 
-/* 0, or -EOWNERDEAD in a child. */
+/* Answers where the page says 0: returns 0, or -EOWNERDEAD in a child. */
 int fork_check_compare_pid(const struct fork_check *fork_check) __attribute__((cold));
 
-/* The same, as a call's last step: no more registers where the page answers. */
+/* Returns 0, or -EOWNERDEAD in a child. As a call's last step it needs no further register. */
 static inline int fork_check_result(const struct fork_check *fork_check)
 {
 	return *fork_check->is_opener != 0 ? 0 : fork_check_compare_pid(fork_check);
 }
 
+/* Tells whether this is still the opener's process. */
 static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 {
 	return fork_check_result(fork_check) == 0;
@@ -37,6 +39,7 @@ static inline bool fork_check_goes_on(const struct fork_check *fork_check)
 /* In a child: it is the opener from now on, and its own children are told. */
 void fork_check_renew(struct fork_check *fork_check);
 
-void fork_check_close(struct fork_check *fork_check); /* if it is open */
+/* Gives back the page, if there is one. */
+void fork_check_close(struct fork_check *fork_check);
 
 #endif

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* futex(2) on a private word. errno stays; no cancellation point. */
+/*
+ * Waiting for a word in memory to change, by futex(2). The calls leave errno alone and are no
+ * cancellation points.
+ */
 #ifndef TIMERHUB_FUTEX_H
 #define TIMERHUB_FUTEX_H
 
 #include "base/atomic.h"
 
 /*
- * While *word == value, at most `timeout_ns` (UINT64_MAX: no limit). Look again: it may return
- * early.
+ * Waits while *word is `value`, for at most `timeout_ns`; UINT64_MAX means without limit. It can
+ * return early, so the caller looks again.
  */
 void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns);
 
+/* Wakes up to `count` threads that wait for the word. It can be called in a signal handler. */
 void futex_wake(const atomic_u32 *word, unsigned count);
 
 #endif

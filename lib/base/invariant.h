@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* In release builds too: better a program that aborts than one that loses timers. */
+/*
+ * Says what the code beside it believes, and ends the program if that is not true. It is compiled
+ * in every build, because a program that aborts is better than one that loses timers.
+ */
 #ifndef TIMERHUB_INVARIANT_H
 #define TIMERHUB_INVARIANT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies callers' option structs, which begin with their size, so that later versions can add
- * members. What a struct lacks keeps its default.
+ * Copies option structs of callers, which begin with their size. So a program that was compiled
+ * with an older header works with a newer library: what its struct lacks keeps its default.
  */
 #ifndef TIMERHUB_OPTIONS_H
 #define TIMERHUB_OPTIONS_H
@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* no later version's will be larger */
+/* No struct of a later version will be larger, so a larger size is garbage. */
 #define OPTIONS_MAX_BYTES 4096u
 
-/* All zero after this version's members, else -E2BIG. */
+/* Returns 0 if all that this version does not know is 0, else -E2BIG. */
 static inline int options_check_rest(const void *theirs, uint32_t size, size_t known_bytes)
 {
 	const unsigned char *bytes = theirs;
@@ -28,8 +28,9 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 }
 
 /*
- * Into `ours`, which holds the defaults; `least_bytes` was the first version's size. NULL changes
- * nothing. 0; -EINVAL: smaller than that; -E2BIG.
+ * Copies a caller's struct to `ours`, which holds the defaults and keeps them if `theirs` is NULL.
+ * `least_bytes` is the size that the struct had in the first version. Returns 0, or -EINVAL if it
+ * is smaller than that, or -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)

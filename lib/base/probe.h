@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static probes for bpftrace, perf, gdb and SystemTap (timerhub-debugging(7)); only this file
- * includes sys/sdt.h. A probe is a nop and a note of where its arguments are. They are computed
- * even without a tracer, so they are in registers already; timerhub_rearm()'s fast path has none,
- * since one more register costs time. Tested by tests/packaging.
+ * Static probes for bpftrace, perf, gdb and SystemTap; timerhub-debugging(7) lists them. A probe is
+ * a nop and a note that says where its arguments are. The arguments are computed even if nobody
+ * traces, so a probe stands only where they are in registers already. The frequent path of
+ * timerhub_rearm() has none, since one more register would cost it time. tests/packaging tests
+ * them.
  */
 #ifndef TIMERHUB_PROBE_H
 #define TIMERHUB_PROBE_H

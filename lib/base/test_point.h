@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between two atomic accesses, where in similar designs a stopped thread caused a fault: a test can
- * stop one here. Nothing in other builds.
+ * Places between two atomic accesses where a test can stop a thread, because in similar designs a
+ * thread that was stopped there did harm. In all other builds they are nothing.
  */
 #ifndef TIMERHUB_TEST_POINT_H
 #define TIMERHUB_TEST_POINT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does valgrind run the program? By a client request, instructions that do nothing elsewhere,
- * without valgrind's header. Tested by tests/service/test_valgrind.c.
+ * Asks whether valgrind runs the program. It is asked by a client request, which is a row of
+ * instructions that do nothing elsewhere, so that valgrind's header is not needed.
+ * tests/service/test_valgrind.c tests it.
  */
 #ifndef TIMERHUB_VALGRIND_H
 #define TIMERHUB_VALGRIND_H

@@ -57,8 +57,8 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 
 /*
  * EXT_ARG (Linux 5.11): a timeout of the wait. CQE_SKIP (5.17): multishot poll, and timeouts finer
- * than a jiffy. A ring with DEFER_TASKRUN has its completions only after another system call, so it
- * would be a bad one to block on by ppoll().
+ * than a jiffy. A ring with DEFER_TASKRUN shows its completions only after another system call, so
+ * it is only for an owner that waits inside it.
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -196,10 +196,11 @@ static int uring_reap(struct sleeper_uring *uring)
 		count++;
 	}
 	io_uring_cq_advance(&uring->ring, count);
+	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
+		return result;
 	/* the kernel keeps what did not fit, and the ring readable, until it is asked */
-	if (io_uring_cq_has_overflow(&uring->ring))
-		(void)io_uring_get_events(&uring->ring);
-	return result;
+	result = io_uring_get_events(&uring->ring);
+	return result < 0 ? result : 0;
 }
 
 static struct __kernel_timespec uring_timespec(uint64_t ns)

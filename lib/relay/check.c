@@ -3,10 +3,11 @@
  * Implements timerhub_relay_check(). The check covers the servers' persistence, the serving relays,
  * and the consistency of the queue's keys.
  */
+#include "relay/check.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <timerhub_relay.h>
 
 #include "base/cancellation.h"
 #include "relay/handshake.h"
@@ -71,7 +72,9 @@ static int ask_persistence(struct wire *wire, struct timerhub_relay_report *repo
 			report->keeps = reply_is(values[FSYNC], 1, "always")
 			                        ? TIMERHUB_RELAY_KEEPS_ALL
 			                        : TIMERHUB_RELAY_KEEPS_SECONDS;
-		report->evicts = !reply_is(values[POLICY], 1, "noeviction");
+		/* The other policies remove only keys with a time to live; a queue has none. */
+		report->evicts =
+			strncmp(reply_text(reply_at(values[POLICY], 1)), "allkeys", 7) == 0;
 		report->replicas_min = (uint32_t)reply_integer_at(values[REPLICAS], 1);
 	}
 	for (unsigned i = 0; i < COUNT; i++)
@@ -193,21 +196,49 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 	return 0;
 }
 
-static const char *find_fault(const struct timerhub_relay_report *report, bool unheard)
+static const struct {
+	uint64_t fault;
+	const char *text;
+} fault_texts[] = {
+	{ TIMERHUB_RELAY_FAULT_UNSERVED,
+	  "no relay serves the queue: no task becomes due; run timerhub-relay run" },
+	{ TIMERHUB_RELAY_FAULT_OVERDUE,
+	  "a task is overdue by more than 5 s: relays do not keep up, or are stopped" },
+	{ TIMERHUB_RELAY_FAULT_UNHEARD,
+	  "no relay hears bells: tasks are late; its user needs +subscribe and +ping" },
+	{ TIMERHUB_RELAY_FAULT_EVICTS,
+	  "maxmemory-policy is one of allkeys-*: tasks may vanish when memory is full" },
+	{ TIMERHUB_RELAY_FAULT_LOST,
+	  "records without an id that waits or an entry: entries were deleted by hand" },
+	{ TIMERHUB_RELAY_FAULT_FOREIGN,
+	  "ids or entries without a record: another program has written the keys" },
+};
+
+const char *check_fault_text(uint64_t all, unsigned index)
 {
-	if (report->relays == 0)
-		return "no relay serves the queue: no task becomes due; run timerhub-relay run";
-	if (report->overdue_ns > OVERDUE_NS)
-		return "a task is overdue by more than 5 s: relays do not keep up, or are stopped";
-	if (unheard)
-		return "no relay hears bells: tasks are late; its user needs +subscribe and +ping";
-	if (report->evicts)
-		return "maxmemory-policy is not noeviction: tasks may vanish";
-	if (report->tasks > report->placed)
-		return "records without an id that waits or an entry: entries were deleted by hand";
-	if (report->tasks < report->placed)
-		return "ids or entries without a record: another program has written the keys";
+	for (unsigned i = 0; i < sizeof(fault_texts) / sizeof(fault_texts[0]); i++)
+		if ((all & fault_texts[i].fault) && index-- == 0)
+			return fault_texts[i].text;
 	return NULL;
+}
+
+static uint64_t find_faults(const struct timerhub_relay_report *report, bool unheard)
+{
+	uint64_t found = 0;
+
+	if (report->relays == 0)
+		found |= TIMERHUB_RELAY_FAULT_UNSERVED;
+	else if (unheard)
+		found |= TIMERHUB_RELAY_FAULT_UNHEARD;
+	if (report->overdue_ns > OVERDUE_NS)
+		found |= TIMERHUB_RELAY_FAULT_OVERDUE;
+	if (report->evicts)
+		found |= TIMERHUB_RELAY_FAULT_EVICTS;
+	if (report->tasks > report->placed)
+		found |= TIMERHUB_RELAY_FAULT_LOST;
+	if (report->tasks < report->placed)
+		found |= TIMERHUB_RELAY_FAULT_FOREIGN;
+	return found;
 }
 
 static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_relay_report *report)
@@ -239,7 +270,7 @@ static int check_server(struct address *address, const struct keys *keys,
 	if (result == 0)
 		result = ask_bell(wire, keys, &unheard);
 	wire_close(wire);
-	report.fault = find_fault(&report, unheard);
+	report.faults = find_faults(&report, unheard);
 	if (result == 0)
 		*ret_report = report;
 	return result;
@@ -269,8 +300,7 @@ static void add_report(struct timerhub_relay_report *all, const struct timerhub_
 		all->overdue_ns = one->overdue_ns;
 	if (one->round_trip_ns > all->round_trip_ns)
 		all->round_trip_ns = one->round_trip_ns;
-	if (!all->fault)
-		all->fault = one->fault;
+	all->faults |= one->faults;
 }
 
 int timerhub_relay_check(const char *redis, const char *queue,
@@ -305,6 +335,7 @@ int timerhub_relay_check(const char *redis, const char *queue,
 			add_report(&all, &one);
 	} while (result == 0 && list);
 	free(text);
+	all.fault = check_fault_text(all.faults, 0);
 	if (result == 0)
 		*ret_report = all;
 	return result;

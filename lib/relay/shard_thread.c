@@ -340,14 +340,9 @@ static void say_goodbye(struct shard *shard)
 static void *run(void *arg)
 {
 	struct shard *shard = arg;
-	bool good;
 
 	thread_begin();
-	shard->begun = sleeper_begin(shard->sleeper);
-	good = shard->begun == 0;
-	eventcount_set(&shard->beginning, 1);
-	eventcount_wake(&shard->beginning, 1);
-	while (good) {
+	for (;;) {
 		uint64_t until_ns = pass(shard);
 		bool ending, idle;
 
@@ -358,8 +353,7 @@ static void *run(void *arg)
 			break;
 		wait_and_read(shard, idle ? until_ns : 0);
 	}
-	if (good)
-		say_goodbye(shard);
+	say_goodbye(shard);
 	return NULL;
 }
 
@@ -372,11 +366,7 @@ int shard_start(struct shard *shard)
 	shard->mailbox.sleeper = shard->sleeper;
 	result = thread_create(&shard->thread, run, shard);
 	shard->has_thread = result == 0;
-	if (result < 0)
-		return result;
-	while (eventcount_number(&shard->beginning) == 0)
-		eventcount_wait(&shard->beginning, 0, UINT64_MAX);
-	return shard->begun;
+	return result;
 }
 
 void shards_end(struct shard *shards, uint32_t count)

@@ -25,9 +25,6 @@ struct shard {
 	bool serves;             /* copy of shared.serves, which callers change */
 	pthread_t thread;
 	bool has_thread;
-	struct eventcount beginning; /* becomes 1 when the thread runs or its start has failed */
-	/* Result of the thread's start, 0 or an error; written before `beginning`. */
-	int begun;
 	/*
 	 * What the thread last told the open about its server: SHARD_UNTRIED, 0 if it is connected,
 	 * or the error of the last try. The relay's lock protects it.

@@ -8,25 +8,20 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
-#include <timerhub_loop.h>
+#include <timerhub.h>
 #include <unistd.h>
 
+#include "base/deadline_fd.h"
 #include "relay/ready_fd.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-/* further away: no timeout */
-#define REACH_NS (UINT64_C(366) * 86400 * NS_PER_S)
 
 struct sleeper {
-	/* The loop of the sleeping thread; NULL before sleeper_begin(). */
-	struct timerhub_loop *loop;
-	struct timerhub_timeout timeout;
-	bool rung;   /* the timeout has expired in the current sleep */
-	int loop_fd; /* descriptor of `loop` */
+	struct clock clock;
+	struct deadline_fd deadline; /* readable from the end of the sleep on */
+	uint64_t set_ns;             /* what `deadline` is set to */
 	int wake_fd;
 };
 
@@ -37,47 +32,26 @@ int sleeper_open(struct sleeper **ret_sleeper)
 
 	if (!sleeper)
 		return -ENOMEM;
-	*sleeper = (struct sleeper){ .wake_fd = ready_fd_open() };
-	if (sleeper->wake_fd < 0) {
-		result = sleeper->wake_fd;
-		free(sleeper);
+	*sleeper = (struct sleeper){ .set_ns = UINT64_MAX };
+	clock_init(&sleeper->clock, TIMERHUB_CLOCK_BOOTTIME, false);
+	deadline_fd_init(&sleeper->deadline, &sleeper->clock);
+	sleeper->wake_fd = ready_fd_open();
+	result = sleeper->wake_fd < 0 ? sleeper->wake_fd : deadline_fd_create(&sleeper->deadline);
+	if (result < 0) {
+		sleeper_close(sleeper);
 		return result;
 	}
 	*ret_sleeper = sleeper;
 	return 0;
 }
 
-static void ring(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
-{
-	struct sleeper *sleeper =
-		(struct sleeper *)(void *)((char *)timeout - offsetof(struct sleeper, timeout));
-
-	(void)loop;
-	sleeper->rung = true;
-}
-
-int sleeper_begin(struct sleeper *sleeper)
-{
-	const struct timerhub_loop_config config = {
-		.size = sizeof(config),
-		.timeouts_max = 1,
-		.clock = TIMERHUB_CLOCK_BOOTTIME,
-	};
-	int result = timerhub_loop_open(&sleeper->loop, NULL, &config);
-
-	if (result < 0)
-		return result;
-	sleeper->loop_fd = timerhub_loop_fd(sleeper->loop);
-	return sleeper->loop_fd < 0 ? sleeper->loop_fd
-	                            : timerhub_timeout_add(sleeper->loop, &sleeper->timeout, ring);
-}
-
 void sleeper_close(struct sleeper *sleeper)
 {
 	if (!sleeper)
 		return;
-	timerhub_loop_close(sleeper->loop);
-	(void)close(sleeper->wake_fd);
+	deadline_fd_close(&sleeper->deadline);
+	if (sleeper->wake_fd >= 0)
+		(void)close(sleeper->wake_fd);
 	free(sleeper);
 }
 
@@ -90,41 +64,22 @@ uint64_t sleeper_now_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-static void set_timeout(struct sleeper *sleeper, uint64_t until_ns, uint64_t now_ns)
-{
-	/*
-	 * The calls of timerhub_loop cannot fail, because the timeout is in the loop, and
-	 * `until_ns` is an allowed time.
-	 */
-	if (until_ns - now_ns > REACH_NS)
-		(void)timerhub_timeout_stop(sleeper->loop, &sleeper->timeout);
-	else
-		(void)timerhub_timeout_set_at(sleeper->loop, &sleeper->timeout, until_ns);
-}
-
-static bool is_ready(const struct pollfd *fds, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (fds[i].revents)
-			return true;
-	return false;
-}
-
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
 	uint64_t now_ns = sleeper_now_ns();
+	int timeout_ms = until_ns <= now_ns ? 0 : -1;
 
 	fds[count] = (struct pollfd){ .fd = sleeper->wake_fd, .events = POLLIN };
-	fds[count + 1] = (struct pollfd){ .fd = sleeper->loop_fd, .events = POLLIN };
-	sleeper->rung = until_ns <= now_ns;
-	if (!sleeper->rung)
-		set_timeout(sleeper, until_ns, now_ns);
-	/* The poll is repeated, because the loop may wake before the timeout expires. */
-	do {
-		if (!sleeper->rung)
-			(void)timerhub_loop_turn(sleeper->loop);
-		(void)poll(fds, sleeper->rung ? count + 1 : count + 2, sleeper->rung ? 0 : -1);
-	} while (!sleeper->rung && !is_ready(fds, count + 1));
+	fds[count + 1] = (struct pollfd){ .fd = sleeper->deadline.fd, .events = POLLIN };
+	/* A thread that is woken for something else mostly goes on to sleep until the same time. */
+	if (timeout_ms < 0 && until_ns != sleeper->set_ns &&
+	    deadline_fd_set(&sleeper->deadline, until_ns) == 0)
+		sleeper->set_ns = until_ns;
+	/* A sandbox may refuse to set the timerfd, and then the thread is a little later. */
+	if (timeout_ms < 0 && until_ns != sleeper->set_ns)
+		timeout_ms = until_ns - now_ns < NS_PER_S ? (int)((until_ns - now_ns) / 1000000) + 1
+		                                          : 1000;
+	(void)poll(fds, count + 2, timeout_ms);
 	if (fds[count].revents)
 		ready_fd_lower(sleeper->wake_fd);
 }

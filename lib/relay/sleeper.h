@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard's thread sleeps in poll(2) on its connections, its own timerhub_loop and an eventfd for
- * callers. The loop's timer wakes it directly: on a busy machine each thread between delays a task.
+ * A shard's thread sleeps in poll(2) on its connections, a timerfd and an eventfd for callers. The
+ * timer wakes it directly: on a busy machine each thread between delays a task.
  */
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
@@ -12,9 +12,6 @@ struct sleeper;
 struct pollfd;
 
 int sleeper_open(struct sleeper **ret_sleeper);
-
-/* Create the sleeper's loop. The thread that will sleep calls sleeper_begin() once. */
-int sleeper_begin(struct sleeper *sleeper);
 
 /* Close the sleeper, after the thread that sleeps with it has ended. The sleeper may be NULL. */
 void sleeper_close(struct sleeper *sleeper);

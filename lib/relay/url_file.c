@@ -3,23 +3,38 @@
 #include "relay/url_file.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/descriptor.h"
+
+#define LINE_MAX_BYTES 65536 /* addresses of many servers, with their passwords */
+
+/* Reads the first line of a file. */
 static int read_line(const char *path, char **ret_line)
 {
-	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
-	int result = 0;
+	int fd = DESCRIPTOR_ABOVE_STDIO(open(path, O_RDONLY | O_CLOEXEC)), result = 0;
+	char *line = fd < 0 ? NULL : calloc(1, LINE_MAX_BYTES);
+	size_t length = 0;
+	ssize_t count = 1;
 
-	if (!file)
-		return -errno;
-	errno = 0;
-	if (getline(&line, &size, file) <= 0)
-		result = errno ? -errno : -EINVAL;
-	(void)fclose(file);
+	if (fd < 0)
+		return fd;
+	if (!line)
+		result = -ENOMEM;
+	while (result == 0 && count > 0 && length < LINE_MAX_BYTES - 1) {
+		count = read(fd, line + length, LINE_MAX_BYTES - 1 - length);
+		if (count < 0 && errno != EINTR)
+			result = -errno;
+		else
+			length += count > 0 ? (size_t)count : 0;
+		count = count < 0 ? 1 : count; /* a signal interrupts nothing */
+	}
+	(void)close(fd);
+	if (result == 0 && length == 0)
+		result = -EINVAL;
 	if (result < 0) {
 		free(line);
 		return result;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/futex.h"
 #include "base/lock.h"
 
@@ -79,14 +80,14 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		fd = open(name, O_RDWR | O_CLOEXEC);
+		/* not opened in vain, since closing it would drop SQLite's locks */
+		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
+		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
-		if (fd >= 0) {
+		if (fd >= 0)
 			known_first = known;
-		} else {
-			fd = -errno;
+		else
 			free(known);
-		}
 	}
 	lock_give(&known_lock);
 	return fd;
@@ -114,9 +115,9 @@ int files_open(struct files *files, const char *path)
 		if (stat(files->names[i], &files->found[i]) < 0)
 			return -errno;
 	}
-	files->wal_fd = open(files->names[FILE_WAL], O_RDWR | O_CLOEXEC);
+	files->wal_fd = DESCRIPTOR_ABOVE_STDIO(open(files->names[FILE_WAL], O_RDWR | O_CLOEXEC));
 	if (files->wal_fd < 0)
-		return -errno;
+		return files->wal_fd;
 	files->shm_fd = known_shm(files->names[FILE_SHM], &files->found[FILE_SHM]);
 	return files->shm_fd < 0 ? files->shm_fd : 0;
 }
@@ -206,15 +207,12 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
  * Two locks, one after the other: who has had the turn must first become the next again, and so
  * lets another go first that is the next already. Only the next one polls the turn, hence often.
  */
-int files_take_turn(const struct files *files, uint64_t deadline_ns)
+void files_take_turn(const struct files *files, uint64_t deadline_ns)
 {
-	bool has_turn;
-
 	if (!byte_lock_until(files->wal_fd, NEXT_TURN_BYTE, deadline_ns, NAP_MAX_NS))
-		return -EAGAIN;
-	has_turn = byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
+		return;
+	(void)byte_lock_until(files->wal_fd, TURN_BYTE, deadline_ns, NAP_MIN_NS);
 	(void)byte_lock(files->wal_fd, NEXT_TURN_BYTE, F_UNLCK);
-	return has_turn ? 0 : -EAGAIN;
 }
 
 void files_give_turn(const struct files *files)
@@ -229,6 +227,11 @@ uint64_t files_wal_bytes(const struct files *files)
 	struct stat now;
 
 	return fstat(files->wal_fd, &now) == 0 ? (uint64_t)now.st_size : 0;
+}
+
+bool files_have_room(const struct files *files)
+{
+	return (off_t)files_wal_bytes(files) >= ROOM_BYTES;
 }
 
 void files_make_room(const struct files *files)

@@ -28,10 +28,10 @@ bool files_are_of(const struct files *files, const char *database);
 
 /*
  * Waits until no other handle has the turn to write, in this process or another, at most until
- * `deadline_ns` on CLOCK_MONOTONIC. Returns 0 or -EAGAIN. The kernel gives up the turn of a process
- * that dies.
+ * `deadline_ns` on CLOCK_MONOTONIC. Without the turn a writer may go on all the same, because only
+ * SQLite's own lock excludes others.
  */
-int files_take_turn(const struct files *files, uint64_t deadline_ns);
+void files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
 
 /* Does any connection, in this process or another, hold the WAL's write lock? */
@@ -44,6 +44,7 @@ int files_reader(const struct files *files);
  * Writes zeros at the end of the WAL, whose frames never look like zeros, up to the room that it
  * should have. The caller holds the write lock. A full disk just gives it less.
  */
+bool files_have_room(const struct files *files);
 void files_make_room(const struct files *files);
 
 uint64_t files_wal_bytes(const struct files *files);

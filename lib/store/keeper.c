@@ -7,8 +7,8 @@
 #define _GNU_SOURCE
 #include "store/keeper.h"
 
-#include <signal.h>
-
+#include "base/thread.h"
+#include "store/error.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
@@ -32,36 +32,50 @@ static uint64_t keeper_uncopied(struct timerhub_store *store)
 static void keeper_checkpoint(struct timerhub_store *store)
 {
 	struct work restart = { .kind = WORK_RESTART_WAL };
+	/* relaxed, as all here: for statistics, as hints, and for this thread */
+	uint64_t seen = u64_load_relaxed(&store->keeper.wal_bytes), bytes = seen;
 	int log = -1, copied = -1, result;
-	uint64_t bytes;
 
 	result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_PASSIVE,
 	                                   &log, &copied);
-	if ((result & 0xff) == SQLITE_IOERR)
+	if (result != SQLITE_OK && error_of(store->keeper.db) == -EIO)
 		store_fail(store);
-	bytes = log > 0 ? (uint64_t)log * store->keeper.frame_bytes : 0;
-	/*
-	 * relaxed, all: for statistics and this thread; also if a reader or the disk prevented it
-	 */
+	/* if another process is at it, or the disk is full, then that is all for now */
+	if (log >= 0)
+		bytes = (uint64_t)log * store->keeper.frame_bytes;
+	/* another process may have begun the WAL anew since this one's last commit */
+	(void)u64_cas_relaxed(&store->keeper.wal_bytes, &seen, bytes);
 	u64_store_relaxed(&store->keeper.checkpointed_bytes, bytes);
 	u32_store_relaxed(&store->keeper.is_held_back, result != SQLITE_OK || copied < log);
 	(void)u64_fetch_add_relaxed(&store->counts.checkpoints, 1);
 	if (result != SQLITE_OK || copied < log - (int)(PIECE_BYTES / store->keeper.frame_bytes) ||
-	    bytes < RESTART_BYTES)
+	    (bytes < RESTART_BYTES && files_have_room(&store->files)))
 		return;
 	restart.deadline_ns = clock_monotonic_ns() + RESTART_WAITS_NS;
 	(void)writer_do(store, &restart);
 }
 
-/* Returns when there may be something to do. */
+/*
+ * Returns when there may be something to do.
+ *
+ *   this thread               a leader
+ *   rests = 1                 wal_bytes = more
+ *   load wal_bytes            load rests
+ *
+ * All four are seq_cst, so one of the two sees what the other did, and no commit stays in the WAL
+ * while this thread rests.
+ */
 static void keeper_sleep(struct timerhub_store *store, uint32_t number)
 {
-	bool rests = keeper_uncopied(store) == 0;
+	uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes); /* relaxed: own */
+	bool rests;
 
-	/* relaxed: a commit that misses it is found by the next sleep */
-	u32_store_relaxed(&store->keeper.rests, rests);
+	u32_store_seq_cst(&store->keeper.rests, 1);
+	rests = u64_load_seq_cst(&store->keeper.wal_bytes) <= copied;
+	if (!rests)
+		u32_store_seq_cst(&store->keeper.rests, 0);
 	eventcount_wait(&store->keeper.work, number, rests ? UINT64_MAX : QUIET_NS);
-	u32_store_relaxed(&store->keeper.rests, 0);
+	u32_store_seq_cst(&store->keeper.rests, 0);
 }
 
 static void *keeper_main(void *argument)
@@ -69,6 +83,7 @@ static void *keeper_main(void *argument)
 	struct timerhub_store *store = argument;
 	uint64_t seen = 0;
 
+	thread_begin();
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
@@ -95,24 +110,10 @@ static void *keeper_main(void *argument)
 
 int keeper_start(struct timerhub_store *store)
 {
-	sigset_t blocked, before;
-	int result;
+	int result = thread_create(&store->keeper.thread, keeper_main, store);
 
-	/*
-	 * A fault of the process stays its own; no handler for anything else runs on this thread.
-	 */
-	(void)sigfillset(&blocked);
-	(void)sigdelset(&blocked, SIGSYS);
-	(void)sigdelset(&blocked, SIGSEGV);
-	(void)sigdelset(&blocked, SIGBUS);
-	(void)sigdelset(&blocked, SIGILL);
-	(void)sigdelset(&blocked, SIGFPE);
-	(void)sigdelset(&blocked, SIGTRAP);
-	(void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
-	result = pthread_create(&store->keeper.thread, NULL, keeper_main, store);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	store->keeper.is_started = result == 0;
-	return -result;
+	return result;
 }
 
 static void keeper_call(struct timerhub_store *store)

@@ -12,6 +12,7 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/descriptor.h"
 #include "base/options.h"
 #include "store/deliver.h"
 #include "store/error.h"
@@ -109,7 +110,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	/* relaxed, all: the store's thread looks again, and the others take it as a hint */
 	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
 		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0); /* begun anew */
-	u64_store_relaxed(&store->keeper.wal_bytes, bytes);
+	u64_store_seq_cst(&store->keeper.wal_bytes, bytes);              /* see keeper_sleep() */
 	return SQLITE_OK;
 }
 
@@ -168,7 +169,7 @@ static int watch_fd(const struct timerhub_store *store, int fd)
 static void watch_files(struct timerhub_store *store)
 {
 	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
-	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	int fd = DESCRIPTOR_ABOVE_STDIO(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 
 	store->takers.inotify_fd = fd;
 	if (fd < 0)
@@ -186,9 +187,9 @@ static int store_open_watch(struct timerhub_store *store)
 {
 	int result;
 
-	store->takers.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	store->takers.epoll_fd = DESCRIPTOR_ABOVE_STDIO(epoll_create1(EPOLL_CLOEXEC));
 	if (store->takers.epoll_fd < 0)
-		return -errno;
+		return store->takers.epoll_fd;
 	store->takers.bell = bell_open();
 	result = store->takers.bell < 0 ? store->takers.bell : 0;
 	if (result == 0)
@@ -255,10 +256,10 @@ static void store_init(struct timerhub_store *store)
 
 static int store_read_boot(struct timerhub_store *store)
 {
-	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC), result = 0;
+	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC)), result = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
 		result = -errno;
 	(void)close(fd);
@@ -273,7 +274,7 @@ static void store_sync_folder(const struct timerhub_store *store)
 
 	if (folder) {
 		*(strrchr(folder, '/') + 1) = '\0';
-		fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	}
 	/* file systems that cannot sync a folder have no other way */
 	if (fd >= 0) {
@@ -348,26 +349,13 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 	return keeper_start(store);
 }
 
-/* The lowest descriptors are the program's standard ones, which it may have closed. */
-static void low_descriptors_fill(int fds[3])
-{
-	for (int i = 0; i < 3; i++) {
-		fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (fds[i] >= 0 && fds[i] < 3)
-			continue;
-		if (fds[i] >= 0)
-			(void)close(fds[i]);
-		fds[i] = -1;
-		return;
-	}
-}
-
 int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
                                 const struct timerhub_store_config *config, int (*sqlite)(void))
 {
 	CANCELLATION_HELD;
+	struct descriptors_low low = { .held = { false } };
 	struct timerhub_store *store;
-	int low[3] = { -1, -1, -1 }, result;
+	int result;
 
 	if (!ret || !path)
 		return -EINVAL;
@@ -379,13 +367,12 @@ int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
 	if (!store)
 		return -ENOMEM;
 	store_init(store);
-	low_descriptors_fill(low);
+	/* SQLite never uses a standard descriptor either, but leaves /dev/null open there. */
+	DESCRIPTORS_FILL(&low, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	result = store_configure(store, config);
 	if (result == 0)
 		result = store_open_parts(store, path);
-	for (int i = 0; i < 3; i++)
-		if (low[i] >= 0)
-			(void)close(low[i]);
+	(void)descriptors_release(&low, 0);
 	if (result < 0)
 		store_free(store);
 	else

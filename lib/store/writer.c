@@ -21,11 +21,15 @@
 
 #define NAP_MIN_NS 50000
 #define NAP_MAX_NS 1000000
+#define TURN_MAX_NS UINT64_C(2500000000)
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
 /* ---- the queue ---- */
 
-/* Returns true if its thread leads now. */
+/*
+ * Returns true if its thread leads now. Nobody waits for a submit, so the store's thread is to lead
+ * for it; that thread may just be about to append a work of its own, and then leads with it.
+ */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
@@ -38,6 +42,11 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	store->queue_of_work.last = &work->next;
 	leads = !store->queue_of_work.is_led;
 	store->queue_of_work.is_led = true;
+	/* relaxed, both: under the lock, and the eventcount's release shows it */
+	if (leads && work->is_submit)
+		u32_store_relaxed(&store->keeper.leads, 1);
+	else if (work->kind == WORK_RESTART_WAL)
+		leads |= u32_exchange_relaxed(&store->keeper.leads, 0) != 0;
 	lock_give(&store->queue_of_work.lock);
 	return leads;
 }
@@ -159,6 +168,18 @@ static int connection_run(struct timerhub_store *store, enum statement which)
 	return result < 0 ? result : 0;
 }
 
+/*
+ * The turn is waited for during half of the time. A process that is stopped may have it, or a
+ * forked child of one that died.
+ */
+static uint64_t turn_deadline_ns(uint64_t deadline_ns)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t half_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 2 : 0;
+
+	return now_ns + (half_ns < TURN_MAX_NS ? half_ns : TURN_MAX_NS);
+}
+
 int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	int result;
@@ -167,9 +188,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		store_fail(store);
 		return -EIO;
 	}
-	result = files_take_turn(&store->files, deadline_ns);
-	if (result < 0)
-		return result;
+	files_take_turn(&store->files, turn_deadline_ns(deadline_ns));
 	/* who writes without the library takes no turn */
 	for (uint64_t nap_ns = NAP_MIN_NS; (result = connection_run(store, DO_BEGIN)) == -EBUSY;) {
 		if (clock_monotonic_ns() >= deadline_ns)
@@ -378,11 +397,12 @@ static void batch_answer(struct timerhub_store *store, struct work *works, int r
 /* The store's thread checkpoints when enough has been written, and when writers are quiet again. */
 static void keeper_hint(struct timerhub_store *store)
 {
-	/* relaxed: a hint */
+	/* relaxed: the thread looks again within 0.1 s, unless it rests */
 	uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
 
-	if (bytes - u64_load_relaxed(&store->keeper.checkpointed_bytes) < PIECE_BYTES &&
-	    u32_load_relaxed(&store->keeper.rests) == 0)
+	/* seq_cst, as on_commit()'s store before it: see keeper_sleep() */
+	if (u32_load_seq_cst(&store->keeper.rests) == 0 &&
+	    bytes - u64_load_relaxed(&store->keeper.checkpointed_bytes) < PIECE_BYTES)
 		return;
 	if (u32_exchange_relaxed(&store->keeper.rests, 0) != 0 ||
 	    u32_exchange_relaxed(&store->keeper.hinted, 1) == 0)
@@ -462,13 +482,18 @@ static void lead_expire(struct timerhub_store *store, const struct look *look)
 }
 
 /* Makes the next writer begin the WAL anew, if no reader still needs it. */
-static void lead_restart_wal(struct timerhub_store *store)
+static void lead_restart_wal(struct timerhub_store *store, uint64_t deadline_ns)
 {
 	int result = sqlite3_wal_checkpoint_v2(store->keeper.db, "main", SQLITE_CHECKPOINT_RESTART,
 	                                       NULL, NULL);
 
 	/* relaxed: statistics */
 	u32_store_relaxed(&store->keeper.is_held_back, result == SQLITE_BUSY);
+	/* somebody may have truncated the WAL, and its room with it */
+	if (!files_have_room(&store->files) && writer_begin(store, deadline_ns) == 0) {
+		files_make_room(&store->files);
+		(void)writer_end(store, 0);
+	}
 }
 
 static void writer_lead(struct timerhub_store *store, const struct work *own)
@@ -479,7 +504,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	int result = store_has_failed(store) ? -EIO : 0;
 
 	if (result == 0 && wanted.restart)
-		lead_restart_wal(store);
+		lead_restart_wal(store, wanted.deadline_ns);
 	if (result == 0 && !wanted.changes)
 		result = wanted.has_look ? deliver_look(store, &look) : 0;
 	if (result == 1 || (result == 0 && wanted.changes)) {
@@ -523,8 +548,6 @@ int writer_do(struct timerhub_store *store, struct work *work)
 void writer_submit(struct timerhub_store *store, struct work *work)
 {
 	work->is_submit = true;
-	if (!work_append(store, work))
-		return;
-	u32_store_relaxed(&store->keeper.leads, 1); /* relaxed: see lead_hand_on() */
-	keeper_wake(store);
+	if (work_append(store, work))
+		keeper_wake(store);
 }

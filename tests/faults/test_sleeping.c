@@ -220,13 +220,13 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
 START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 {
 	int error = lasting_errors[_i / 2];
-	/* with a timerfd, an owner on an older ring makes no such call */
-	bool notices = !uring_is_older || _i % 2 == 0;
 	struct rig rig = rig_open_config((struct timerhub_config){
 		.timers_max = 256,
 		.clock = _i % 2 ? TIMERHUB_CLOCK_BOOTTIME : TIMERHUB_CLOCK_MONOTONIC });
 	unsigned fds = process_fd_count();
 	pid_t owner = timerhub_owner_tid(rig.hub);
+	/* with a timerfd, an owner on an older ring makes no such call */
+	bool notices = !uring_is_older || _i % 2 == 0;
 
 	arm_after(rig.queue, HOUR, 0);
 	arm_after(rig.queue, 30 * MS, 1);

@@ -5,7 +5,7 @@
  */
 #include "older_uring.h"
 
-bool uring_is_older;
+bool uring_is_older, uring_was_made;
 
 #ifndef TIMERHUB_WITHOUT_IO_URING
 
@@ -27,8 +27,12 @@ int io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
 	if (!real)
 		abort();
 	result = real(entries, ring, flags);
-	if (result == 0 && uring_is_older)
+	if (result < 0)
+		return result;
+	uring_was_made = true;
+	if (uring_is_older)
 		ring->features &= ~FEAT_NO_IOWAIT;
+	uring_is_older = (ring->features & FEAT_NO_IOWAIT) == 0;
 	return result;
 }
 

@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
-/* They lack IORING_FEAT_NO_IOWAIT. */
+/* They lack IORING_FEAT_NO_IOWAIT. On such a kernel, it is true once there was a ring. */
 extern bool uring_is_older;
+
+/* The library's call has come here. */
+extern bool uring_was_made;
 
 #endif

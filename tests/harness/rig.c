@@ -28,8 +28,8 @@ enum timerhub_sleeper sleeper_asked(void)
 		return TIMERHUB_SLEEPER_AUTO;
 	if (!strcmp(name, "poll"))
 		return TIMERHUB_SLEEPER_POLL;
-	uring_is_older = !strcmp(name, "older_uring");
-	if (!strcmp(name, "uring") || uring_is_older)
+	uring_is_older |= !strcmp(name, "older_uring");
+	if (!strcmp(name, "uring") || !strcmp(name, "older_uring"))
 		return TIMERHUB_SLEEPER_URING;
 	fprintf(stderr, "TIMERHUB_TEST_SLEEPER=%s: not uring, older_uring, poll or auto\n", name);
 	exit(EXIT_FAILURE);
@@ -41,6 +41,8 @@ int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config)
 
 	if (config->sleeper == TIMERHUB_SLEEPER_URING && uring_ran_out(result))
 		test_skips("io_uring", -result);
+	if (config->sleeper == TIMERHUB_SLEEPER_URING && result == 0)
+		expect(uring_was_made);
 	return result;
 }
 

@@ -142,6 +142,10 @@ def check_tree(prefix, root, version):
                f"{libraries}/libtimerhub-journal.a", f"{libraries}/libtimerhub-journal.so",
                f"{libraries}/{soname('timerhub-journal', version)}",
                f"{libraries}/libtimerhub-journal.so.{version}"}
+    wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
+               f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
+               f"{libraries}/{soname('timerhub-store', version)}",
+               f"{libraries}/libtimerhub-store.so.{version}"}
     wanted |= {f"{libraries}/pkgconfig/timerhub-relay.pc", "share/timerhub/timerhub.lua",
                f"{libraries}/libtimerhub-relay.a", f"{libraries}/libtimerhub-relay.so",
                f"{libraries}/{soname('timerhub-relay', version)}",

@@ -83,6 +83,19 @@ def put_and_take(queue, name, delay_us):
     return due
 
 
+def check_dead_worker(clock, queue, ahead_us):
+    """A worker takes a task and dies, and the clock is set back by an hour. The task must come
+    again after its lease, not an hour later."""
+    queue.call("create", "lease_us", 2_000_000)
+    queue.put("dead-worker", 0)
+    expect([entry[1] for entry in queue.read(block_ms=1000 * ARRIVES)] == ["dead-worker"], "taken")
+    clock.set(ahead_us)
+    again = queue.read(block_ms=1000 * ARRIVES)
+    expect([entry[1:4:2] for entry in again] == [("dead-worker", 2)], "came again:", again)
+    queue.done("dead-worker")
+    queue.call("create", "lease_us", 30_000_000)
+
+
 def check_server(victim, library, times, dice):
     """Puts tasks that are due before the next planned poll of the relays, while the clock of Redis
     is set."""
@@ -109,6 +122,8 @@ def check_server(victim, library, times, dice):
                     for step in range(20):
                         clock.set(ahead_us + HOUR_US + step * 500)
                         put_and_take(queue, f"fast-{number}-{step}", 1000)
+                    if number == 0:
+                        check_dead_worker(clock, queue, ahead_us)
                     clock.set(ahead_us)
                     put_and_take(queue, f"back-{number}", dice.randrange(50_000))
                 late = check_drift(clock, queue, max(2, times))

@@ -550,6 +550,25 @@ def check_later_version(redis):
     expect(call(redis, "create") == [-95], "create")
 
 
+def check_each_between_changes(redis):
+    """Between two steps of an each the task at which it stopped is cancelled, among tasks of the
+    same time. Every other task must be told once."""
+    bring_about(redis, "none")
+    names = [b"same-%d" % number for number in range(8)]
+    for name in reversed(names):
+        call(redis, "put", name, 10**15 * 5, "a", "")
+    told, cursor = [], ""
+    while True:
+        answer = call(redis, "each", "waiting", cursor, 2)
+        cursor = answer[1]
+        told += answer[2::8]
+        if cursor == b"":
+            break
+        if len(answer) > 2:
+            expect(call(redis, "cancel", told[-1]) == [0], "cancel")
+    expect(told == names, "told:", told)
+
+
 def check_consumers(redis, path):
     """Consumers that have not read for a long time must be forgotten, unless they hold an entry."""
     text = library(path).replace("CONSUMER_IDLE_MS, CONSUMERS_EVERY_US = 86400000,",
@@ -587,6 +606,7 @@ def main(arguments):
         check_full_stream(redis)
         check_bytes(redis)
         check_repair(redis)
+        check_each_between_changes(redis)
         check_later_version(redis)
         check_consumers(redis, arguments[1])
     return 0

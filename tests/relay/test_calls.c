@@ -428,6 +428,8 @@ START_TEST(check_tells_what_the_server_keeps)
 	expect_eq(report_with("save", "").keeps, TIMERHUB_RELAY_KEEPS_NOTHING);
 	report = report_with("maxmemory-policy", "allkeys-lru");
 	expect(report.evicts == 1 && report.fault != NULL);
+	expect_eq(report.faults, TIMERHUB_RELAY_FAULT_EVICTS);
+	expect(!report_with("maxmemory-policy", "volatile-lru").fault);
 	expect(!report_with("maxmemory-policy", "noeviction").fault);
 	expect_eq(command("ZADD", key("due"), "inf", "foreign"), 1);
 	expect(report_with(NULL, NULL).fault != NULL);
@@ -480,6 +482,7 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_eq(command("ZADD", key("due"), "1", "id"), 0);
 	report = report_with(NULL, NULL);
 	expect(report.fault && strstr(report.fault, "overdue"));
+	expect(report.faults & TIMERHUB_RELAY_FAULT_UNHEARD);
 	expect_cmp(report.overdue_ns, >, HOUR);
 	end();
 }

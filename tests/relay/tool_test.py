@@ -55,8 +55,8 @@ class Tool:
     def json(self, *words):
         return json.loads(self("--json", *words))
 
-    def run(self, stderr=None, **environment):
-        return subprocess.Popen([self.program, "run", QUEUE], env=self.environment | environment,
+    def run(self, stderr=None, queues=(QUEUE,), **environment):
+        return subprocess.Popen([self.program, "run", *queues], env=self.environment | environment,
                                 stderr=stderr, text=True, preexec_fn=die_with_test)
 
 
@@ -263,7 +263,7 @@ def check_durability(tool, redis):
                                 ("appendfsync", "always", "nothing is lost")):
         redis("CONFIG", "SET", name, value)
         expect(wanted in tool("check", QUEUE), wanted)
-    for name, value in (("save", ""), ("appendonly", "no"), ("maxmemory-policy", "volatile-lru")):
+    for name, value in (("save", ""), ("appendonly", "no"), ("maxmemory-policy", "allkeys-lfu")):
         redis("CONFIG", "SET", name, value)
     expect("may vanish" in tool("check", QUEUE, status=1), "eviction")
     redis("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -320,6 +320,40 @@ def check_daemon(tool, redis, folder):
     second.send_signal(signal.SIGINT)
     expect(second.wait(ARRIVES) == 0, "the second did not end well")
     expect(fresh("ZCARD", seats) == 0, "a seat is left")
+
+
+def check_bad_queue(tool, redis):
+    """One of three queues has a key of another type. The others are served, and this one too when
+    it is mended. The server evicts keys, which the daemon says once."""
+    redis("SET", "timerhub:{bad}:state", "another program's")
+    redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    daemon = tool.run(subprocess.PIPE, ("good", "bad", "fine"))
+    for queue in ("good", "fine"):
+        wait_until(lambda queue=queue: redis("ZCARD", f"timerhub:{{{queue}}}:seats") == 1, queue)
+    faults = json.loads(tool("--json", "check", "good", status=1))["faults"]
+    expect(len(faults) == 1 and "allkeys" in faults[0], faults)
+    redis("ZADD", "timerhub:{good}:due", "inf", "foreign")
+    expect(tool("check", "good", status=1).count("fault: ") == 2, "one fault of two")
+    redis("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+    redis("DEL", "timerhub:{good}:due", "timerhub:{bad}:state")
+    expect(json.loads(tool("--json", "check", "good"))["faults"] == [], "volatile-lru is no fault")
+    wait_until(lambda: redis("ZCARD", "timerhub:{bad}:seats") == 1, "the bad queue is served")
+    daemon.terminate()
+    said = daemon.communicate(timeout=ARRIVES)[1]
+    expect(daemon.returncode == 0, "the daemon ended with", daemon.returncode, said)
+    expect(said.count("bad: ") >= 1 and "bad: serves again" in said, said)
+    expect(said.count("good: maxmemory-policy") == 1, said)
+    redis("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def check_pause(tool):
+    tool("put", QUEUE, "paused", "1h")
+    tool("pause", QUEUE)
+    expect(tool.json("stat", QUEUE)["paused"] == 1, "it is paused")
+    tool("resume", QUEUE)
+    expect(tool.json("stat", QUEUE)["paused"] == 0, "it goes on")
+    tool("cancel", QUEUE, "paused")
+    expect(tool("parked", QUEUE) == tool("dead", QUEUE), "two names of a command")
 
 
 def check_words_of_daemon(tool, redis):
@@ -730,6 +764,8 @@ def main(arguments):
         with serving(tool, redis):
             check_durability(tool, redis)
         check_daemon(tool, redis, server.folder)
+        check_bad_queue(tool, server.client())
+        check_pause(tool)
         check_words_of_daemon(tool, server.client())
         redis = server.client()
         check_descriptors(tool)

@@ -8,6 +8,7 @@ Usage: planted_test.py ROOT BUILD COMPILER
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,12 +66,17 @@ def finds(root, tests, folder, test, seed):
         "notice": [tests / "test_store_notice", seed],
         "calls": [tests / "test_store_calls", seed],
     }[test]
+    run = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, start_new_session=True,
+                           env={**os.environ, "LD_LIBRARY_PATH": str(folder)})
     try:
-        return subprocess.run(list(map(str, command)), capture_output=True, check=False,
-                              env={**os.environ, "LD_LIBRARY_PATH": str(folder)},
-                              timeout=40).returncode != 0
-    except subprocess.TimeoutExpired:  # a wake-up that does not come
+        return run.wait(timeout=40) != 0
+    except subprocess.TimeoutExpired:  # a wake-up that does not come, or a task that never ends
         return True
+    finally:
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)  # its children too
+            run.wait()
 
 
 def main(root, tests, *compiler):

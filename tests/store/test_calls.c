@@ -480,6 +480,29 @@ START_TEST(submits_in_flight_are_bounded)
 }
 END_TEST
 
+/* The store's thread makes both, and restarts the WAL as one more work in the same queue. */
+START_TEST(submits_go_before_checkpoints)
+{
+	static char data[20000];
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
+		                                .data = data,
+		                                .data_len = sizeof(data),
+		                                .when_ns = TIMERHUB_NEVER };
+	unsigned held_up = 0;
+
+	fixture_begin(NULL);
+	for (unsigned i = 0; i < scaled(300); i++) {
+		uint64_t before_ns = monotonic_ns();
+
+		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
+		expect_eq(complete().result, 0);
+		held_up += monotonic_ns() - before_ns >= SEC;
+	}
+	expect_eq(held_up, 0);
+	fixture_end();
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_refused)
 {
 	struct timerhub_store_put put = { .size = sizeof(put) };
@@ -978,6 +1001,7 @@ int main(int argc, char **argv)
 	tests_add(commit_in_refuses_what_it_cannot_promise, 60);
 	tests_add(submit_completes_in_order, 60);
 	tests_add(submits_in_flight_are_bounded, 60);
+	tests_add(submits_go_before_checkpoints, 120);
 	tests_add(wrong_arguments_are_refused, 60);
 	tests_add(wrong_arguments_of_other_calls_are_refused, 60);
 	tests_add(writer_that_stays_is_waited_for_until_the_timeout, 60);

@@ -43,12 +43,11 @@ HOMES = {
     "sys/timerfd.h": {"base/deadline_fd.c", "journal/wall_timer_real.c"},
     "time.h": {"base/clock.c", "journal/wall_timer_real.c", "relay/sleeper.c", "relay/wire.c"},
     "timerhub.h": {"base/counter_board.h", "base/clock.c", "hub/hub.h", "loop/wake.h",
-                   "metrics/stats_text.h"},
+                   "metrics/stats_text.h", "relay/sleeper.c"},
     "timerhub_journal.h": {"journal/state.h"},
-    "timerhub_loop.h": {"base/thread_self.h", "loop/loop.h", "loop/timeout_table.h",
-                        "relay/sleeper.c"},
+    "timerhub_loop.h": {"base/thread_self.h", "loop/loop.h", "loop/timeout_table.h"},
     "timerhub_store.h": {"store/store.h"},
-    "timerhub_relay.h": {"relay/check.c", "relay/delivery_table.h", "relay/shared.h"},
+    "timerhub_relay.h": {"relay/check.h", "relay/delivery_table.h", "relay/shared.h"},
 }
 
 # The exceptions to FORBIDDEN_IN_LIB. Each file may contain one forbidden word.
@@ -69,7 +68,7 @@ MAKES_DESCRIPTOR = re.compile(
     r"(?<![\w>.])(?:open|openat|openat2|creat|eventfd|timerfd_create|memfd_create|memfd_secret|"
     r"socket|socketpair|accept4?|pipe2?|dup[23]?|epoll_create1?|inotify_init1?|signalfd|pidfd_open|"
     r"fopen|fdopen|opendir|mkstemp|mkostemp|tmpfile|popen)\(")
-DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR_(?:ABOVE_STDIO|BEHIND)\(")
+DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR(?:_ABOVE_STDIO|_BEHIND|S_FILL)\(")
 
 # The file name of a test program. The folder's meson.build may list the whole name, or only the
 # part in parentheses.

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <timerhub_relay.h>
 
+#include <relay/check.h>
 #include <relay/handshake.h>
 #include <when.h>
 
@@ -359,8 +360,10 @@ static void write_fault(char words[256], const char *fault, const char *queue)
 }
 
 static void print_report_json(const struct timerhub_relay_report *report, const char *keeps,
-                              const char *fault)
+                              const char *fault, const char *queue)
 {
+	char words[256];
+
 	(void)printf("{\"keeps\": %" PRIu32 ", \"keeps_text\": ", report->keeps);
 	print_text(keeps, strlen(keeps), true);
 	(void)printf(", \"replicas\": %" PRIu32 ", \"replicas_min\": %" PRIu32
@@ -374,7 +377,13 @@ static void print_report_json(const struct timerhub_relay_report *report, const 
 		print_text(fault, strlen(fault), true);
 	else
 		(void)printf("null");
-	(void)printf("}\n");
+	(void)printf(", \"faults\": [");
+	for (unsigned i = 0; check_fault_text(report->faults, i); i++) {
+		write_fault(words, check_fault_text(report->faults, i), queue);
+		(void)printf("%s", i > 0 ? ", " : "");
+		print_text(words, strlen(words), true);
+	}
+	(void)printf("]}\n");
 }
 
 enum status do_check(struct call *call, char **words, int count)
@@ -406,7 +415,7 @@ enum status do_check(struct call *call, char **words, int count)
 		return complain(call, words[0], result);
 	write_fault(fault, report.fault ? report.fault : "none", words[0]);
 	if (call->options->json) {
-		print_report_json(&report, keeps[report.keeps], fault);
+		print_report_json(&report, keeps[report.keeps], fault, words[0]);
 	} else {
 		(void)printf("keeps: %s\n", keeps[report.keeps]);
 		(void)printf("replicas: %" PRIu32 ", at least %" PRIu32 "; a failover to a replica "
@@ -419,9 +428,14 @@ enum status do_check(struct call *call, char **words, int count)
 		(void)printf("round trip: %" PRIu64
 		             " us; --grace should be at least 4 round trips\n",
 		             report.round_trip_ns / 1000);
-		(void)printf("fault: %s%s%s\n",
-		             console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
-		             fault, console_colour(stdout, CONSOLE_PLAIN));
+		for (unsigned i = 0; i == 0 || check_fault_text(report.faults, i); i++) {
+			if (i > 0)
+				write_fault(fault, check_fault_text(report.faults, i), words[0]);
+			(void)printf(
+				"fault: %s%s%s\n",
+				console_colour(stdout, report.fault ? CONSOLE_BAD : CONSOLE_GOOD),
+				fault, console_colour(stdout, CONSOLE_PLAIN));
+		}
 	}
 	return report.fault ? REFUSED : GOOD;
 }

@@ -10,6 +10,7 @@
 #include <timerhub_relay.h>
 #include <unistd.h>
 
+#include <relay/check.h>
 #include <relay/error_reply.h>
 #include <relay/relay.h>
 
@@ -20,6 +21,10 @@
 #define TRY_NS (UINT64_C(1000) * NS_PER_MS)
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)
+/* How often the daemon tries again to serve a queue that a server has refused. */
+#define AGAIN_US (5 * US_PER_S)
+/* How often it asks whether a server evicts keys, which may be set while it runs. */
+#define ASK_POLICY_US (60 * US_PER_S)
 
 /* sd_notify(3) without libsystemd, and without blocking on a manager that does not read */
 static void notify(const char *state)
@@ -69,7 +74,8 @@ struct served {
 	const char *name;
 	struct call call;              /* for the addresses */
 	int troubles[KEYS_SHARDS_MAX]; /* last printed error of each server, or 0 */
-	struct timerhub_relay *relay;
+	struct timerhub_relay *relay;  /* NULL: a server refuses the queue */
+	bool told_of_eviction;
 };
 
 /*
@@ -144,22 +150,71 @@ static int open_queue(struct served *served, const struct timerhub_relay_config 
 	}
 }
 
+/* Tries once more to serve what was refused. Says so only if it succeeds. */
+static void open_refused(struct served *queues, int count,
+                         const struct timerhub_relay_config *config)
+{
+	for (int i = 0; i < count; i++) {
+		const struct watcher watcher = { .tell = tell, .arg = &queues[i] };
+
+		if (!queues[i].relay &&
+		    relay_open(&queues[i].relay, queues[i].name, config, &watcher) == 0)
+			tell_open(&queues[i], "serves again", "");
+	}
+}
+
+/* A server that evicts keys when its memory is full loses tasks, and nobody else would say so. */
+static void tell_of_eviction(struct served *served)
+{
+	struct timerhub_relay_report report;
+
+	if (served->told_of_eviction ||
+	    timerhub_relay_check(served->call.options->given, served->name, &report) < 0 ||
+	    !report.evicts)
+		return;
+	served->told_of_eviction = true;
+	tell_open(served, check_fault_text(TIMERHUB_RELAY_FAULT_EVICTS, 0), "");
+}
+
 /* Wait for an answer of each relay's threads, which answer also while their server does not. */
 static void check_life(struct served *queues, int count)
 {
 	struct timerhub_relay_stats stats;
 
 	for (int i = 0; i < count; i++)
-		(void)timerhub_relay_stats(queues[i].relay, &stats);
+		if (queues[i].relay)
+			(void)timerhub_relay_stats(queues[i].relay, &stats);
 }
 
-static void serve(struct served *queues, int count, const sigset_t *signals)
+static bool is_refused(const struct served *queues, int count)
 {
+	for (int i = 0; i < count; i++)
+		if (!queues[i].relay)
+			return true;
+	return false;
+}
+
+static void serve(struct served *queues, int count, const struct timerhub_relay_config *config,
+                  const sigset_t *signals)
+{
+	uint64_t since_asked_us = ASK_POLICY_US, wait_us;
+
 	notify("READY=1");
-	while (wait_for_signal(signals, watchdog_us()) == 0) {
+	do {
+		if (since_asked_us >= ASK_POLICY_US) {
+			since_asked_us = 0;
+			for (int i = 0; i < count; i++)
+				tell_of_eviction(&queues[i]);
+		}
+		wait_us = is_refused(queues, count) ? AGAIN_US : ASK_POLICY_US;
+		wait_us = watchdog_us() < wait_us ? watchdog_us() : wait_us;
+		since_asked_us += wait_us;
+		if (wait_for_signal(signals, wait_us) != 0)
+			return;
+		open_refused(queues, count, config);
 		check_life(queues, count);
 		notify("WATCHDOG=1");
-	}
+	} while (true);
 }
 
 static enum status open_and_serve(const struct options *options, struct served *queues, int count)
@@ -175,7 +230,7 @@ static enum status open_and_serve(const struct options *options, struct served *
 		.timeout_ns = TRY_NS,
 	};
 	uint64_t most_ns = watchdog_us() * NS_PER_US / 2 / (uint64_t)count;
-	int opened = 0, result = 0;
+	int opened = 0, result = 0, failure = 0;
 	sigset_t signals;
 
 	if (config.timeout_ns > most_ns)
@@ -184,14 +239,18 @@ static enum status open_and_serve(const struct options *options, struct served *
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	for (; opened < count && result == 0; opened += result == 0)
-		result = open_queue(&queues[opened], &config, &signals);
-	if (result == 0)
-		serve(queues, count, &signals);
+	/* A queue that a server refuses harms no other. */
+	for (int i = 0; i < count && result != 1; i++) {
+		result = open_queue(&queues[i], &config, &signals);
+		opened += result == 0;
+		failure = result < 0 ? result : failure;
+	}
+	if (result != 1 && opened > 0)
+		serve(queues, count, &config, &signals);
 	notify("STOPPING=1");
-	for (int i = 0; i < opened; i++)
+	for (int i = 0; i < count; i++)
 		timerhub_relay_close(queues[i].relay);
-	return result < 0 ? FAILED : GOOD;
+	return opened == 0 && failure < 0 ? FAILED : GOOD;
 }
 
 enum status daemon_run(const struct options *options, char **queues, int count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands that only read. They open the database read-only by SQLite itself, so they can change
- * nothing, and also work for a user who may not write to the file.
+ * The commands that only read. They open the database read-only by SQLite itself, so they can
+ * change nothing, and also work for a user who may not write to the file.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -70,7 +70,7 @@ static enum status command_line(const struct options *options, char **words, int
 	return misused("there is no command named", words[0]);
 }
 
-/* Reads an option, and returns how many words it took: 0 if this is none, -1 if its value is wrong. */
+/* Reads an option. Returns how many words it took: 0 if this is none, -1 if its value is wrong. */
 static int read_option(struct options *options, char **words, int count)
 {
 	const char *value = count > 1 ? words[1] : NULL;

@@ -341,6 +341,27 @@ def part_always(where, rounds):
           f"{rank(library, .5) / rank(raw, .5):.2f} x", flush=True)
 
 
+def part_calls(where, rounds):
+    """Puts by one caller, by 16 and 64 that wait, by put_many of 64, and by submit, in turn."""
+    found = collections.defaultdict(list)
+    kinds = {"1": "one caller", "16": "16 callers", "64": "64 callers",
+             "many": "one caller, put_many of 64", "submit": "one caller, submit"}
+    for _ in range(rounds):
+        for how in kinds:
+            with Bench(*where) as bench:
+                bench.tool("create", NAME)
+                put = bench.build / "tools/bench/relay/relay_put"
+                done = subprocess.run([put, bench.url, NAME, how, "40960"], check=True,
+                                      capture_output=True, text=True)
+                found[how].append(float(done.stdout))
+    print(f"\nPuts a second by the library, median of {rounds} rounds\n\n| | |\n|---|---|")
+    for how, name in kinds.items():
+        print(f"| {name} | {rank(found[how], .5):,.0f} |")
+    for a, b in (("many", "1"), ("submit", "16")):
+        ratio = rank(found[a], .5) / rank(found[b], .5)
+        print(f"| {kinds[a]}, against {kinds[b]} | {ratio:.2f} x |", flush=True)
+
+
 def part_memory(where):
     with Bench(*where) as bench:
         bench.tool("create", NAME)
@@ -361,13 +382,14 @@ def main():
     parser.add_argument("peers")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="lateness,fast,scripts,looks,idle,"
-                                          "throughput,always,memory")
+                                          "throughput,calls,always,memory")
     options = parser.parse_args()
     where, rounds = (options.build, options.peers), options.rounds
     parts = {"lateness": lambda: part_lateness(where, rounds),
              "fast": lambda: part_fast(where, rounds),
              "scripts": lambda: part_scripts(where), "looks": lambda: part_looks(where),
              "idle": lambda: part_idle(where), "throughput": lambda: part_throughput(where, rounds),
+             "calls": lambda: part_calls(where, rounds),
              "always": lambda: part_always(where, rounds), "memory": lambda: part_memory(where)}
     try:
         for name in options.only.split(","):

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Several processes with one database: they take turns, and one that stops holds no other up. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include <harness.h>
+
+#define WRITERS 4
+
+struct count {
+	uint64_t puts, checkpoints;
+};
+
+static int put(uint64_t delay_ns)
+{
+	struct timerhub_store_put put = { .size = sizeof(put), .when_ns = delay_ns };
+
+	return timerhub_store_put(store, &put, NULL);
+}
+
+/* Children are forked before the database is opened, and wait for a byte. */
+static pid_t child_start(int orders, int counts, void (*run)(int counts))
+{
+	pid_t child = fork();
+	char order;
+
+	if (child > 0)
+		return child;
+	expect_eq(read(orders, &order, 1), 1);
+	store = fixture_open(NULL);
+	run(counts);
+	timerhub_store_close(store);
+	_exit(0);
+}
+
+static void put_for_a_second(int counts)
+{
+	uint64_t end_ns = monotonic_ns() + SEC;
+	struct timerhub_store_stats stats = { 0 };
+	struct count count = { 0 };
+
+	while (monotonic_ns() < end_ns) {
+		expect_eq(put(HOUR), 0);
+		count.puts++;
+	}
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	count.checkpoints = stats.checkpoints;
+	expect_eq(write(counts, &count, sizeof(count)), sizeof(count));
+}
+
+START_TEST(writers_take_turns)
+{
+	uint64_t least = UINT64_MAX, most = 0, all = 0;
+	int orders[2], counts[2];
+	pid_t children[WRITERS];
+	struct count count;
+
+	fixture_name();
+	expect_eq(pipe(orders), 0);
+	expect_eq(pipe(counts), 0);
+	for (int i = 0; i < WRITERS; i++)
+		children[i] = child_start(orders[0], counts[1], put_for_a_second);
+	fixture_begin(NULL);
+	expect_eq(write(orders[1], "xxxx", WRITERS), WRITERS);
+	for (int i = 0; i < WRITERS; i++) {
+		int status;
+
+		expect_eq(waitpid(children[i], &status, 0), children[i]);
+		expect_eq(status, 0);
+		expect_eq(read(counts[0], &count, sizeof(count)), sizeof(count));
+		least = count.puts < least ? count.puts : least;
+		most = count.puts > most ? count.puts : most;
+		all += count.puts;
+		/*
+		 * a put writes a few pages, and a checkpoint comes after 250, or a tenth of a
+		 * second
+		 */
+		expect_le(count.checkpoints, 50 + count.puts * WRITERS / 10);
+	}
+	expect_le(most, least * 20 + 20);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), all);
+	fixture_end();
+}
+END_TEST
+
+static void put_until_killed(int counts)
+{
+	(void)counts;
+	for (;;)
+		(void)put(HOUR);
+}
+
+START_TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .timeout_ns = 200 * MS };
+	int orders[2];
+	pid_t child;
+
+	fixture_name();
+	expect_eq(pipe(orders), 0);
+	child = child_start(orders[0], -1, put_until_killed);
+	fixture_begin(&config);
+	expect_eq(write(orders[1], "x", 1), 1);
+	/* within its transaction, or while it has the turn, or elsewhere */
+	for (unsigned i = 0; i < scaled(20); i++) {
+		uint64_t before_ns;
+		int result;
+
+		sleep_ns(3 * MS);
+		expect_eq(kill(child, SIGSTOP), 0);
+		before_ns = monotonic_ns();
+		result = put(HOUR);
+		expect(result == 0 || result == -EAGAIN);
+		expect_lt(monotonic_ns() - before_ns, ARRIVES);
+		expect_eq(kill(child, SIGCONT), 0);
+	}
+	expect_eq(kill(child, SIGKILL), 0);
+	expect_eq(waitpid(child, NULL, 0), child);
+	expect_eq(put(HOUR), 0);
+	fixture_end();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("store several", argc, argv);
+	tests_add(writers_take_turns, 60);
+	tests_add(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120);
+	return tests_run();
+}
