@@ -99,11 +99,10 @@ static void fill(unsigned child)
 
 	(void)child;
 	(void)snprintf(sql, sizeof(sql),
-	               "PRAGMA synchronous=OFF;BEGIN;"
 	               "INSERT INTO timerhub_tasks(due_us,data) WITH RECURSIVE task(i) AS"
 	               " (SELECT 1 UNION ALL SELECT i+1 FROM task WHERE i<%u) SELECT"
 	               " CAST(unixepoch() AS INTEGER)*1000000+%llu*(1000000+i*1000000/%u),"
-	               "zeroblob(%d) FROM task;COMMIT",
+	               "zeroblob(%d) FROM task",
 	               plan->timers, LATER_NS / NS_PER_SECOND, plan->timers, DURABLE_BYTES);
 	if (sqlite3_open(store_path(), &db) != SQLITE_OK || timerhub_store_install(db) < 0 ||
 	    sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK || sqlite3_close(db) != SQLITE_OK)
