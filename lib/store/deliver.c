@@ -92,7 +92,7 @@ static int64_t deliver_now_us(struct timerhub_store *store)
 
 int deliver_look(struct timerhub_store *store, struct look *ret)
 {
-	int64_t lease;
+	int64_t lease = INT64_MAX;
 	int result = ask_of_queue(store, DO_NEXT_DUE, &ret->due_us);
 
 	if (result >= 0)
@@ -109,7 +109,8 @@ int deliver_look(struct timerhub_store *store, struct look *ret)
 static int end_leases(struct timerhub_store *store)
 {
 	sqlite3_stmt *statement;
-	int64_t lease, now = LEASE_BASE_US + store_now_us(&store->since_boot);
+	int64_t lease = INT64_MAX;
+	int64_t now = LEASE_BASE_US + store_now_us(&store->since_boot);
 	int result = ask_of_queue(store, DO_NEXT_LEASE, &lease);
 
 	while (result >= 0 && lease <= now) {

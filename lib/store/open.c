@@ -28,7 +28,7 @@
 #define ATTEMPTS_DEFAULT 25
 #define DATA_MAX_DEFAULT (UINT32_C(1) << 20)
 #define TIMEOUT_DEFAULT_NS UINT64_C(5000000000)
-#define INSIDE_NAP_NS 1000000
+#define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
 /* these file systems share no memory between machines, as a WAL needs (linux/magic.h) */
@@ -52,7 +52,7 @@ static int connection_is_writable(sqlite3 *db)
 	return access(sqlite3_db_filename(db, "main"), W_OK) < 0 ? -errno : -EROFS;
 }
 
-static int connection_set_wal(sqlite3 *db)
+static int connection_ask_wal(sqlite3 *db)
 {
 	sqlite3_stmt *statement = NULL;
 	const unsigned char *mode;
@@ -67,6 +67,22 @@ static int connection_set_wal(sqlite3 *db)
 	if (result == 0 && (!mode || strcmp((const char *)mode, "wal") != 0))
 		result = -EOPNOTSUPP;
 	(void)sqlite3_finalize(statement);
+	return result;
+}
+
+/*
+ * Two processes that open a new file at once both want its only lock, and for this statement
+ * SQLite does not call the busy handler, because each would wait for the other.
+ */
+static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
+	int result = connection_ask_wal(db);
+
+	while (result == -EBUSY && clock_monotonic_ns() < deadline_ns) {
+		files_nap(NAP_NS);
+		result = connection_ask_wal(db);
+	}
 	return result;
 }
 
@@ -91,7 +107,7 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	(void)sqlite3_busy_timeout(*ret, timeout_ms < 1000000000 ? (int)timeout_ms : 1000000000);
 	result = connection_is_writable(*ret);
 	if (result == 0)
-		result = connection_set_wal(*ret);
+		result = connection_set_wal(*ret, timeout_ns);
 	if (result == 0)
 		result = connection_exec(*ret, "PRAGMA main.synchronous=NORMAL;"
 		                               "PRAGMA main.wal_autocheckpoint=0;"
@@ -421,7 +437,7 @@ void timerhub_store_close(struct timerhub_store *store)
 		return;
 	timerhub_store_stop(store);
 	while (store_is_used(store))
-		files_nap(INSIDE_NAP_NS);
+		files_nap(NAP_NS);
 	keeper_stop(store);
 	store_free(store);
 }

@@ -120,6 +120,10 @@ static void watch_arm(struct timerhub_store *store, const struct look *look, int
 
 /* ---- the watcher ---- */
 
+/* After so long a sleep, so many looks at a commit that has not ended come without a pause. */
+#define REST_NS UINT64_C(10000000)
+#define UNPAUSED_LOOKS 16
+
 /* How long a take that does not wait lets a transaction end that is just being made. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
@@ -196,9 +200,19 @@ static int watch_once(struct timerhub_store *store, struct taker *taker, uint64_
 	return 0;
 }
 
+/* Sleeps until the descriptor is readable. Returns whether the taker had a rest. */
+static bool watch_sleep(struct timerhub_store *store, uint64_t deadline_ns)
+{
+	uint64_t began_ns = clock_monotonic_ns();
+
+	sleep_on(store->takers.epoll_fd, left_ns(deadline_ns));
+	return clock_monotonic_ns() - began_ns > REST_NS;
+}
+
 /* Returns when the taker is answered, its time is over, or with a negative errno. */
 static int watch(struct timerhub_store *store, struct taker *taker, uint64_t deadline_ns)
 {
+	unsigned unpaused = 0;
 	struct look look;
 	/* the usual case under load: something is due, and the descriptor is nobody's business */
 	int result = watch_look(store, deadline_ns, &look);
@@ -209,8 +223,17 @@ static int watch(struct timerhub_store *store, struct taker *taker, uint64_t dea
 		result = watch_once(store, taker, deadline_ns);
 		if (result != 0 || left_ns(deadline_ns) == 0)
 			break;
-		sleep_on(store->takers.epoll_fd, left_ns(deadline_ns));
-		if (!is_answered(taker) && left_ns(deadline_ns) > 0)
+		if (watch_sleep(store, deadline_ns))
+			unpaused = UNPAUSED_LOOKS;
+		if (is_answered(taker) || left_ns(deadline_ns) == 0)
+			continue;
+		/*
+		 * The first event after a rest comes before the commit has ended. A pause would
+		 * make its task late, so there is none while somebody still writes.
+		 */
+		if (store->takers.held_since_ns != 0 && unpaused > 0)
+			unpaused--;
+		else
 			watch_pause(store, deadline_ns);
 	}
 	return result == -EAGAIN || result > 0 ? 0 : result;

@@ -140,7 +140,8 @@ def check_tree(prefix, root, version):
     wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
                f"{libraries}/libtimerhub-store.a", f"{libraries}/libtimerhub-store.so",
                f"{libraries}/{soname('timerhub-store', version)}",
-               f"{libraries}/libtimerhub-store.so.{version}"}
+               f"{libraries}/libtimerhub-store.so.{version}",
+               "share/man/man7/timerhub-store.7", "share/man/man5/timerhub-store.5"}
     wanted |= {f"{libraries}/pkgconfig/timerhub-relay.pc", "share/timerhub/timerhub.lua",
                f"{libraries}/libtimerhub-relay.a", f"{libraries}/libtimerhub-relay.so",
                f"{libraries}/{soname('timerhub-relay', version)}",
