@@ -88,6 +88,37 @@ START_TEST(writers_take_turns)
 }
 END_TEST
 
+static void put_nothing(int counts)
+{
+	(void)counts;
+}
+
+/* For the change of a new file to WAL, SQLite does not wait for its lock. */
+START_TEST(new_file_is_opened_by_several_processes_at_once)
+{
+	for (int round = 0; round < 15; round++) {
+		pid_t children[WRITERS * 2];
+		int orders[2];
+
+		fixture_name();
+		expect_eq(pipe(orders), 0);
+		for (int i = 0; i < WRITERS * 2; i++)
+			children[i] = child_start(orders[0], -1, put_nothing);
+		expect_eq(write(orders[1], "xxxxxxxx", WRITERS * 2), WRITERS * 2);
+		for (int i = 0; i < WRITERS * 2; i++) {
+			int status;
+
+			expect_eq(waitpid(children[i], &status, 0), children[i]);
+			expect_eq(status, 0);
+		}
+		(void)close(orders[0]);
+		(void)close(orders[1]);
+		fixture_begin(NULL);
+		fixture_end();
+	}
+}
+END_TEST
+
 static void put_until_killed(int counts)
 {
 	(void)counts;
@@ -131,6 +162,7 @@ int main(int argc, char **argv)
 {
 	tests_begin("store several", argc, argv);
 	tests_add(writers_take_turns, 60);
+	tests_add(new_file_is_opened_by_several_processes_at_once, 120);
 	tests_add(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120);
 	return tests_run();
 }
