@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex, for journal and relay only, whose callers wait for a disk or a server anyway: it is
- * given back before that. Only open and close may wait for the disk with it, since nobody else uses
- * the journal then.
+ * A mutex, which only the journal and the relay use. Their callers wait for a disk or a server
+ * anyway, so a lock costs them little, but nobody may hold it during such a wait. Only opening and
+ * closing a journal do, because nobody else uses the journal then.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H
@@ -15,7 +15,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* can't fail */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* cannot fail, as it has no attributes */
 }
 
 static inline void lock_fini(struct lock *lock)

@@ -71,9 +71,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2, which base/descriptor.h explains. The ring's
- * low descriptor is closed after it was moved, and left open to nobody: it would be of no use
- * there.
+ * Creates a ring whose descriptor is not 0, 1 or 2, which base/descriptor.h explains. A ring's
+ * descriptor can safely be moved, because a write to it does nothing.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
