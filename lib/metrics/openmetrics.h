@@ -100,8 +100,8 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 
 /*
  * Adds a histogram, in seconds. buckets[i] counts the values of at least 2^i ns and below 2^(i+1)
- * ns. The text has neither _sum nor _count, because the sum is unknown, and a format's reader
- * expects both or none. The bucket +Inf has the count of all values.
+ * ns. The text has neither _sum nor _count, because the sum is unknown, and a reader expects both
+ * or none. The bucket +Inf has the count of all values.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
