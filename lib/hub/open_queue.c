@@ -221,7 +221,6 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	queue_free(queue);
 }
 
-/* Is the callback of a queue's own timer, which forgets for when it was set. */
 void queue_alarm(const struct timerhub_event *event)
 {
 	uint64_t *set_ns = event->ptr;
