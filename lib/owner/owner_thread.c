@@ -390,9 +390,9 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * [pass] A pass that begins after this sees that the caller's queue is gone. A load would
-	 * not be enough, because it can run before the store of QUEUE_GONE has left the store
-	 * buffer, and a pass could begin in between.
+	 * A load would not be enough, because it can run before the store of QUEUE_GONE has left
+	 * the store buffer, and a pass could begin in between. [pass] A pass that begins after this
+	 * sees that the caller's queue is gone.
 	 */
 	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 

@@ -51,10 +51,7 @@ static bool callback_claim(struct callback *callback)
 {
 	uint64_t none = 0;
 
-	/*
-	 * The load is relaxed because it is only a hint. [callback-cell] After the CAS the cell is
-	 * as its last thread has left it, so this thread may write to it.
-	 */
+	/* Relaxed: a hint. [callback-cell] Whoever takes the cell may write to it. */
 	return u64_load_relaxed(&callback->thread) == 0 &&
 	       u64_cas_acquire(&callback->thread, &none, thread_self());
 }
