@@ -143,9 +143,10 @@ struct board_loop {
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
 };
 
+/* The whole board. That of a loop has only the header, `loop` and owner.lateness; the rest is 0. */
 struct board {
 	struct board_header header;
-	struct board_loop loop; /* zero in a hub's board; in a loop's all else but lateness is */
+	struct board_loop loop; /* 0 in a hub's board */
 	struct board_owner owner;
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sleeps in io_uring. The ring holds a multishot poll of the bell (the eventfd with which callers
- * wake the owner), and of the timerfd if there is one. So a sleep needs no read to clear them.
+ * wake the owner), and of the timerfd if there is one. Such a poll completes each time the bell
+ * rings, so no read is needed to clear the bell.
  *
  * The thread that opens the hub creates the ring, because it must return the errors. The ring stays
  * disabled until the owner's thread enables it, because only one thread may submit to it.
