@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* No other file of the core includes sys/eventfd.h. */
+/*
+ * The bell, an eventfd by which one thread wakes another, or tells the program that a queue has
+ * events. To ring it is to write to it, which makes it readable; to clear it is to read it. bell.h
+ * says what the calls promise. No other file of the core includes sys/eventfd.h.
+ */
 #define _GNU_SOURCE
 #include "base/bell.h"
 
@@ -11,6 +15,7 @@
 #include "base/descriptor.h"
 #include "base/test_point.h"
 
+/* What a ring adds to the count of rings before it writes, and what it has added afterwards. */
 #define RINGS_MIDWAY ((uint64_t)1)
 #define RINGS_DONE ((uint64_t)1 << 16)
 
@@ -21,8 +26,9 @@ static const struct bell_words always = {
 };
 
 /*
- * A filter may refuse the vector call, and know the plain one. 0 or a negative errno. EAGAIN: the
- * bell has rung, or is clear, already.
+ * Writes to or reads from a bell. Returns 0 or a negative errno, which is -EAGAIN if the counter is
+ * full already, or zero already. If the call with a vector fails, the plain one is tried, because a
+ * seccomp filter may know only that.
  */
 static int bell_move(int fd, const struct iovec *words, long vector_call, long plain_call)
 {
@@ -49,7 +55,7 @@ int bell_open(void)
 
 	if (fd < 0)
 		return fd;
-	/* whether it can ring: nobody else would see that it cannot */
+	/* A bell that cannot ring must fail here, because later nobody would notice. */
 	result = bell_write(fd, &always);
 	if (result == 0)
 		result = bell_read(fd, &always);
@@ -79,8 +85,9 @@ void bell_ring_by(int fd, const struct bell_words *words)
 	int saved_errno = errno;
 
 	/*
-	 * EAGAIN: the counter is full, and a failed write gives a poller no edge, so clear it and
-	 * write again. If that fails too, somebody's write gave the edge.
+	 * If the counter is full, the write has failed and has not woken those who wait for an
+	 * edge, so the counter is cleared and written again. If that fails, too, another thread's
+	 * write came between and has woken them.
 	 */
 	if (bell_write(fd, words) == -EAGAIN) {
 		(void)bell_read(fd, words);
@@ -112,7 +119,7 @@ void bell_ring_counted(int fd, const struct bell_words *words, struct bell_count
 	(void)u64_fetch_add_seq_cst(&counts->writes, RINGS_MIDWAY);
 	bell_ring_by(fd, words);
 	test_point(TEST_POINT_RING_BEFORE_COUNT);
-	/* Relaxed: who misses it clears once more. */
+	/* Relaxed: a thread that misses it clears the bell once more than it must. */
 	(void)u64_fetch_add_relaxed(&counts->writes, RINGS_DONE - RINGS_MIDWAY);
 }
 
@@ -120,13 +127,13 @@ void bell_clear_counted(int fd, const struct bell_words *words, struct bell_coun
 {
 	uint64_t rings = u64_load_seq_cst(&counts->writes);
 
-	/* Relaxed: an old value costs a reading in vain. */
+	/* Relaxed: an old value only costs a read of a clear bell. */
 	if (rings == u64_load_relaxed(&counts->cleared))
 		return;
 	bell_clear_by(fd, words);
 	/*
-	 * After the clearing: if this thread stops in between, another clears. A write in
-	 * progress may come later, so it does not count.
+	 * This is noted after the clearing, so that another thread clears the bell if this one is
+	 * stopped in between. A ring in progress is left out, because its write may come later.
 	 */
 	u64_store_relaxed(&counts->cleared, rings & ~(RINGS_DONE - 1));
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only the wall clock goes back. The manual clock's time is relaxed: nobody relies on it to see
- * other memory, and who loads an expired timer's pair sees the clock of the expiry.
+ * Reads the kernel's clocks, and keeps the time of a manual one.
+ *
+ * The manual clock's time is stored and loaded relaxed, because nobody relies on it to see other
+ * memory. A consumer never sees a time before a timer's expiry, because the load of the expired
+ * timer's pair has made that time visible to it.
  */
 #include "base/clock.h"
 
@@ -12,7 +15,7 @@ static uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	/* can't fail: every supported kernel has the clock */
+	/* It cannot fail, because every supported kernel has these clocks. */
 	(void)clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -33,7 +36,7 @@ void clock_init(struct clock *clock, uint32_t kind, bool manual)
 	clock->manual = manual;
 	clock->goes_back = !manual && kind == TIMERHUB_CLOCK_REALTIME;
 	clock->id = ids[kind];
-	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: not shared yet */
+	u64_store_relaxed(&clock->manual_ns, 0); /* relaxed: no other thread has the clock */
 }
 
 uint64_t clock_now_ns(const struct clock *clock)

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tested by tests/tools and timerhub_stats(). A forked child, perhaps inside a call, has the
- * parent's boards mapped: board_forked() replaces them by private memory before fork() returns in
- * it. Invariant: a shared board is in `shown` from its first count until it is unmapped. `shown` is
- * relaxed: nobody reads through the pointers, and the kernel's lock of the address space orders
- * mapping, unmapping and forking.
+ * Opens and closes counter boards, and keeps a forked child from counting on its parent's.
+ *
+ * A child of fork() has its parent's observable boards mapped and shared, and may even be in the
+ * middle of a call that counts. So board_forked() replaces each of them by private memory before
+ * fork() returns in the child. For that a shared board is listed in `shown` from before its first
+ * count until it is unmapped.
+ *
+ * `shown` is accessed relaxed, because nobody reads through its pointers, and the kernel's lock of
+ * the address space already orders mapping, unmapping and forking.
+ *
+ * It is tested by tests/tools, and by the tests of timerhub_stats().
  */
 #define _GNU_SOURCE
 #include "base/counter_board.h"
@@ -22,6 +28,7 @@
 
 static atomic_ptr shown[BOARD_SHOWN_MAX];
 
+/* Gives a forked child private memory in place of the boards that it shares with its parent. */
 static void board_forked(void)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -40,6 +47,9 @@ static void board_register(void)
 	atfork_result = -pthread_atfork(NULL, NULL, board_forked);
 }
 
+/*
+ * Lists a board in `shown`. Returns 0, -ENOSPC if the list is full, or pthread_atfork(3)'s error.
+ */
 static int board_show(struct board *board)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -56,6 +66,7 @@ static int board_show(struct board *board)
 	return -ENOSPC;
 }
 
+/* Takes a board out of `shown`, if it is there. */
 static void board_hide(struct board *board)
 {
 	for (unsigned i = 0; i < BOARD_SHOWN_MAX; i++) {
@@ -88,8 +99,9 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 }
 
 /*
- * Without memory for a memfd's page a later access raises SIGBUS, so fail now, with -ENOSPC. Not
- * the queues' pages, most of which are never touched.
+ * Makes the kernel set memory aside for an observable board, because without it a later access
+ * would raise SIGBUS. Returns 0, or -ENOSPC if there is too little. The queues' pages are left out,
+ * because most of them are never touched.
  */
 static int board_commit(int fd)
 {
@@ -125,7 +137,7 @@ int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_conf
 
 void board_announce(struct board *board, bool open)
 {
-	/* Release: the header, for tools/top, which acquires `state`. */
+	/* Release: tools/top, which acquires `state`, may then read the header. */
 	u32_store_release(&board->header.state, open ? BOARD_OPEN : BOARD_CLOSED);
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * That of an observable hub is a memfd of this layout, which tools/top finds through /proc and maps
- * to read; only this header is shared with it. No decision depends on the board: stacks and inbox
- * are private, and only their numbers are copied here. Sums are exact while no call runs. A changed
- * layout needs a new BOARD_VERSION.
+ * The counter board: all counters of a hub, or of a loop, in one piece of memory. An observable
+ * hub's board is a memfd, which tools/top finds through /proc and maps to read. This header is all
+ * that the two share, so whoever changes the layout must change BOARD_VERSION.
+ *
+ * No decision of the library depends on the board, because another process could have it: the free
+ * stacks and the inbox are private memory, and only their numbers are copied here. The sums are
+ * exact while no call runs.
  */
 #ifndef TIMERHUB_COUNTER_BOARD_H
 #define TIMERHUB_COUNTER_BOARD_H
@@ -13,7 +16,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 
-#define BOARD_NAME "timerhub" /* of the memfd */
+#define BOARD_NAME "timerhub" /* the memfd's name, by which tools/top knows it */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
 #define BOARD_VERSION 6u
 #define BOARD_SHARDS_MAX 64
@@ -36,114 +39,139 @@ struct board_header {
 	uint32_t version;
 	uint32_t header_bytes;
 	uint64_t board_bytes;
-	uint32_t pid;    /* in the process's namespace */
-	uint32_t clock;  /* enum timerhub_clock */
-	uint32_t manual; /* 1: there is no owner thread */
-	uint32_t kind;   /* enum board_kind */
+	uint32_t pid;    /* the process, as its own namespace numbers it */
+	uint32_t clock;  /* the hub's clock, an enum timerhub_clock */
+	uint32_t manual; /* 1 if the hub has no owner thread, else 0 */
+	uint32_t kind;   /* whose board it is, an enum board_kind */
 	uint64_t timers_max;
-	uint64_t serial;                    /* hubs opened before */
-	uint64_t opened_ns;                 /* by CLOCK_MONOTONIC */
-	char thread_name[BOARD_TEXT_BYTES]; /* the owner's; ends with a zero */
+	uint64_t serial;                    /* how many boards the process had opened before */
+	uint64_t opened_ns;                 /* when it was opened, by CLOCK_MONOTONIC */
+	char thread_name[BOARD_TEXT_BYTES]; /* the owner thread's name, which ends with a zero */
 	char library_version[BOARD_TEXT_BYTES];
-	atomic_u32 state; /* enum board_state; written by timerhub_open() and _close() */
+	atomic_u32 state; /* an enum board_state, which opening and closing the hub changes */
 };
 
+/* What the hub's owner counts. The names are explained in struct timerhub_stats. */
 struct board_owner {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* entries moved to later */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 refiled; /* timers scheduled again for later */
 	atomic_u64 expired;
 	atomic_u64 inbox_max;
 	atomic_u64 wakeups;
 	atomic_u64 queue_signals;
 	atomic_u64 cascaded;
-	atomic_u64 sleeper; /* enum timerhub_sleeper; AUTO in a manual hub */
-	/* bucket i: 2^i to 2^(i+1) - 1 ns late, the first also 0 */
+	atomic_u64 sleeper; /* an enum timerhub_sleeper, which is AUTO in a manual hub */
+	/*
+	 * How late expiries were published. Bucket i counts those that were 2^i to 2^(i+1) - 1 ns
+	 * late, and the first bucket also those that were not late.
+	 */
 	atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
-	atomic_u64 clock_jumps; /* the wall clock was set */
-};
-
-/* Written by callers, each beside a much slower operation. */
-struct board_callers {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* wakes by callers */
-	atomic_u64 dropped;                                 /* by timerhub_queue_close() */
-	atomic_u64 untaken; /* slots taken for refused calls of timerhub_arm_many() */
-	/* highest index of a queue so far, plus 1 */
-	atomic_u64 queues_end;
-};
-
-/* Of one free stack, on an observable hub, by who has changed it. */
-struct board_shard {
-	/* takes so far, modulo 2^38, << BOARD_DEPTH_BITS | slots on it */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
-	atomic_u64 laps; /* takes / 2^38 */
-	atomic_u64 used; /* slots that were ever used; exact */
+	atomic_u64 clock_jumps; /* how often the owner has found that the wall clock was set */
 };
 
 /*
- * Of one lane, perhaps old: `tail` - `head` slots wait in it, about `spilled` - `drained` of its
- * producers in the map.
+ * What the hub's callers count. All of them share these counters, which costs them little because
+ * each is counted beside something much slower.
+ */
+struct board_callers {
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
+	atomic_u64 dropped;    /* timers that timerhub_queue_close() has cancelled */
+	atomic_u64 untaken;    /* slots taken for refused calls of timerhub_arm_many() */
+	atomic_u64 queues_end; /* the highest index that a queue has had so far, plus 1 */
+};
+
+/*
+ * The numbers of one of an observable hub's free stacks (timer/arena.h). Whoever changes the stack
+ * copies them here.
+ */
+struct board_shard {
+	/* takes so far, modulo 2^38, above BOARD_DEPTH_BITS bits with the slots that are on it */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 stack;
+	atomic_u64 laps; /* takes so far, divided by 2^38 */
+	atomic_u64 used; /* how many of its slots were ever used, which is exact */
+};
+
+/*
+ * The numbers of one lane of the inbox (owner/inbox.h), which can be a little old. `tail` - `head`
+ * slots wait in the lane, and about `spilled` - `drained` slots of its producers in the spill map.
  */
 struct board_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* written by callers, as `spilled` */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail; /* callers write it, and `spilled` */
 	atomic_u64 spilled;
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* written by the owner, as `drained` */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 head; /* the owner writes it, and `drained` */
 	atomic_u64 drained;
 };
 
-/* It outlives the queue, whose outbox has `put` - `delivered` - `passed_over` handles. */
+/*
+ * The counters of one queue's index, which the next queue with this index goes on counting. The
+ * queue's outbox has `put` - `delivered` - `passed_over` handles.
+ */
 struct board_queue {
-	/* by consumers */
+	/* Consumers write these four. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
-	atomic_u64 retired;     /* delivered, and the timer has ended */
-	atomic_u64 overruns;    /* periods counted in an earlier period's event */
-	atomic_u64 passed_over; /* handles of withdrawn expiries */
-	/* opener and owner write `put`, opener and closer `fd_plus_one` */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* published handles */
-	atomic_u64 fd_plus_one;                    /* eventfd plus 1; 0: no queue */
+	atomic_u64 retired;     /* events after whose delivery the timer has ended */
+	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
+	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
+	/* The queue's opener and the owner write `put`; its opener and closer `fd_plus_one`. */
+	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles that were published */
+	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
 };
 
-/* Of events taken on some of the CPUs. Buckets as in board_owner. */
+/*
+ * How late consumers on some of the CPUs took their events, in buckets like those of struct
+ * board_owner.
+ */
 struct board_deliveries {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 lateness[BOARD_LATENESS_BUCKETS];
 };
 
-/* A clock that was set back may be before the deadline. */
+/*
+ * Returns the bucket that counts an expiry at `now_ns`. That is the first one if a clock that was
+ * set back is before the deadline.
+ */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
 	return now_ns <= deadline_ns ? 0 : bits_highest(now_ns - deadline_ns);
 }
 
-/* Copied by the loop's thread in each turn, beside owner.lateness. */
+/* A loop's counters, which its thread copies here in each turn, and beside them owner.lateness. */
 struct board_loop {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 added;
 	atomic_u64 turns;
 	atomic_u64 callbacks;
 	atomic_u64 empty_wakes;
 	atomic_u64 turn_max_ns;
-	atomic_u64 refused; /* also by the refused threads */
+	atomic_u64 refused; /* the threads whose calls are refused count this, too */
 };
 
+/* The whole board. That of a loop has only the header, `loop` and owner.lateness; the rest is 0. */
 struct board {
 	struct board_header header;
-	struct board_loop loop; /* of a loop's board, where the hub's parts are zero */
+	struct board_loop loop; /* 0 in a hub's board */
 	struct board_owner owner;
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];
 	struct board_lane lanes[BOARD_LANES_MAX];
-	struct board_deliveries deliveries[BOARD_DELIVERIES_MAX]; /* by CPU */
+	struct board_deliveries deliveries[BOARD_DELIVERIES_MAX]; /* by the consumer's CPU */
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 
 /*
- * Zeroed, with a header from `config`, whose defaults are filled in. Observable: a memfd in
- * `*ret_fd`, else -1. 0 or -ENOMEM; observable also -EMFILE, -ENOSPC (too many), or
- * memfd_create(2)'s.
+ * Opens a board whose counters are 0 and whose header describes `config`, which must have no
+ * defaults left to fill in. If `config` asks for an observable board, its memfd is stored in
+ * *ret_fd, else -1.
+ *
+ * Returns 0 or -ENOMEM, and for an observable board also -EMFILE, -ENOSPC if there are too many of
+ * them, or an error of memfd_create(2).
  */
 int board_open(struct board **ret_board, int *ret_fd, const struct timerhub_config *config);
 
-/* Not in a forked child. */
+/*
+ * Lets a reader of the board see that the hub is open, or that it is closed. A forked child must
+ * not call it, because the board belongs to the parent's hub.
+ */
 void board_announce(struct board *board, bool open);
 
-/* `board` may be NULL if `fd` is -1. */
+/* Closes a board and its memfd. `fd` may be -1, and then `board` may be NULL. */
 void board_close(struct board *board, int fd);
 
 #endif

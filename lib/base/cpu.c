@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The slow ways to ask about CPUs: sched_getcpu(3), where the thread's area for restartable
+ * sequences has no answer, and sysconf(3). cpu.h has the fast one.
+ */
 #define _GNU_SOURCE
 #include "base/cpu.h"
 

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements deadline_fd.h, for the owner or the loop's thread, but for open and close. Nobody
- * needs to read the timerfd: to set it anew makes it unreadable.
+ * The timerfd that ends a sleep (deadline_fd.h). Another thread may create and close it, but only
+ * the owner or the loop's thread sets it. Nobody needs to read it, because setting it anew makes it
+ * unreadable.
  *
- * On the wall clock the time is absolute, since the clock may be set; the next timerfd_settime()
- * then says so, and still sets. On the other clocks it is relative, because libfaketime, under
- * which builds and test suites run, takes every absolute time for one of the wall clock, so the
- * timerfd would never expire. A relative time on CLOCK_BOOTTIME passes during a suspend too, and no
- * offset of a time namespace applies to it. If the thread is stopped, or the machine suspended,
- * between its reading of the clock and the setting, the timerfd expires later by that time; it
- * never expires early.
+ * On the wall clock it is set to an absolute time, because that clock may itself be set. If it was,
+ * the next timerfd_settime() returns an error that says so, and has set the timerfd all the same.
+ *
+ * On the other clocks it is set to a relative time. Builds and test suites run under libfaketime,
+ * which takes every absolute time for one of the wall clock, so that the timerfd would never
+ * expire. A relative time on CLOCK_BOOTTIME goes on during a suspend, too, and the offset of a time
+ * namespace does not matter to it. If the thread is stopped, or the machine suspended, after the
+ * clock was read and before the timerfd is set, the timerfd expires that much later. It never
+ * expires early.
  */
 #define _GNU_SOURCE
 #include "base/deadline_fd.h"
@@ -23,9 +26,10 @@
 #include "base/bits.h"
 #include "base/descriptor.h"
 
-#define ALARM_MAX_NS                                                                               \
-	((uint64_t)1 << 62)      /* of a relative time, to which the kernel adds its clock */
-#define ALARM_SETTLES_NS 1000000 /* much longer than a past time takes to expire */
+/* The longest relative time. The kernel adds its clock to it, and the sum must not wrap. */
+#define ALARM_MAX_NS ((uint64_t)1 << 62)
+/* How long to wait for a time that has passed to expire, which is much longer than that takes. */
+#define ALARM_SETTLES_NS 1000000
 
 int deadline_fd_create(struct deadline_fd *deadline_fd)
 {
@@ -50,7 +54,7 @@ void deadline_fd_disarm(const struct deadline_fd *deadline_fd)
 {
 	const struct itimerspec never = { .it_value = { .tv_sec = 0 } };
 
-	/* Ignored: if a filter refuses it, nothing is worse than without this call. */
+	/* If a filter refuses it, nothing is worse than without this call, so that is ignored. */
 	if (deadline_fd->fd >= 0)
 		(void)timerfd_settime(deadline_fd->fd, 0, &never, NULL);
 }
@@ -60,14 +64,16 @@ static uint64_t alarm_relative(const struct clock *clock, uint64_t at_ns)
 {
 	uint64_t now_ns = clock_now_ns(clock);
 
-	/* 0 would disarm it */
+	/* A time that has passed becomes 1 ns, because 0 would disarm the timerfd. */
 	return at_ns > now_ns ? u64_min(at_ns - now_ns, ALARM_MAX_NS) : 1;
 }
 
 int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 {
 	bool wall = deadline_fd->clock->goes_back;
-	/* Never is far away too: a disarmed timerfd would not tell that the clock is set. */
+	/*
+	 * "Never" is a time, too, because a disarmed timerfd does not tell that the clock is set.
+	 */
 	uint64_t alarm_ns =
 		wall ? u64_min(at_ns, INT64_MAX) : alarm_relative(deadline_fd->clock, at_ns);
 	struct itimerspec at = {
@@ -86,6 +92,6 @@ void deadline_fd_settle(const struct deadline_fd *deadline_fd)
 	struct pollfd fd = { .fd = deadline_fd->fd, .events = POLLIN };
 	struct timespec limit = { .tv_nsec = ALARM_SETTLES_NS };
 
-	/* syscall(2) is no cancellation point */
+	/* syscall(2) is used because, unlike ppoll(2), it is not a cancellation point. */
 	(void)syscall(SYS_ppoll, &fd, 1, &limit, NULL, 0);
 }

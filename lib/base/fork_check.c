@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests: tests/service/test_fork.c, tests/store, tests/relay. */
+/*
+ * Finds out whether the kernel zeroes a page in a forked child, and compares process numbers where
+ * it does not. fork_check.h has the fast question. It is tested by tests/service/test_fork.c,
+ * tests/store and tests/relay.
+ */
 #define _GNU_SOURCE
 #include "base/fork_check.h"
 
@@ -7,7 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Emulators (qemu-user before 7.1) take any advice and follow none, so also give a wrong one. */
+/*
+ * Tells whether the page will be zero in a forked child. An emulator (qemu-user before 7.1) accepts
+ * any advice and follows none, so it is also given one that the kernel would refuse.
+ */
 static bool page_is_wiped_on_fork(void *page, size_t bytes)
 {
 	return madvise(page, bytes, MADV_WIPEONFORK) == 0 && madvise(page, bytes, -1) < 0;
@@ -37,7 +44,7 @@ void fork_check_renew(struct fork_check *fork_check)
 	if (fork_check->pid != 0)
 		fork_check->pid = getpid();
 	else
-		*fork_check->is_opener = 1; /* the kernel wipes the page at each fork */
+		*fork_check->is_opener = 1; /* the kernel zeroes the page at the next fork, too */
 }
 
 void fork_check_close(struct fork_check *fork_check)

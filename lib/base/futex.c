@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Calls futex(2). syscall(2) is not a cancellation point, so neither are these, but it changes
+ * errno, which a signal handler must leave as it was.
+ */
 #include "base/futex.h"
 
 #include <errno.h>
@@ -7,7 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* SYS_futex's (not SYS_futex_time64's): tv_sec is a long. */
+/*
+ * The timeout as SYS_futex takes it, whose tv_sec is a long even where the C library's time_t has
+ * 64 bits.
+ */
 struct futex_timespec {
 	long tv_sec;
 	long tv_nsec;
@@ -21,7 +28,7 @@ void futex_wait(const atomic_u32 *word, uint32_t value, uint64_t timeout_ns)
 		.tv_nsec = (long)(timeout_ns % 1000000000u),
 	};
 
-	/* after EAGAIN, EINTR and ETIMEDOUT alike the caller looks again */
+	/* EAGAIN, EINTR and ETIMEDOUT all mean that the caller looks at the word again. */
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
 	              timeout_ns == UINT64_MAX ? NULL : &timeout, NULL, 0);
 	errno = saved_errno;

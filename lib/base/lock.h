@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex, for store and relay only, whose callers wait for a disk or a server anyway: it is given
- * back before that, but by the store for the lock of its syncs, of which one runs at a time.
+ * A mutex, which only the store and the relay use. Their callers wait for a disk or a server
+ * anyway, so a lock costs them little, but nobody may hold it during such a wait. Only the lock of
+ * the store's syncs is held meanwhile, because one sync runs at a time.
  */
 #ifndef TIMERHUB_LOCK_H
 #define TIMERHUB_LOCK_H
@@ -14,7 +15,7 @@ struct lock {
 
 static inline void lock_init(struct lock *lock)
 {
-	(void)pthread_mutex_init(&lock->mutex, NULL); /* can't fail */
+	(void)pthread_mutex_init(&lock->mutex, NULL); /* cannot fail, as it has no attributes */
 }
 
 static inline void lock_fini(struct lock *lock)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reserves memory by mmap(2), for the library alone, or in a memfd that other processes may map to
+ * read. memory.h says what for.
+ */
 #define _GNU_SOURCE
 #include "base/memory.h"
 
@@ -29,8 +33,9 @@ int memory_reserve(struct memory *memory, size_t bytes)
 		return -errno;
 	*memory = (struct memory){ .base = base, .bytes = bytes };
 	/*
-	 * Where the kernel says "always", as Debian's does, the first access would commit 2 MB. A
-	 * refusal is ignored: a kernel that has no huge pages gives EINVAL, and needs no advice.
+	 * Where the kernel uses huge pages always, as Debian's does, the first access would
+	 * otherwise commit 2 MB. An error is ignored, because it comes from a kernel without huge
+	 * pages, which needs no advice.
 	 */
 	(void)madvise(base, bytes, MADV_NOHUGEPAGE);
 	return 0;
@@ -41,7 +46,10 @@ void memory_advise_huge(const struct memory *memory)
 	(void)madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
 }
 
-/* Or a negative errno. Linux 6.3 and later expect MFD_NOEXEC_SEAL. */
+/*
+ * Opens a memfd, and returns its descriptor or a negative errno. Linux 6.3 and later want to be
+ * told that it holds no program, by a flag that older kernels refuse.
+ */
 static int memory_open_shown(const char *name)
 {
 	unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -50,7 +58,10 @@ static int memory_open_shown(const char *name)
 	return fd == -EINVAL ? DESCRIPTOR_ABOVE_STDIO(memfd_create(name, flags)) : fd;
 }
 
-/* RLIMIT_FSIZE first: beyond it comes SIGXFSZ. */
+/*
+ * Gives a memfd its size. Returns 0 or a negative errno. The process's limit is checked first,
+ * because the kernel raises SIGXFSZ if it is exceeded, which kills most programs.
+ */
 static int memory_resize_shown(int fd, size_t bytes)
 {
 	struct rlimit limit;
@@ -60,7 +71,10 @@ static int memory_resize_shown(int fd, size_t bytes)
 	return ftruncate(fd, (off_t)bytes) < 0 ? -errno : 0;
 }
 
-/* The mapping stays writable. */
+/*
+ * Fixes a memfd's size, and keeps others from writing to it where the kernel can (Linux 5.1). What
+ * is mapped already stays writable. Returns 0 or a negative errno.
+ */
 static int memory_seal(int fd)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -87,7 +101,10 @@ int memory_reserve_shown(struct memory *memory, size_t bytes, const char *name, 
 
 void memory_unshare(const struct memory *memory)
 {
-	/* failure only makes counters wrong */
+	/*
+	 * If it fails, the child goes on counting on its parent's board, and only numbers are
+	 * wrong.
+	 */
 	(void)mmap(memory->base, memory->bytes, PROT_READ | PROT_WRITE,
 	           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds pieces to a caller's buffer; as with snprintf(), the length counts what does not fit. Not
- * stdio, which depends on the locale and is not signal-safe.
+ * Puts a text together in a caller's buffer, piece by piece. As with snprintf(3), what does not fit
+ * is left out but counted, so the caller learns how large a buffer he needs. stdio is not used,
+ * because it depends on the locale and cannot be called in a signal handler.
  */
 #ifndef TIMERHUB_TEXT_H
 #define TIMERHUB_TEXT_H
@@ -12,9 +13,10 @@
 struct text {
 	char *buffer;
 	size_t bytes;
-	size_t length; /* of the whole text, even if the buffer is smaller */
+	size_t length; /* the whole text's length, even if the buffer is smaller */
 };
 
+/* Adds one character. */
 static inline void text_add_char(struct text *text, char character)
 {
 	if (text->length < text->bytes)
@@ -22,13 +24,17 @@ static inline void text_add_char(struct text *text, char character)
 	text->length++;
 }
 
+/* Adds a string. */
 static inline void text_add(struct text *text, const char *string)
 {
 	while (*string)
 		text_add_char(text, *string++);
 }
 
-/* number / 10^decimals, exactly; at most 19 digits after the point. */
+/*
+ * Adds the decimal number `number` / 10^`decimals`, exactly. `decimals`, the number of digits after
+ * the point, is at most 19.
+ */
 static inline void text_add_decimal(struct text *text, uint64_t number, unsigned decimals)
 {
 	char digits[24];
@@ -45,7 +51,7 @@ static inline void text_add_decimal(struct text *text, uint64_t number, unsigned
 	}
 }
 
-/* With a NUL; cut if it does not fit. */
+/* Ends the text with a zero byte. A text that does not fit is cut to make room for it. */
 static inline void text_end(struct text *text)
 {
 	if (text->bytes > 0)

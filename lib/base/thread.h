@@ -15,7 +15,10 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* All signals but those that mean a fault of the thread itself. */
+/*
+ * Returns the signals that the library's threads block: all but those that the kernel raises
+ * because of what the thread itself has done.
+ */
 static inline sigset_t thread_held_signals(void)
 {
 	static const int faults[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
@@ -28,8 +31,9 @@ static inline sigset_t thread_held_signals(void)
 }
 
 /*
- * Blocks these signals in the calling thread, too, until thread_release_signals(). What it blocks
- * already stays blocked, because a signal of the program may be pending there.
+ * Blocks the signals that the library's threads block in the calling thread, too, until it calls
+ * thread_release_signals(). What the thread blocks already stays blocked, because a signal of the
+ * program may be pending there.
  */
 static inline void thread_hold_signals(sigset_t *ret_before)
 {
@@ -38,6 +42,7 @@ static inline void thread_hold_signals(sigset_t *ret_before)
 	(void)pthread_sigmask(SIG_BLOCK, &held, ret_before);
 }
 
+/* Gives the calling thread the signal mask back that thread_hold_signals() has stored. */
 static inline void thread_release_signals(const sigset_t *before)
 {
 	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
@@ -55,7 +60,10 @@ static inline int thread_create(pthread_t *ret_thread, void *(*run)(void *), voi
 	return -result;
 }
 
-/* Unblocks the faults that the starting thread had blocked, and which this one has inherited. */
+/*
+ * Unblocks the signals of the calling thread's own faults. It may have inherited from the thread
+ * that started it that they are blocked.
+ */
 static inline void thread_begin(void)
 {
 	sigset_t held = thread_held_signals();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens, closes and advances hubs; statistics. Thread-safe, unless timerhub.h says otherwise.
- * Tested by tests/service/.
+ * Opens and closes hubs, advances manual ones, and answers what a program may ask about a hub.
+ *
+ * A manual hub has no owner thread. Whoever calls timerhub_advance() does the owner's work in it,
+ * one thread at a time: `advancing` is odd while somebody does. It is tested by tests/service/.
  *
  * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
  *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
@@ -27,7 +29,7 @@ const char *timerhub_version(void)
 
 /* ---- options ---- */
 
-/* With defaults filled in. */
+/* Checks the options, and fills in the defaults. Returns 0 or -EINVAL. */
 static int config_complete(struct timerhub_config *config)
 {
 	const char *sleeper = secure_getenv("TIMERHUB_SLEEPER");
@@ -46,7 +48,7 @@ static int config_complete(struct timerhub_config *config)
 		else if (strcmp(sleeper, "uring") == 0)
 			config->sleeper = TIMERHUB_SLEEPER_URING;
 	}
-	/* there a wait in io_uring blocks all other threads */
+	/* Under valgrind a thread that waits in io_uring would block all others. */
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && valgrind_runs_this())
 		config->sleeper = TIMERHUB_SLEEPER_POLL;
 	return 0;
@@ -54,6 +56,10 @@ static int config_complete(struct timerhub_config *config)
 
 /* ---- open ---- */
 
+/*
+ * Opens the page that is zero in a forked child, in which the hub's calls therefore do no harm.
+ * Returns 0 or a negative errno.
+ */
 static int hub_open_living(struct timerhub *hub)
 {
 	int result = fork_check_open(&hub->fork_check, sizeof(*hub->living));
@@ -81,7 +87,7 @@ static int hub_open_owner(struct timerhub *hub)
 	return owner_open(&hub->owner, &world);
 }
 
-/* Perhaps half open. */
+/* Frees a hub, which may be half open, and has no owner thread any more. */
 static void hub_free(struct timerhub *hub)
 {
 	owner_close(&hub->owner);
@@ -102,7 +108,10 @@ static int hub_open(struct timerhub *hub, const struct timerhub_config *config)
 	int result;
 
 	clock_init(&hub->clock, config->clock, manual);
-	/* manual: the first arm signals the bell; an owner begins with a pass */
+	/*
+	 * Nobody looks into a manual hub's inbox by itself, so the first arm must ring the bell. An
+	 * owner thread begins with a pass, in which it looks.
+	 */
 	promise_init(&hub->promise, manual ? UINT64_MAX : 0);
 	hub->board_fd = -1;
 	hub->bell = bell_open();
@@ -162,7 +171,9 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 		result = config_complete(&known);
 	if (result < 0)
 		return result;
-	/* -EINTR: a signal in fallocate(), or on Linux 6.1 the end of an earlier io_uring */
+	/*
+	 * A signal can interrupt fallocate(), and on Linux 6.1 so can the end of an earlier ring.
+	 */
 	result = -EINTR;
 	for (unsigned i = 0; i < HUB_OPEN_TRIES && result == -EINTR; i++)
 		result = hub_open_new(ret_hub, &known);
@@ -180,7 +191,11 @@ void timerhub_close(struct timerhub *hub)
 	owner_stop(&hub->owner, hub_alive(hub));
 	if (hub_alive(hub)) {
 		board_announce(hub->board, false);
-		/* a manual hub's: else it would go on waking an epoll, if a child has it too */
+		/*
+		 * A manual hub's bell can be in an epoll instance of the program. If a forked child
+		 * has the eventfd, too, closing it does not remove it there, and a readable one
+		 * would go on waking the program.
+		 */
 		bell_clear_by(hub->bell, &hub->living->bells);
 	}
 	hub_close_queues(hub);
@@ -189,18 +204,19 @@ void timerhub_close(struct timerhub *hub)
 
 /* ---- manual hubs ---- */
 
-/* False: another thread advances it. */
+/* Begins to advance a manual hub. Returns false if another thread is advancing it. */
 static bool hub_try_enter(struct timerhub *hub)
 {
 	uint32_t advancing = u32_load_relaxed(&hub->advancing);
 
-	/* [advance]: all that the previous pass has written */
+	/* [advance] From here on, this thread sees all that the previous pass has written. */
 	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
 }
 
+/* Ends the advance that hub_try_enter() has begun. */
 static void hub_leave(struct timerhub *hub)
 {
-	/* [advance]: all writes of this pass */
+	/* [advance] Whoever advances next, or waits for this pass, sees all that it has written. */
 	(void)u32_fetch_add_release(&hub->advancing, 1);
 }
 
@@ -217,7 +233,10 @@ int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_n
 		return -EBUSY;
 	moved = clock_set(&hub->clock, now_ns);
 	if (moved) {
-		/* before the pass is numbered, so that later signals stay */
+		/*
+		 * The bell is cleared before the pass gets its number, so that a ring which is
+		 * meant for a later pass is not lost.
+		 */
 		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
 		next_ns = owner_run_passes(&hub->owner);
 	}
@@ -248,7 +267,10 @@ int timerhub_owner_tid(const struct timerhub *hub)
 	return hub_alive(hub) ? owner_tid(&hub->owner) : -EOWNERDEAD;
 }
 
-/* Relaxed. Returns how many timers have ended by delivery. */
+/*
+ * Adds the counts of all queues, and returns how many timers have ended by their delivery. The
+ * loads are relaxed, because these numbers are only shown.
+ */
 static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_stats *stats)
 {
 	uint64_t retired = 0;
@@ -299,19 +321,25 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	if (!hub_alive(hub))
 		return -EOWNERDEAD;
 	callers = &hub->board->callers;
-	/* first: what is delivered in between is then not counted as cancelled */
+	/*
+	 * The arena is counted first, so that a timer which is delivered in between does not count
+	 * as cancelled.
+	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
-	/* refused since arena_count(): below what was taken by then */
+	/*
+	 * This is read after the slots were counted, so it can include slots that were taken and
+	 * refused since, and exceed what was counted.
+	 */
 	untaken = u64_load_relaxed(&callers->untaken);
 	stats.armed = arena.taken > untaken ? arena.taken - untaken : 0;
 	stats.live = arena.in_use;
 	stats.live_max = arena.in_use_max;
 	stats.submit_wakes = u64_load_relaxed(&callers->submit_wakes);
 	ended += u64_load_relaxed(&callers->dropped) + arena.in_use;
-	/* armed, and neither live, delivered nor dropped */
+	/* A timer that was armed, and is neither live, delivered nor dropped, was cancelled. */
 	stats.cancelled = stats.armed > ended ? stats.armed - ended : 0;
 	*ret_stats = stats;
 	return 0;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes queues. A closer makes the waiters return -ESHUTDOWN, cancels the queue's timers
- * one by one, and waits for the owner's pass: then nothing refers to the queue.
+ * Opens and closes queues.
+ *
+ * Whoever closes a queue first makes the threads that wait on it return -ESHUTDOWN, then cancels
+ * the queue's timers one by one, and then marks the queue as gone and waits until the owner has
+ * begun another pass (a round in which it makes timers expire). After that nothing refers to the
+ * queue any more, and it can be freed.
  *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [index] timerhub_queue_close → hub_add_queue: carries the counts of the index.
@@ -15,15 +19,20 @@
 #include "base/options.h"
 #include "hub/hub.h"
 
-/* Only the opener uses the index, and the outbox is empty. */
+/*
+ * Shows a new queue on the counter board, where its index goes on counting what earlier queues with
+ * this index have counted. Nobody else uses the index now, and the outbox is empty, so what was put
+ * is set to what was taken.
+ */
 static void queue_announce(struct timerhub_queue *queue)
 {
 	struct board_queue *counts = queue->counts;
 
 	u64_raise(&queue->hub->board->callers.queues_end, queue->index + 1);
 	/*
-	 * An arm during a close, against the contract: the owner may count its event now for the
-	 * same index, and a store could lose that.
+	 * An addition is used because a store could lose a count of the owner's. A program that has
+	 * armed a timer on the earlier queue during its close, which it must not, can make the
+	 * owner count an event for this index now.
 	 */
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
@@ -31,19 +40,24 @@ static void queue_announce(struct timerhub_queue *queue)
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
+/* Gives a queue an index and makes it known to the owner. Returns 0, or -ENOSPC if none is free. */
 static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	for (uint32_t i = 0; i < OWNER_QUEUES_MAX; i++) {
 		void *none = NULL;
 
-		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* load is only a hint */
+		if (ptr_load_relaxed(&hub->queues[i]) != NULL) /* relaxed: only a hint */
 			continue;
 		queue->index = i;
 		queue->counts = &hub->board->queues[i];
 		queue->notifier.ticket = &hub->living->tickets[i];
-		/* seen by who gets the queue from its opener */
+		/* Relaxed: whoever gets the queue from its opener sees this, too. */
 		u64_raise(&hub->queues_end, i + 1);
-		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) { /* [index] [queue] */
+		/*
+		 * [index] From here on, the counts are as the last queue with this index left them.
+		 * [queue] The owner that finds the queue there may use all that was written to it.
+		 */
+		if (ptr_cas_acq_rel(&hub->queues[i], &none, queue)) {
 			queue_announce(queue);
 			notifier_begin(&queue->notifier);
 			return 0;
@@ -53,27 +67,32 @@ static int hub_add_queue(struct timerhub *hub, struct timerhub_queue *queue)
 }
 
 /*
- * Closed queues whose structs are freed later: a worker between two waits must get -ESHUTDOWN from
- * the next.
+ * The structs of closed queues, each of which is freed when 64 more were closed. A worker that is
+ * between two waits while the queue is closed must get -ESHUTDOWN from its next wait, so the struct
+ * must still be there.
  */
 #define GRAVES 64
 static atomic_ptr graves[GRAVES];
 static atomic_u32 graves_dug;
 
+/* Frees what a queue has, but keeps its struct in `graves` for a while. It may be half open. */
 static void queue_free(struct timerhub_queue *queue)
 {
-	/* Relaxed: only chooses an element of `graves`. */
+	/* Relaxed: it only chooses an element of `graves`. */
 	uint32_t grave = u32_fetch_add_relaxed(&graves_dug, 1) % GRAVES;
 
 	outbox_close(&queue->outbox);
-	/* else it would go on waking an epoll, if a child of this process has it too */
+	/*
+	 * If a child of this process has the eventfd, too, closing it does not remove it from an
+	 * epoll instance, which a readable one would go on waking.
+	 */
 	if (queue->notifier.fd >= 0 && hub_alive(queue->hub))
 		bell_clear_by(queue->notifier.fd, queue->notifier.bells);
 	bell_close(queue->notifier.fd);
-	queue->notifier.fd = -1; /* process may reuse the fd's number for another file */
+	queue->notifier.fd = -1; /* the process may use the fd's number for another file now */
 	/*
-	 * 1 already, unless the open failed or this is a forked child; then nobody waits, so
-	 * relaxed
+	 * This is 1 already, unless the open has failed or this is a forked child. In these cases
+	 * nobody waits, so relaxed is enough.
 	 */
 	u32_store_relaxed(&queue->closing, 1);
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
@@ -130,7 +149,7 @@ int timerhub_queue_open(struct timerhub *hub, struct timerhub_queue **ret_queue,
 	return result;
 }
 
-/* And waits for them. */
+/* Makes the threads that wait on a queue return -ESHUTDOWN, and waits until they have left it. */
 static void queue_send_waiters_away(struct timerhub_queue *queue)
 {
 	u32_store_seq_cst(&queue->closing, 1);
@@ -144,28 +163,33 @@ static void queue_send_waiters_away(struct timerhub_queue *queue)
 	}
 }
 
+/* Cancels a timer if it is on this queue, and counts it as dropped. */
 static void queue_drop_timer(struct timerhub_queue *queue, timerhub_timer timer)
 {
 	if (hub_cancel(queue->hub, timer, queue->index) == 0)
 		(void)u64_fetch_add_relaxed(&queue->hub->board->callers.dropped,
-		                            1); /* relaxed: only shown on the board */
+		                            1); /* relaxed: only for show */
 }
 
-/* A walk over all slots, as only timerhub_each() makes too. */
+/*
+ * Cancels all timers of a queue. For that it walks over all slots of the hub, because no list of a
+ * queue's timers is kept.
+ */
 static void queue_drop_timers(struct timerhub_queue *queue)
 {
 	struct timerhub *hub = queue->hub;
 	uint32_t slot = arena_next_used(&hub->arena, 0);
 
 	for (; slot != SLOT_NONE; slot = arena_next_used(&hub->arena, slot + 1)) {
-		/* with the queue index, which timer_last() carries */
+		/* timer_last() makes the timer's queue index visible, which the cancel compares. */
 		queue_drop_timer(queue, timer_last(&hub->arena.timers, slot));
 	}
 }
 
 /*
- * Armed during the close, against the contract, and expired after the walk: it would keep its slot
- * for ever. One that expires after the close the owner drops.
+ * Cancels timers that have expired since queue_drop_timers(). There are none, unless the program
+ * has armed timers on the queue during its close, which it must not. Such a timer would keep its
+ * slot for ever. If it expires later, the owner ends it.
  */
 static void queue_drop_late_expiries(struct timerhub_queue *queue)
 {
@@ -186,13 +210,13 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	if (hub_alive(hub)) {
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
-		/* Relaxed: hub_wait_pass()'s addition shows it to the owner. */
+		/* Relaxed: the addition in hub_wait_pass() makes it visible to the owner. */
 		ptr_store_relaxed(&hub->queues[queue->index], QUEUE_GONE);
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
 	}
-	/* [index]: the counts stored above */
+	/* [index] The next queue with this index may go on with the counts as they are now. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
 }
@@ -217,10 +241,11 @@ struct timerhub *timerhub_queue_hub(const struct timerhub_queue *queue)
 void hub_close_queues(struct timerhub *hub)
 {
 	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
-		/* Relaxed: each open is before the hub's close. */
+		/* Relaxed: every queue was opened before the program called the hub's close. */
 		struct timerhub_queue *queue = ptr_load_relaxed(&hub->queues[i]);
 
-		if (!queue || queue == QUEUE_GONE) /* QUEUE_GONE: the fork interrupted a close */
+		/* In a forked child it can be QUEUE_GONE, if the fork came during a close. */
+		if (!queue || queue == QUEUE_GONE)
 			continue;
 		if (hub_alive(hub))
 			queue_send_waiters_away(queue);

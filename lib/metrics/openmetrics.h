@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes text in the OpenMetrics format 1.0, for the statistics of hubs and for the tools. The
- * caller writes one family after the other, each with its samples, and then calls metrics_end().
- * The argument `labels` is a text that metrics_add_label() has written, or "".
+ * Writes statistics as text in the OpenMetrics format 1.0, for hubs and for the tools. The caller
+ * adds one family after the other, each with its samples, and then calls metrics_end(). Where a
+ * function takes `labels`, that is a text which metrics_add_label() has written, or "".
  */
 #ifndef TIMERHUB_OPENMETRICS_H
 #define TIMERHUB_OPENMETRICS_H
 
 #include "base/text.h"
 
-/* The text has only lateness buckets that end between 2^7 - 1 ns and 2^36 - 1 ns (69 s). */
+/*
+ * Of a histogram's 64 buckets the text shows only those that end between 2^7 - 1 ns and 2^36 - 1 ns
+ * (69 s). Shorter times are counted in the first one, and longer times in +Inf.
+ */
 #define METRICS_BUCKET_MIN 6u
 #define METRICS_BUCKET_MAX 35u
 #define METRICS_BUCKETS 64u
 
 struct metrics_family {
-	const char *name; /* name, without the suffix of the samples */
+	const char *name; /* the family's name, without the suffix that its samples have */
 	const char *type; /* "counter", "gauge", "histogram" or "info" */
-	const char *unit; /* unit, also the suffix of `name`, or NULL */
-	const char *help;
+	const char *unit; /* its unit, with which `name` then ends, or NULL if it has none */
+	const char *help; /* what it counts, in a sentence */
 };
 
+/* Adds one line of a family's head. */
 static inline void metrics_add_head(struct text *text, const char *what, const char *name,
                                     const char *value)
 {
@@ -33,6 +37,7 @@ static inline void metrics_add_head(struct text *text, const char *what, const c
 	text_add_char(text, '\n');
 }
 
+/* Adds the head of a family, after which its samples follow. */
 static inline void metrics_add_family(struct text *text, const struct metrics_family *family)
 {
 	metrics_add_head(text, "TYPE", family->name, family->type);
@@ -41,7 +46,7 @@ static inline void metrics_add_family(struct text *text, const struct metrics_fa
 	metrics_add_head(text, "HELP", family->name, family->help);
 }
 
-/* Add a label to the text `labels`. Bytes that are not printable ASCII become question marks. */
+/* Adds a label to the text `labels`. Bytes that are not printable ASCII become question marks. */
 static inline void metrics_add_label(struct text *labels, const char *name, const char *value)
 {
 	if (labels->length > 0)
@@ -56,12 +61,12 @@ static inline void metrics_add_label(struct text *labels, const char *name, cons
 	text_add_char(labels, '"');
 }
 
-/* Add a sample of a counter or a gauge, with the value number / 10^decimals. */
+/* Adds a sample of a counter or a gauge, whose value is `number` / 10^`decimals`. */
 static inline void metrics_add_sample(struct text *text, const struct metrics_family *family,
                                       const char *labels, uint64_t number, unsigned decimals)
 {
 	text_add(text, family->name);
-	if (*family->type == 'c') /* of the types, only "counter" begins with c */
+	if (*family->type == 'c') /* only the type "counter" begins with a c */
 		text_add(text, "_total");
 	if (*labels) {
 		text_add_char(text, '{');
@@ -73,6 +78,10 @@ static inline void metrics_add_sample(struct text *text, const struct metrics_fa
 	text_add_char(text, '\n');
 }
 
+/*
+ * Adds one bucket of a histogram, with the count of all values up to its end, as the format wants
+ * it. A bucket above METRICS_BUCKET_MAX is written as the last one, +Inf.
+ */
 static inline void metrics_add_bucket(struct text *text, const struct metrics_family *family,
                                       const char *labels, unsigned bucket, uint64_t count)
 {
@@ -90,9 +99,9 @@ static inline void metrics_add_bucket(struct text *text, const struct metrics_fa
 }
 
 /*
- * Add a histogram, in seconds. `buckets[i]` counts values of at least 2^i ns and below 2^(i+1) ns.
- * The text has neither _sum nor _count, because the sum is unknown. The bucket +Inf is the count of
- * all values.
+ * Adds a histogram, in seconds. buckets[i] counts the values of at least 2^i ns and below 2^(i+1)
+ * ns. The text has neither _sum nor _count, because the sum is unknown, and a reader expects both
+ * or none. The bucket +Inf has the count of all values.
  */
 static inline void metrics_add_histogram(struct text *text, const struct metrics_family *family,
                                          const char *labels, const uint64_t *buckets)
@@ -107,6 +116,7 @@ static inline void metrics_add_histogram(struct text *text, const struct metrics
 	metrics_add_bucket(text, family, labels, METRICS_BUCKETS, count);
 }
 
+/* Ends the text, after its last family. */
 static inline void metrics_end(struct text *text)
 {
 	text_add(text, "# EOF\n");

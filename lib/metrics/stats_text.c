@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes the statistics of hubs as text in two formats. The first format is for one hub, and has
- * lines "name value". The second format, OpenMetrics, is for any number of hubs. The tool
- * timerhub-top is compiled with this file, and writes the statistics of the hubs that it watches.
- * Tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
+ * Writes the statistics of hubs as text, in two formats: lines "name value" of one hub, for people
+ * and logs, and OpenMetrics of any number of hubs, for a monitoring system. timerhub-top is
+ * compiled with this file, too, and writes the statistics of the hubs that it watches.
+ *
+ * It is tested by tests/unit/test_stats_text.c, tests/unit/test_stats_metrics.c and
  * tests/tools/test_top.py.
  */
 #include "metrics/stats_text.h"
@@ -12,9 +13,9 @@
 
 #define COUNTER "counter"
 #define GAUGE "gauge"
-#define PREFIX "timerhub_" /* prefix of metrics' names; lines have no prefix */
+#define PREFIX "timerhub_" /* what the names of metrics begin with; lines leave it out */
 
-/* A counter or gauge, and the offset of its value in struct timerhub_stats. */
+/* A family with one number, and where that lies in struct timerhub_stats. */
 struct number_family {
 	struct metrics_family family;
 	size_t offset;
@@ -28,7 +29,10 @@ struct number_family {
 static const struct number_family numbers[] = {
 	NUMBER(COUNTER, armed, "Timers armed."),
 	NUMBER(COUNTER, refiled, "Times that the owner rescheduled a timer with a later deadline."),
-	/* what armed, live and delivered leave, each read at another moment: it may go back */
+	/*
+	 * This is computed from what is armed, live and delivered, each of them read at another
+	 * moment. So it may become smaller, which a counter must not.
+	 */
 	NUMBER(GAUGE, cancelled, "Timers cancelled."),
 	NUMBER(COUNTER, expired, "Deadlines that the owner put into a queue."),
 	NUMBER(COUNTER, delivered, "Events that consumers took."),
@@ -59,6 +63,7 @@ static const struct metrics_family delivery_lateness_family = {
 	"Time at which a call took an event from its queue, minus the deadline."
 };
 
+/* Returns a family's number from a hub's statistics. */
 static uint64_t number_of(const struct number_family *number, const struct timerhub_stats *stats)
 {
 	const void *value = (const char *)stats + number->offset;
@@ -84,8 +89,8 @@ static void text_add_line(struct text *text, const char *name, uint64_t number)
 }
 
 /*
- * Returns an upper bound of the lateness of the `rank` most punctual expiries, in ns. Returns 0 if
- * `rank` is 0.
+ * Returns an upper bound, in ns, of how late the `rank` most punctual of the expiries in `buckets`
+ * were, or 0 if `rank` is 0.
  */
 static uint64_t lateness_below_ns(const uint64_t *buckets, uint64_t rank)
 {
@@ -105,6 +110,7 @@ static void text_add_bound(struct text *text, const char *name, const char *whic
 	text_add_line(text, which, lateness_below_ns(buckets, rank));
 }
 
+/* Adds upper bounds of the median, the 99th percentile and the maximum of a lateness. */
 static void text_add_lateness(struct text *text, const char *name, const uint64_t *buckets)
 {
 	uint64_t count = 0;
@@ -136,6 +142,7 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 
 /* ---- OpenMetrics ---- */
 
+/* Adds a sample that says what a hub's owner sleeps in. */
 static void add_sleeper(struct text *text, const struct labelled_stats *hub)
 {
 	text_add(text, sleeper_family.name);

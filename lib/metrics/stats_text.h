@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the statistics of any number of hubs as families of OpenMetrics. */
+/*
+ * Writes the statistics of any number of hubs as families of OpenMetrics, of which each has the
+ * samples of all hubs. timerhub_stats_metrics() writes those of one hub, and timerhub-top of many.
+ */
 #ifndef TIMERHUB_STATS_TEXT_H
 #define TIMERHUB_STATS_TEXT_H
 
@@ -7,13 +10,16 @@
 
 #include "metrics/openmetrics.h"
 
-/* The statistics of a hub, and the labels that identify the hub. */
+/* The statistics of a hub, with the labels that tell it from others. */
 struct labelled_stats {
 	struct timerhub_stats stats;
-	const char *labels; /* labels as text, see openmetrics.h */
+	const char *labels; /* the labels as metrics_add_label() writes them, or "" */
 };
 
-/* Add the families of all statistics. The caller may add families, then calls metrics_end(). */
+/*
+ * Adds the families of all statistics of hubs. The caller may then add families of his own, and
+ * calls metrics_end() at the end.
+ */
 void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, size_t count);
 
 #endif

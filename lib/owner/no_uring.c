@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In place of sleeper_uring.c with -Dio_uring=disabled: as if the kernel had no io_uring. The test
+ * Takes the place of sleeper_uring.c in a library that is built with -Dio_uring=disabled, and
+ * behaves as if the kernel had no io_uring. The owner then sleeps in ppoll(2). The test
  * `no-io-uring` of tests/packaging makes such a build.
  */
 #include <errno.h>

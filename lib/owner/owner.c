@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pass: take its number; read the clock; drain the inbox; expire what is due by that reading, and
- * publish; correct the earliest stale entries; store the promise. With the clock read after the
- * drain, a timer armed in between could come after a later one. Only the control flow is here:
- * timer.c decides by the pair, and a schedule entry is a hint.
+ * The owner's pass. The owner gives the pass a number, reads the clock, drains the inbox, expires
+ * what is due at the time that it has read, and publishes the events. Then it rests: it corrects
+ * the earliest entries of the schedule, whose timers callers may have moved to a later time without
+ * a word. At last it stores its promise, the time by which it will look into the inbox again.
+ *
+ * The clock is read before the drain, because otherwise a timer that is armed in between could
+ * expire after one with a later deadline.
+ *
+ * Only the control flow is here. What becomes of a timer is decided by its pair (timer/timer.h),
+ * and an entry of the schedule is only a hint.
  *
  * Labels: [queue] hub_add_queue → owner_put_expiry, owner_fetch_next: carries the queue.
  *         [pass] owner_begin_pass → owner_wait_pass: carries that the previous pass has ended;
@@ -16,17 +22,20 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 
-/* taken from the inbox at once, so that their cache misses overlap */
+/* How many slots are taken from the inbox at once, so that their cache misses overlap. */
 #define OWNER_BATCH 32
-/* expiries by which a slot is prefetched in advance */
+/* How many expiries before its own a slot is prefetched. */
 #define OWNER_AHEAD 12
-/* entries that a pass checks at most (12 to 24 us); then the next pass begins */
+/*
+ * How many entries a pass checks at most, which takes 12 to 24 us. If more must be checked, another
+ * pass begins first, so that the inbox does not wait.
+ */
 #ifndef OWNER_REST
 #define OWNER_REST 256
 #endif
 /*
- * so many expiries in the last 1 to 2 ms put the next pass off by OWNER_GATHER_NS, unless a caller
- * wakes the owner
+ * If so many timers have expired in the last 1 to 2 ms, the next pass begins OWNER_GATHER_NS after
+ * the last one, or when a caller wakes the owner.
  */
 #ifndef OWNER_CROWD
 #define OWNER_CROWD 128
@@ -50,6 +59,9 @@ void owner_close(struct owner *owner)
 
 /* ---- draining the inbox ---- */
 
+/*
+ * Looks at a slot from the inbox: its timer's pair decides whether and when it must be scheduled.
+ */
 static void owner_look_at(struct owner *owner, uint32_t slot)
 {
 	uint64_t at_ns;
@@ -83,7 +95,10 @@ static void owner_empty_inbox(struct owner *owner)
 
 /* ---- expiring ---- */
 
-/* Does it stay in the compacted outbox, at `new_place`? */
+/*
+ * Tells outbox_compact() whether a handle stays in the outbox, which it does if its event is still
+ * wanted, and notes its new place.
+ */
 static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 {
 	struct owner *owner = context;
@@ -96,8 +111,11 @@ static bool owner_keep(void *context, uint64_t handle, uint64_t new_place)
 }
 
 /*
- * What is kept is published without a count of lateness, so the earlier is told first. If none is
- * kept, the next put publishes.
+ * Makes room in a queue's full outbox by removing the handles whose events nobody wants any more.
+ *
+ * The handles that stay are published again, without a count of how late they are. So what was not
+ * published yet is published before, with its count. If no handle stays, there is nothing to
+ * publish until the next one is put.
  */
 static void owner_compact(struct owner *owner, struct timerhub_queue *queue)
 {
@@ -118,13 +136,13 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
-	/* still there if a re-arm withdrew the last expiry */
+	/* The handle of the last expiry is still there if a re-arm has withdrawn that expiry. */
 	outbox_blank(&queue->outbox, handle, filing->place);
 	filing->place = (uint32_t)outbox_put(&queue->outbox, handle);
 	publisher_put(&owner->publisher, queue, deadline_ns);
 }
 
-/* Armed on a closing queue, and expired. */
+/* Ends an expired timer whose queue was closed, and gives its slot back. */
 static void owner_drop(struct owner *owner, uint32_t slot)
 {
 	if (timer_drop(&owner->world.arena->timers, slot))
@@ -132,17 +150,23 @@ static void owner_drop(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Into its queue, and a periodic one's next period into the schedule. If the timer has ended
- * meanwhile, its slot is FREE with deadline never: a new timer there is claimed, and the owner's
- * look replaces the entry.
+ * Puts an expired timer's event into its queue, and schedules the next period if it is periodic.
+ *
+ * The timer may have ended meanwhile, and then its slot is free with a deadline of "never". If it
+ * is scheduled here all the same, no harm is done: a new timer in the slot is pushed into the
+ * inbox, and the owner corrects the entry when it looks at the slot.
  */
 static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct timer_expiry *expiry)
 {
 	uint64_t handle = handle_of(expiry->pair.state, slot);
-	struct timerhub_queue *queue = ptr_load_acquire(
-		&owner->world.queues[queue_slack_queue(expiry->queue_slack)]); /* [queue] */
+	/* [queue] The queue that this finds is completely open. */
+	struct timerhub_queue *queue =
+		ptr_load_acquire(&owner->world.queues[queue_slack_queue(expiry->queue_slack)]);
 
-	/* even if the queue is gone: who took the handle may still deliver it, without a push */
+	/*
+	 * The next period is scheduled even if the queue is gone, because a consumer that took the
+	 * handle before may still deliver it, and then arms the next period without a push.
+	 */
 	if (expiry->interval_ns > 0)
 		schedule_insert(&owner->schedule, slot,
 		                timer_next_period_ns(expiry, owner->now_ns));
@@ -154,7 +178,7 @@ static void owner_put_expiry(struct owner *owner, uint32_t slot, const struct ti
 	owner_put(owner, queue, handle, expiry->pair.deadline_ns);
 }
 
-/* Its entry was taken out already. */
+/* Expires the timer of a slot that was just taken out of the schedule, if its pair agrees. */
 static void owner_expire_slot(struct owner *owner, uint32_t slot)
 {
 	struct timer_expiry expiry;
@@ -166,7 +190,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 		owner_put_expiry(owner, slot, &expiry);
 		break;
 	case TIMER_IS_LATER:
-		/* even if it is due by now, so that timers expire in order */
+		/* Even a timer that is due by now is scheduled, so that timers expire in order. */
 		schedule_insert(&owner->schedule, slot, expiry.at_ns);
 		u64_count(&owner->counts->refiled, 1);
 		break;
@@ -175,7 +199,7 @@ static void owner_expire_slot(struct owner *owner, uint32_t slot)
 	}
 }
 
-/* Of the slot that comes after `ahead` others. */
+/* Prefetches the timer that will expire after `ahead` others. */
 CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 {
 	uint32_t slot = schedule_peek(&owner->schedule, ahead);
@@ -186,7 +210,10 @@ CPU_FETCHES void owner_fetch(const struct owner *owner, uint32_t ahead)
 	__builtin_prefetch(&owner->world.arena->timers.cold[slot].queue_slack);
 }
 
-/* Between two passes: the queue is gone only when the next one has begun. */
+/*
+ * The queue cannot be freed while it is used here: whoever closes a queue waits until the owner has
+ * begun another pass, and this runs between two passes.
+ */
 void owner_fetch_next(const struct owner *owner)
 {
 	const struct arena *arena = owner->world.arena;
@@ -198,9 +225,9 @@ void owner_fetch_next(const struct owner *owner)
 		return;
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
 	__builtin_prefetch(&arena->filings[slot], 1);
-	/* Relaxed: perhaps of an older timer, whose queue is fetched in vain. */
+	/* Relaxed: if it is an older timer's, a queue is fetched in vain. */
 	queue_slack = u64_load_relaxed(&arena->timers.cold[slot].queue_slack);
-	/* [queue] */
+	/* [queue] The queue that this finds is completely open. */
 	queue = ptr_load_acquire(&owner->world.queues[queue_slack_queue(queue_slack)]);
 	if (!queue || queue == QUEUE_GONE)
 		return;
@@ -208,6 +235,10 @@ void owner_fetch_next(const struct owner *owner)
 	notifier_fetch(&queue->notifier);
 }
 
+/*
+ * Takes the next due slot out of the schedule, or returns SLOT_NONE. If that first needs a long
+ * sort, the events that wait to be published are published before, so that they do not wait for it.
+ */
 static uint32_t owner_take(struct owner *owner)
 {
 	uint32_t slot = schedule_take(&owner->schedule, owner->now_ns,
@@ -236,6 +267,7 @@ static void owner_expire(struct owner *owner)
 
 /* ---- resting ---- */
 
+/* Schedules a slot for the time that its timer's pair gives. */
 static void owner_refile(struct owner *owner, uint32_t slot)
 {
 	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
@@ -249,8 +281,9 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 }
 
 /*
- * Corrects the earliest entry by its pair until that is a checked one: in one rest each slot at
- * most once. False after OWNER_REST: another pass must follow, with a drain.
+ * Corrects the earliest entries of the schedule until the earliest of all is one that was checked,
+ * because the promise depends on that one. Each slot is checked at most once. Returns false if
+ * OWNER_REST entries were not enough, so that another pass, with a drain, must follow.
  */
 static bool owner_rest(struct owner *owner)
 {
@@ -261,7 +294,7 @@ static bool owner_rest(struct owner *owner)
 		count = schedule_doubt(&owner->schedule, owner->true_ns, slots,
 		                       (unsigned)u64_min(OWNER_BATCH, OWNER_REST - looked));
 		if (count == 0) {
-			/* a pass that follows may take the checked entry out */
+			/* The next rest checks anew, because its pass may take this entry out. */
 			owner->true_ns = UINT64_MAX;
 			return true;
 		}
@@ -281,17 +314,24 @@ static bool owner_rest(struct owner *owner)
 static void owner_begin_pass(struct owner *owner)
 {
 	promise_begin_pass(owner->world.promise);
-	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1); /* [pass]: the last pass has ended */
-	/* Relaxed: a waiter adds himself, then rings the bell, and the next pass sees him. */
+	/*
+	 * [pass] Whoever sees the new number may free what only earlier passes used, and this pass
+	 * sees that a queue is gone if its closer has read the old number.
+	 */
+	(void)u32_fetch_add_acq_rel(&owner->passes_begun, 1);
+	/* Relaxed: a waiter counts itself before it rings the bell, so the next pass sees it. */
 	if (u32_load_relaxed(&owner->pass_waiters) > 0)
 		futex_wake(&owner->passes_begun, UINT32_MAX);
 }
 
 /*
- * The time of the next pass. While timers fall due microseconds apart, most of the cost is a wake
- * of owner and consumer for each, so their events are coalesced, as network drivers do (Mogul and
- * Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel", 1997); not after a
- * single burst, nor if spin_ns is set.
+ * Returns the time of the next pass, which is `next_ns` or a little later.
+ *
+ * While timers fall due microseconds apart, most of their cost is to wake the owner and a consumer
+ * for each. So the owner then collects what falls due in a short time, as network drivers do with
+ * interrupts (Mogul and Ramakrishnan, "Eliminating receive livelock in an interrupt-driven kernel",
+ * 1997). It does not after a single burst, nor if the program has set spin_ns, because that asks
+ * for punctual timers.
  */
 static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 {
@@ -310,8 +350,10 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
 }
 
 /*
- * True: another pass must follow, since owner_rest() has not ended, or the promise became later and
- * the inbox is not empty. Model: tests/models/promise.pml.
+ * Makes one pass. Returns true if another one must follow at once: either the schedule's earliest
+ * entries are not all checked yet, or the new promise is later than the old one and the inbox is
+ * not empty, in which case a caller may have relied on the old one and not rung the bell.
+ * tests/models/promise.pml is a model of it.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* In a manual hub the owner is the caller of timerhub_advance(). */
+/*
+ * The owner: the one thread of a hub that keeps its timers in a schedule, makes them expire and
+ * puts the events into the queues. It works in passes: it looks at each slot that callers have put
+ * into the inbox, expires what is due, and then sleeps until the next timer, or until a caller
+ * rings its bell (an eventfd, see base/bell.h).
+ *
+ * A manual hub has no such thread. There, whoever calls timerhub_advance() is the owner for the
+ * time of the call. owner.c has the passes, and owner_thread.c the thread and its sleep.
+ */
 #ifndef TIMERHUB_OWNER_H
 #define TIMERHUB_OWNER_H
 
@@ -18,14 +26,14 @@
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
 
-/* Shared with callers; set by hub/open.c. */
+/* What the owner shares with the hub's callers. The hub fills it in before it opens the owner. */
 struct owner_world {
 	struct arena *arena;
 	struct inbox *inbox;
 	struct promise *promise;
 	struct clock *clock;
-	atomic_ptr *queues; /* by index; NULL: no queue */
-	int bell;
+	atomic_ptr *queues; /* the hub's queues by index; NULL where there is none */
+	int bell;           /* eventfd with which a caller wakes the owner */
 	struct board_owner *counts;
 };
 
@@ -33,53 +41,69 @@ struct owner {
 	struct owner_world world;
 	struct board_owner *counts;
 	struct schedule schedule;
-	uint64_t now_ns;     /* clock, read once in a pass; timers due by then expire */
-	uint64_t crowd_ns;   /* when owner_gather() began to count */
-	uint64_t crowd_told; /* published before that */
-	uint64_t true_ns;    /* earliest instant that this rest has checked, or UINT64_MAX */
-	bool crowded;        /* coalesce the next passes' events */
-	bool gathers;        /* may coalesce; fixed before the thread starts */
+	uint64_t now_ns;     /* the time, read once in a pass, whose timers due by then expire */
+	uint64_t crowd_ns;   /* when owner_gather() began to count events */
+	uint64_t crowd_told; /* how many events had been published by `crowd_ns` */
+	uint64_t true_ns;    /* earliest time that owner_rest() has checked, or UINT64_MAX */
+	bool crowded;        /* whether passes are put off, so that events are coalesced */
+	bool gathers;        /* whether passes may be put off; fixed before the thread starts */
 
 	struct sleeper sleeper;
-	struct deadline_fd deadline_fd; /* ends a sleep, if the clock needs it */
+	struct deadline_fd deadline_fd; /* timerfd that ends a sleep, if the clock needs one */
 	struct early_wake early_wake;
-	struct timerhub_config config; /* thread_name: only in owner_start() */
-	unsigned sleep_failures;       /* sleeps in a row that failed in io_uring */
+	struct timerhub_config config; /* `thread_name` is valid only during owner_start() */
+	unsigned sleep_failures;       /* how many sleeps in a row have failed in io_uring */
 	int opener;                    /* gettid(2) of the thread that starts the owner */
 	pthread_t thread;
-	bool running;       /* there is a thread to join */
-	int tid;            /* valid when `started` */
+	bool running;       /* whether there is a thread to join */
+	int tid;            /* the thread's gettid(2); valid once `started` is 1 */
 	atomic_u32 started; /* futex: 1 when start_result and tid are written */
-	int start_result;   /* 0 or a negative errno */
-	atomic_u32 stop;    /* 1: the thread must end */
+	int start_result;   /* why the thread could not start, a negative errno; else 0 */
+	atomic_u32 stop;    /* 1 if the thread must end */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex; wraps */
-	atomic_u32 pass_waiters;                            /* threads in owner_wait_pass() */
-	/* the owner's */
-	uint64_t swept; /* handles that this compaction has read */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 passes_begun; /* futex: how many passes, wraps */
+	atomic_u32 pass_waiters; /* how many threads are in owner_wait_pass() */
+
+	/* Only the owner uses the members from here on. */
+	uint64_t swept; /* how many handles the present compaction has read */
 	struct publisher publisher;
 };
 
-/* 0 or -ENOMEM. */
+/* Prepares the owner, but starts no thread. Returns 0 or -ENOMEM. */
 int owner_open(struct owner *owner, const struct owner_world *world);
 void owner_close(struct owner *owner);
 
-/* Until the thread's sleeper has started. 0 or a negative errno. */
+/*
+ * Starts the owner's thread, and waits until it has everything that it needs to sleep. Returns 0 or
+ * a negative errno.
+ */
 int owner_start(struct owner *owner, const struct timerhub_config *config);
 
-/* 0: no thread. Thread-safe. */
+/* Returns the thread's gettid(2), or 0 if there is no thread. Any thread may call it. */
 int owner_tid(const struct owner *owner);
 
-/* `alive` is false in a forked child, which has no such thread. */
+/*
+ * Ends the owner's thread, waits for its end and frees what it slept on. In a forked child `alive`
+ * is false: the thread exists only in the parent, so there is nothing to wait for.
+ */
 void owner_stop(struct owner *owner, bool alive);
 
-/* By the owner. Returns the promise, the time of the next drain. */
+/*
+ * Makes passes until nothing is left to do now. Returns the promise, which is the time by which the
+ * owner will look into the inbox again. Only the owner calls it.
+ */
 uint64_t owner_run_passes(struct owner *owner);
 
-/* By the owner: what the next expiry will touch, before it is due. */
+/*
+ * Prefetches what the next expiry will touch, so that the cache misses are over when it is due.
+ * Only the owner calls it, and only between two passes.
+ */
 void owner_fetch_next(const struct owner *owner);
 
-/* Any thread but the owner: wake it, and wait until the pass in progress has ended. */
+/*
+ * Wakes the owner, and waits until the pass that is now in progress has ended. Any thread but the
+ * owner may call it.
+ */
 void owner_wait_pass(struct owner *owner);
 
 #endif

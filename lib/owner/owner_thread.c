@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests: tests/unit/test_sleeper.c, tests/service/test_denied.c.
+ * The owner's thread: how it starts, how it sleeps between its passes (owner.c), and how it ends.
+ *
+ * A sleep should end exactly when a timer is due, but a thread that the kernel wakes runs some
+ * microseconds later. So the owner asks to be woken that much earlier (early_wake.h), and spins for
+ * the rest. If the kernel refuses io_uring, at the start or at any time later, the owner sleeps in
+ * ppoll(2) instead. It runs on the CPUs and with the priority of the process's main thread,
+ * whichever thread has opened the hub.
+ *
+ * It is tested by tests/unit/test_sleeper.c and tests/service/test_denied.c.
  *
  * Labels: [started] owner_main → owner_start: start_result, the tid and the sleeper.
  *         [pass] owner_begin_pass → owner_wait_pass: the previous pass has ended; owner_wait_pass →
@@ -23,34 +31,39 @@
 #include "base/futex.h"
 #include "base/thread.h"
 
-/* so many sleeps in a row that fail in io_uring: only ppoll from then on */
+/* How many sleeps in a row may fail in io_uring before the owner sleeps only in ppoll(2). */
 #define OWNER_SLEEP_FAILURES_MAX 3
-/* how often the clock is read where the kernel does not tell its changes */
+/* How long a sleep lasts at most if the kernel does not tell when the clock is set. */
 #define OWNER_ALARM_REFUSED_NS 1000000000u
 
 /*
- * so long before an expiry its cache lines are fetched from the CPUs of the caller and consumer,
- * several misses of 0.1 us; much earlier they would be taken from a consumer at work
+ * How long before an expiry the owner prefetches what it will touch. Several cache misses of 0.1 us
+ * each fit into this time. Much earlier would take the cache lines away from a consumer that still
+ * works with them.
  */
 #define OWNER_FETCH_NS 1000
 
-#define OWNER_CPUS_MAX 32768u /* several times what any kernel is built for */
+#define OWNER_CPUS_MAX 32768u /* several times as many as any kernel is built for */
 #define LONG_BITS (8 * (unsigned)sizeof(long))
-#define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62) /* kernel adds its clock to it, and may wrap */
+/* The longest timeout. The kernel adds its clock to a timeout, and the sum must not wrap. */
+#define OWNER_SLEEP_MAX_NS ((uint64_t)1 << 62)
 
 /* ---- sleeping ---- */
 
+/* Makes the owner sleep in ppoll(2) from now on. */
 static void owner_use_poll(struct owner *owner)
 {
 	owner->sleeper.ops->close(&owner->sleeper);
 	sleeper_open_poll(&owner->sleeper, owner->world.bell, owner->sleeper.deadline_fd);
 	(void)owner->sleeper.ops->start(&owner->sleeper);
-	u64_store_relaxed(&owner->counts->sleeper, TIMERHUB_SLEEPER_POLL); /* relaxed: only shown */
+	u64_store_relaxed(&owner->counts->sleeper,
+	                  TIMERHUB_SLEEPER_POLL); /* relaxed: only for show */
 }
 
 /*
- * In ppoll once, because io_uring has returned `error` (perhaps of a new seccomp filter); for good
- * if that is permanent or repeats.
+ * Sleeps in ppoll(2) once, because io_uring has refused this sleep with `error`. If such an error
+ * does not go away (the program may have installed a seccomp filter), or has come too often, the
+ * owner sleeps in ppoll(2) from now on.
  */
 static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int error)
 {
@@ -64,7 +77,10 @@ static void owner_sleep_otherwise(struct owner *owner, uint64_t timeout_ns, int 
 	(void)otherwise.ops->sleep(&otherwise, timeout_ns);
 }
 
-/* By a caller, by a closer that waits for a pass, or to end. */
+/*
+ * Tells whether the owner must stop spinning and make a pass, because a caller has woken it,
+ * somebody waits for a pass, or it must end.
+ */
 static bool owner_wanted(const struct owner *owner)
 {
 	/* Relaxed: a stale value costs one more spin. */
@@ -72,7 +88,10 @@ static bool owner_wanted(const struct owner *owner)
 	       u32_load_relaxed(&owner->stop) != 0;
 }
 
-/* False: wanted, or the clock was set back. */
+/*
+ * Spins until `until_ns`. Returns false if it has stopped before, because the owner is wanted or
+ * the clock was set back so that more than `ahead_ns` are left.
+ */
 static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns)
 {
 	uint64_t now_ns = clock_now_ns(owner->world.clock);
@@ -85,8 +104,8 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 }
 
 /*
- * The timerfd ends the next sleep, in place of the timeout. False: the clock was set, a timer may
- * be due, and a pass must follow.
+ * Sets the timerfd, so that it ends the next sleep in place of the timeout. Returns false if the
+ * clock was set since the last time, because a timer may then be due and a pass must follow.
  */
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
@@ -97,15 +116,18 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 		return false;
 	}
 	/*
-	 * refused: the clock is read at intervals, and the timerfd not polled, since an expired one
-	 * stays readable
+	 * If the kernel refuses, the owner wakes at intervals to read the clock. It does not poll
+	 * the timerfd then, because one that has expired would stay readable.
 	 */
 	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
 	return true;
 }
 
-/* False: it did not sleep. */
+/*
+ * Sleeps until `until_ns`, or until the bell rings. Returns false if it did not sleep, because the
+ * clock was set.
+ */
 static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	uint64_t timeout_ns = UINT64_MAX;
@@ -124,7 +146,10 @@ static bool owner_sleep_for(struct owner *owner, uint64_t until_ns, uint64_t now
 	return true;
 }
 
-/* And learns the margin from a sleep that lasted. */
+/*
+ * Sleeps until `until_ns`, and learns how late the kernel wakes a thread if nothing ended it
+ * before.
+ */
 static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t now_ns)
 {
 	if (!owner_sleep_for(owner, until_ns, now_ns))
@@ -135,8 +160,9 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 }
 
 /*
- * Woken early by the longer of spin_ns and the margin, it then spins. Model:
- * tests/models/promise.pml.
+ * Sleeps until a caller wakes the owner, or until `until_ns`. It asks to be woken earlier than
+ * that, by the longer of spin_ns and the margin that it has learned, and spins for the rest.
+ * tests/models/promise.pml has a model of it.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {
@@ -158,6 +184,7 @@ static void owner_sleep(struct owner *owner, uint64_t until_ns)
 
 /* ---- the thread ---- */
 
+/* Binds the calling thread to one CPU. Returns 0 or a negative errno. */
 static int owner_pin(unsigned cpu)
 {
 	unsigned long cpus[OWNER_CPUS_MAX / LONG_BITS] = { 0 };
@@ -170,7 +197,7 @@ static int owner_pin(unsigned cpu)
 
 struct owner_cpus {
 	unsigned long bits[OWNER_CPUS_MAX / LONG_BITS];
-	long bytes; /* how many the kernel has filled; negative: it refused */
+	long bytes; /* how many bytes of `bits` the kernel has filled; negative if it refused */
 };
 
 static void owner_cpus_get(struct owner_cpus *cpus, pid_t tid)
@@ -184,9 +211,11 @@ static bool owner_cpus_equal(const struct owner_cpus *a, const struct owner_cpus
 }
 
 /*
- * A mask that a thread has set keeps it from CPUs that its cpuset gets later. So the owner sets
- * none that it has already, and first tries all CPUs: if these turn out to be the main thread's,
- * only the cpuset limits both.
+ * Lets the calling thread run on the CPUs on which thread `tid` may run.
+ *
+ * A thread that has set such a mask does not get the CPUs that its cpuset is given later. So
+ * nothing is set if the masks are equal already. If they are not, all CPUs are tried first: if the
+ * kernel then allows the same ones as to `tid`, only the cpuset limits both threads.
  */
 static void owner_share_cpus(pid_t tid)
 {
@@ -204,8 +233,9 @@ static void owner_share_cpus(pid_t tid)
 }
 
 /*
- * Policy and nice value that a thread started by `tid` would have; the kernel may refuse more than
- * the opener has. System calls, because musl's functions do nothing.
+ * Gives the calling thread the scheduling policy and the nice value of a thread that `tid` would
+ * start. The kernel can refuse it if that is more than the hub's opener may have. These are system
+ * calls because musl's functions of these names do nothing.
  */
 static void owner_share_policy(pid_t tid)
 {
@@ -217,7 +247,7 @@ static void owner_share_policy(pid_t tid)
 	if (policy < 0 || weight < 0 || syscall(SYS_sched_getparam, tid, &param) < 0)
 		return;
 	policy &= ~SCHED_RESET_ON_FORK;
-	/* SCHED_DEADLINE can start no thread without a reset */
+	/* A thread that SCHED_DEADLINE may start has always been reset to SCHED_OTHER. */
 	if (policy == SCHED_DEADLINE || (resets && param.sched_priority > 0)) {
 		policy = SCHED_OTHER;
 		param.sched_priority = 0;
@@ -230,25 +260,27 @@ static void owner_share_policy(pid_t tid)
 }
 
 /*
- * Not like the opener: a pinned or real-time worker would starve the owner. The kernel knows the
- * main thread's settings even after its end.
+ * Gives the owner the main thread's CPUs and priority instead of those that it has inherited from
+ * the hub's opener, because a worker that is pinned, or has a real-time priority, would starve an
+ * owner like itself. The kernel knows the main thread's settings even after that thread has ended.
  */
 static void owner_be_like_main_thread(const struct owner *owner)
 {
 	pid_t main_tid = getpid();
 
 	if (owner->opener == main_tid)
-		return; /* so by inheritance */
+		return; /* the owner has inherited all of it */
 	owner_share_policy(main_tid);
 	if (owner->config.cpu_plus_one == 0)
 		owner_share_cpus(main_tid);
 }
 
+/* Sets up the owner's thread, on that thread. Returns 0 or a negative errno. */
 static int owner_begin_thread(struct owner *owner)
 {
 	int result = 0;
 
-	/* cut by the kernel to 15 bytes */
+	/* The kernel cuts a longer name to 15 bytes. */
 	(void)prctl(PR_SET_NAME, owner->config.thread_name, 0, 0, 0);
 	owner_be_like_main_thread(owner);
 	if (owner->config.cpu_plus_one > 0)
@@ -272,16 +304,18 @@ static void *owner_main(void *argument)
 	result = owner_begin_thread(owner);
 	owner->tid = (int)syscall(SYS_gettid);
 	owner->start_result = result;
-	u32_store_release(&owner->started, 1); /* [started] */
+	/* [started] Whoever sees the 1 may read start_result and tid, and may use the sleeper. */
+	u32_store_release(&owner->started, 1);
 	futex_wake(&owner->started, 1);
 	if (result < 0)
 		return NULL;
-	/* Relaxed: `stop` is stored before the eventfd wakes the owner. */
+	/* Relaxed: `stop` is stored before the bell wakes the owner. */
 	while (u32_load_relaxed(&owner->stop) == 0)
 		owner_sleep(owner, owner_run_passes(owner));
 	return NULL;
 }
 
+/* Opens the sleeper that the configuration asks for, or one that works. Returns 0 or an error. */
 static int owner_open_sleeper(struct owner *owner)
 {
 	int result = -ENOSYS;
@@ -298,7 +332,7 @@ static int owner_open_sleeper(struct owner *owner)
 	return 0;
 }
 
-/* After the thread has ended, or could not start. */
+/* Closes what the owner sleeps in, after its thread has ended or could not start. */
 static void owner_close_sleep(struct owner *owner)
 {
 	if (owner->sleeper.ops)
@@ -311,7 +345,7 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 	int result = 0;
 
 	owner->config = *config;
-	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() since 2.30 */
+	owner->opener = (int)syscall(SYS_gettid); /* glibc has gettid() only since 2.30 */
 	owner->gathers = config->spin_ns == 0;
 	deadline_fd_init(&owner->deadline_fd, owner->world.clock);
 	if (clock_needs_deadline_fd(owner->world.clock))
@@ -325,7 +359,8 @@ int owner_start(struct owner *owner, const struct timerhub_config *config)
 		return result;
 	}
 	owner->running = true;
-	while (u32_load_acquire(&owner->started) == 0) /* [started] */
+	/* [started] From the 1 on, start_result, tid and the sleeper are as the owner left them. */
+	while (u32_load_acquire(&owner->started) == 0)
 		futex_wait(&owner->started, 0, UINT64_MAX);
 	if (owner->start_result < 0) {
 		result = owner->start_result;
@@ -355,15 +390,16 @@ void owner_stop(struct owner *owner, bool alive)
 void owner_wait_pass(struct owner *owner)
 {
 	/*
-	 * A closer stores QUEUE_GONE before it calls this, and a pass that begins later must see
-	 * it: so a read-modify-write, since a load may run before an earlier store has left the
-	 * store buffer.
+	 * A load would not be enough, because it can run before the store of QUEUE_GONE has left
+	 * the store buffer, and a pass could begin in between. [pass] A pass that begins after this
+	 * sees that the caller's queue is gone.
 	 */
-	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0); /* [pass] */
+	uint32_t begun = u32_fetch_add_release(&owner->passes_begun, 0);
 
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, 1);
 	bell_ring(owner->world.bell);
-	while (u32_load_acquire(&owner->passes_begun) == begun) /* [pass] */
+	/* [pass] From another number on, the caller may free what the earlier pass has used. */
+	while (u32_load_acquire(&owner->passes_begun) == begun)
 		futex_wait(&owner->passes_begun, begun, UINT64_MAX);
 	(void)u32_fetch_add_relaxed(&owner->pass_waiters, UINT32_MAX);
 }

@@ -1,47 +1,62 @@
 /* SPDX-License-Identifier: MIT */
-/* sleeper_uring.c where the kernel allows io_uring, sleeper_poll.c everywhere. */
+/*
+ * What the owner's thread sleeps in until its next timer is due, or until a caller rings the bell,
+ * the eventfd that wakes the owner. There are two of them: sleeper_uring.c sleeps in io_uring,
+ * where the kernel allows it, and sleeper_poll.c in ppoll(2), which works everywhere.
+ */
 #ifndef TIMERHUB_SLEEPER_H
 #define TIMERHUB_SLEEPER_H
 
 #include <stdint.h>
 
 /*
- * So many EINTR in a row are an error: a kernel or filter that always says so would keep a CPU
- * busy.
+ * How many times in a row a sleep may end with EINTR before that is an error. A kernel or a filter
+ * that always answers EINTR would otherwise keep a CPU busy.
  */
 #define SLEEPER_INTERRUPTIONS_MAX 16
 
 struct sleeper;
 
 struct sleeper_ops {
-	/* In the owner's thread, like sleep(). 0 or a negative errno. */
+	/*
+	 * Prepares the calling thread for sleep(), and must be called on the thread that will
+	 * sleep. Returns 0 or a negative errno.
+	 */
 	int (*start)(struct sleeper *sleeper);
 	/*
-	 * Until the bell, at once if it was signalled already, at most `timeout_ns` (UINT64_MAX: no
-	 * limit). May return early: the owner reads the clock. A negative errno: it could not
+	 * Sleeps until the bell rings or `timeout_ns` have passed, where UINT64_MAX means no limit.
+	 * It returns at once if the bell has rung since the last sleep, and may return too early,
+	 * because the owner reads the clock afterwards. Returns a negative errno if it could not
 	 * sleep.
 	 */
 	int (*sleep)(struct sleeper *sleeper, uint64_t timeout_ns);
-	/* Or while that thread does not run. */
+	/*
+	 * Frees what the sleeper has. It is called on the thread that sleeps, or while that thread
+	 * does not run.
+	 */
 	void (*close)(struct sleeper *sleeper);
 };
 
 struct sleeper {
 	const struct sleeper_ops *ops;
-	int bell; /* ends a sleep; only the sleeper clears it, if it must */
+	int bell; /* eventfd that ends a sleep; the sleeper clears it if it needs to */
 	/*
-	 * ends a sleep when readable; -1: none. Not the sleeper's to close or clear. May change
-	 * between sleeps, but sleeper_uring.c always polls that of its open, by edges.
+	 * A timerfd that ends a sleep when it expires, or -1. The sleeper neither reads nor closes
+	 * it. It may change between sleeps, which only sleeper_poll.c heeds: sleeper_uring.c polls
+	 * the one that it was opened with, and is woken once for each expiry.
 	 */
 	int deadline_fd;
-	void *state;            /* sleeper_uring.c's */
-	unsigned interruptions; /* EINTR in a row */
+	void *state;            /* what sleeper_uring.c needs; NULL in sleeper_poll.c */
+	unsigned interruptions; /* how many sleeps in a row have ended with EINTR */
 };
 
-/* 0 or a negative errno. */
+/*
+ * Opens a sleeper that sleeps in io_uring. Returns 0, or a negative errno if this kernel does not
+ * allow that, or lacks what the sleeper needs.
+ */
 int sleeper_open_uring(struct sleeper *sleeper, int bell, int deadline_fd);
 
-/* Always succeeds. */
+/* Opens a sleeper that sleeps in ppoll(2), which always succeeds. */
 void sleeper_open_poll(struct sleeper *sleeper, int bell, int deadline_fd);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Works everywhere, by ppoll(2) on bell and timerfd; only the owner calls it. Timer slack of 1 ns:
- * with the default ppoll returns 50 µs late. Where ppoll is refused (RLIMIT_NOFILE of 0, a filter)
- * or always interrupted, the owner waits up to 1 ms on a futex that nobody wakes, so it serves
- * callers up to 1 ms late. tests/faults/ refuses the calls.
+ * Sleeps in ppoll(2) on the bell (the eventfd with which callers wake the owner) and on the
+ * timerfd, if there is one.
+ *
+ * The owner must be able to sleep whatever happens, so this sleeper never fails. Where ppoll is
+ * refused, by an RLIMIT_NOFILE of 0 or by a filter, or always interrupted, it waits for at most 1
+ * ms on a futex that nobody wakes. The owner then serves its callers up to 1 ms late, but does not
+ * keep a CPU busy. tests/faults/ refuses the calls.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,11 +23,15 @@
 static int poll_start(struct sleeper *sleeper)
 {
 	(void)sleeper;
-	/* refused in some sandboxes: later wakes, never early */
+	/*
+	 * With the default timer slack ppoll returns 50 us late. Some sandboxes refuse this call,
+	 * and there it does.
+	 */
 	(void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	return 0;
 }
 
+/* Waits without ppoll(2), for 1 ms at most, because the bell does not end this sleep. */
 static void poll_nap(uint64_t timeout_ns)
 {
 	static const atomic_u32 nobody;
@@ -32,10 +39,13 @@ static void poll_nap(uint64_t timeout_ns)
 	futex_wait(&nobody, 0, timeout_ns < POLL_NAP_NS ? timeout_ns : POLL_NAP_NS);
 }
 
-/* Model of the bell: tests/models/promise.pml. */
+/*
+ * Sleeps, and clears the bell if it has rung, since ppoll(2) would return at once as long as the
+ * bell is readable. tests/models/promise.pml has a model of the bell.
+ */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
-	/* ppoll ignores a descriptor of -1. */
+	/* ppoll() ignores a descriptor of -1, so the timerfd needs no case of its own. */
 	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
 		                { .fd = sleeper->deadline_fd, .events = POLLIN } };
 	struct timespec timeout = {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits in io_uring. Only the owner's thread starts it and sleeps; another thread may open and
- * close it. The ring holds a multishot poll of the bell, and of the timerfd if there is one. It is
- * created at the open, which returns its errors, and disabled until the owner's thread enables it.
+ * Sleeps in io_uring. The ring holds a multishot poll of the bell (the eventfd with which callers
+ * wake the owner), and of the timerfd if there is one. Such a poll completes each time the bell
+ * rings, so no read is needed to clear the bell.
  *
- * The wait is one call, whose argument is the timeout, so there is no request to cancel. But before
- * Linux 6.15 a thread that waits there counts as waiting for a disk: an idle hub shows as 100 %
- * iowait of a processor. On such a kernel the timeout is a request in the ring, too, and the owner
- * blocks in ppoll(2) on the ring. Timeouts are relative, because absolute ones are wrong in time
- * namespaces.
+ * The thread that opens the hub creates the ring, because it must return the errors. The ring stays
+ * disabled until the owner's thread enables it, because only one thread may submit to it.
+ *
+ * A sleep is one system call that has the timeout as its argument, so there is no request to cancel
+ * afterwards. But before Linux 6.15 a thread that waits there counts as one that waits for a disk,
+ * so an idle hub would show as 100 % iowait of a CPU. On such a kernel the timeout is a request in
+ * the ring as well, and the owner blocks in ppoll(2) on the ring. Timeouts are relative, because
+ * the kernel gets absolute ones wrong in a time namespace.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,31 +26,31 @@
 #include "base/bits.h"
 #include "owner/sleeper.h"
 
-/* newer than the headers with which the library is built */
+/* These are newer than the headers with which the library may be built. */
 #define URING_FEAT_NO_IOWAIT (1u << 17)
 #define URING_ENTER_NO_IOWAIT (1u << 7)
 
 #define URING_ENTRIES 8
-/* 146 years, longer than the owner ever asks for; the kernel adds its clock to it */
+/* 146 years, which is more than the owner ever asks for. The kernel adds its clock to it. */
 #define URING_NEVER_NS (((uint64_t)1 << 62) + 1)
-/* some sandboxes return EINTR for every submission */
+/* How often a submission is tried, because some sandboxes answer each with EINTR. */
 #define URING_SUBMIT_TRIES 16
 
-/* The user data of a request's completions. The first are indexes of `fds`. */
+/* What a request's completions carry as user data. The first two are indexes of `fds`. */
 enum { URING_BELL, URING_DEADLINE_FD, URING_FDS, URING_TIMEOUT = URING_FDS, URING_UPDATE };
 
-/* `requested`: written for the ring, whether submitted or not, and not known to have ended. */
+/* A descriptor that the ring polls. */
 struct uring_fd {
-	int fd; /* -1: none */
-	bool requested;
+	int fd;         /* the descriptor, or -1 if there is none */
+	bool requested; /* whether a poll was written into the ring that has not ended yet */
 };
 
 struct sleeper_uring {
 	struct io_uring ring;
-	struct uring_fd fds[URING_FDS]; /* polled */
-	bool blocks_in_ppoll;
-	bool timeout_requested;
-	struct __kernel_timespec timeout; /* read by the kernel when the request is submitted */
+	struct uring_fd fds[URING_FDS];   /* the bell and the timerfd */
+	bool blocks_in_ppoll;             /* whether a sleep blocks in ppoll(2) on the ring */
+	bool timeout_requested;           /* whether a timeout is in the ring that has not ended */
+	struct __kernel_timespec timeout; /* the kernel reads it when the request is submitted */
 };
 
 static bool uring_counts_no_iowait(const struct io_uring *ring)
@@ -56,9 +59,10 @@ static bool uring_counts_no_iowait(const struct io_uring *ring)
 }
 
 /*
- * EXT_ARG (Linux 5.11): a timeout of the wait. CQE_SKIP (5.17): multishot poll, and timeouts finer
- * than a jiffy. A ring with DEFER_TASKRUN shows its completions only after another system call, so
- * it is only for an owner that waits inside it.
+ * Tells whether a ring of this kind can be slept in. EXT_ARG (Linux 5.11) means that a wait can
+ * have a timeout. A kernel with CQE_SKIP (5.17) also has the multishot poll, and timeouts that are
+ * finer than a jiffy. A ring with DEFER_TASKRUN shows its completions only after another system
+ * call, so it does not suit an owner that blocks in ppoll(2).
  */
 static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 {
@@ -68,8 +72,8 @@ static bool uring_good_enough(const struct io_uring *ring, unsigned kind)
 }
 
 /*
- * Creates a ring whose descriptor is not 0, 1 or 2 (base/descriptor.h). It is moved, because nobody
- * can write to a ring's descriptor.
+ * Creates a ring whose descriptor is not 0, 1 or 2, which base/descriptor.h explains. A ring's
+ * descriptor can safely be moved, because a write to it does nothing.
  */
 static int uring_init(struct io_uring *ring, unsigned flags)
 {
@@ -86,7 +90,7 @@ static int uring_init(struct io_uring *ring, unsigned flags)
 	return result;
 }
 
-/* The best that this kernel has. */
+/* Creates the best ring that this kernel has. Returns 0 or a negative errno. */
 static int uring_create(struct io_uring *ring)
 {
 	static const unsigned kinds[] = {
@@ -111,8 +115,10 @@ static int uring_create(struct io_uring *ring)
 }
 
 /*
- * What a failure leaves unsubmitted goes with the next call, in its order; the sleeper is given up
- * before the ring's room for it is used up.
+ * Submits what was written into the ring. Returns 0 or a negative errno.
+ *
+ * Requests that a failure has left in the ring are submitted by the next call, in their order. They
+ * cannot fill the ring, because the owner gives this sleeper up after a few failures.
  */
 static int uring_submit(struct sleeper_uring *uring)
 {
@@ -127,7 +133,7 @@ static int uring_submit(struct sleeper_uring *uring)
 	return result < 0 ? result : 0;
 }
 
-/* Unless it is already polled. */
+/* Writes a poll of one descriptor into the ring, unless there is one. Returns 0 or -EBUSY. */
 static int uring_poll_fd(struct sleeper_uring *uring, unsigned index)
 {
 	struct uring_fd *polled = &uring->fds[index];
@@ -156,7 +162,7 @@ static int uring_poll_fds(struct sleeper_uring *uring)
 static int uring_start(struct sleeper *sleeper)
 {
 	struct sleeper_uring *uring = sleeper->state;
-	/* io_uring_enable_rings() is declared, but not exported, by liburing 2.3. */
+	/* liburing 2.3 declares io_uring_enable_rings(), but does not export it. */
 	int result = io_uring_register((unsigned)uring->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS,
 	                               NULL, 0);
 
@@ -165,7 +171,7 @@ static int uring_start(struct sleeper *sleeper)
 	return result < 0 ? result : uring_submit(uring);
 }
 
-/* A request has completed, perhaps not for the last time. Returns 0 or a negative errno. */
+/* Notes that a request has completed, and whether it has ended. Returns 0 or a negative errno. */
 static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe *cqe)
 {
 	bool ended = (cqe->flags & IORING_CQE_F_MORE) == 0;
@@ -174,7 +180,7 @@ static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe
 	case URING_TIMEOUT:
 		uring->timeout_requested = false;
 		return 0;
-	case URING_UPDATE: /* the timeout has passed before: it completes, too */
+	case URING_UPDATE: /* too late: the timeout had passed, and completes by itself */
 		return 0;
 	default:
 		if (ended)
@@ -183,6 +189,7 @@ static int uring_complete(struct sleeper_uring *uring, const struct io_uring_cqe
 	}
 }
 
+/* Takes all completions out of the ring. Returns 0, or the negative errno of one that failed. */
 static int uring_reap(struct sleeper_uring *uring)
 {
 	struct io_uring_cqe *cqe;
@@ -198,7 +205,7 @@ static int uring_reap(struct sleeper_uring *uring)
 	io_uring_cq_advance(&uring->ring, count);
 	if (result < 0 || !io_uring_cq_has_overflow(&uring->ring))
 		return result;
-	/* the kernel keeps what did not fit, and the ring readable, until it is asked */
+	/* The kernel keeps what did not fit, and leaves the ring readable, until it is asked. */
 	result = io_uring_get_events(&uring->ring);
 	return result < 0 ? result : 0;
 }
@@ -210,8 +217,8 @@ static struct __kernel_timespec uring_timespec(uint64_t ns)
 }
 
 /*
- * For ppoll(): one timeout is in the ring, and moved. A new one for each sleep would wake the owner
- * in vain when the old one passes.
+ * Puts the timeout of a sleep in ppoll(2) into the ring. If one is there already, it is moved,
+ * because an old one that stays would wake the owner in vain. Returns 0 or -EBUSY.
  */
 static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
@@ -235,17 +242,22 @@ static int uring_set_timeout(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return 0;
 }
 
+/* Blocks until the ring has a completion. Returns 0, or -EINTR if it did not wait for one. */
 static int uring_ppoll(struct sleeper_uring *uring)
 {
 	struct pollfd fd = { .fd = uring->ring.ring_fd, .events = POLLIN };
 
 	if (ppoll(&fd, 1, NULL, NULL) >= 0)
 		return 0;
-	/* if a filter or an RLIMIT_NOFILE of 0 refuses it: rather iowait than no sleep */
+	/*
+	 * If a filter or an RLIMIT_NOFILE of 0 refuses ppoll(2), the owner waits in io_uring from
+	 * now on, because a sleep that counts as iowait is better than none.
+	 */
 	uring->blocks_in_ppoll = errno == EINTR;
 	return -EINTR;
 }
 
+/* Waits in io_uring until the ring has a completion or the timeout has passed. */
 static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 {
 	struct __kernel_timespec timeout = uring_timespec(timeout_ns);
@@ -262,7 +274,7 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Model of the bell: tests/models/promise.pml. */
+/* Sleeps as sleeper.h says. tests/models/promise.pml has a model of the bell. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;
@@ -275,7 +287,7 @@ static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	if (result < 0)
 		return result;
 	result = uring->blocks_in_ppoll ? uring_ppoll(uring) : uring_enter(uring, timeout_ns);
-	/* a success, unless there are too many in a row */
+	/* An interrupted sleep is a success, unless there were too many in a row. */
 	if (result == -EINTR && ++sleeper->interruptions < SLEEPER_INTERRUPTIONS_MAX)
 		return uring_reap(uring);
 	sleeper->interruptions = 0;

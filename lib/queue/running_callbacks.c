@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dispatching thread stores a handle in its cell, then delivers it by a CAS whose release
- * publishes the store; later changes of the pair are read-modify-writes, which keep it visible. So
- * a canceller that reads the pair after the CAS finds the handle in the cell. Tested by
- * tests/service/test_cancel_sync.c.
+ * Lets a thread that cancels a timer wait until the timer's callback runs nowhere else.
+ *
+ * A thread that dispatches stores a timer's handle in its cell, and only then delivers the timer,
+ * by a compare-and-swap of the timer's pair. The swap's release publishes what is in the cell, and
+ * later changes of the pair keep it visible because they are read-modify-writes, too. So a
+ * canceller that has seen the pair after the delivery finds the handle in the cell.
+ *
+ * It is tested by tests/service/test_cancel_sync.c.
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: the cell is free again.
  *         [callback-end] callback_end → callback_wait: what the callback did.
@@ -19,11 +23,12 @@
 #define CALLBACKS_MAX 16384
 #endif
 
-#define NOW_RUNNING ((uint64_t)1) /* callback runs, or soon will */
-#define NOW_WAITED ((uint64_t)2)  /* by a canceller that waits for its end */
+#define NOW_RUNNING ((uint64_t)1) /* the callback runs, or is about to */
+#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
 #define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
 #define NOW_SHIFT 2
 
+/* How long to sleep where nobody may wake the sleeper. */
 #define CALLBACK_NAP_NS 50000
 
 int callbacks_open(struct callbacks *callbacks)
@@ -41,27 +46,31 @@ void callbacks_close(struct callbacks *callbacks)
 
 /* ---- the dispatching thread ---- */
 
+/* Takes a cell for the calling thread. Returns false if another thread has it. */
 static bool callback_claim(struct callback *callback)
 {
 	uint64_t none = 0;
 
-	/* Relaxed: a hint. [callback-cell]: the CAS acquires the free cell. */
+	/* Relaxed: a hint. [callback-cell] Whoever takes the cell may write to it. */
 	return u64_load_relaxed(&callback->thread) == 0 &&
 	       u64_cas_acquire(&callback->thread, &none, thread_self());
 }
 
 struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 {
-	/* Low indexes, since a canceller searches all below `end`; different CPUs begin apart. */
+	/*
+	 * Each CPU begins at its own low index: low because a canceller searches all cells below
+	 * `end`, and its own so that CPUs do not compete for a cell.
+	 */
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
 
 		if (callback_claim(callback)) {
-			/* visible to a canceller by the delivery's CAS */
+			/* A canceller sees this after the CAS that delivers a timer. */
 			u64_raise(&callbacks->end, i + 1);
 			return callback;
 		}
-		/* all are taken: wait until one is left */
+		/* All cells are taken, so sleep a little, and begin again. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
@@ -70,35 +79,40 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 
 void callbacks_leave(struct callback *callback)
 {
-	u64_store_release(&callback->now, 0);    /* [callback-end] */
-	u64_store_release(&callback->thread, 0); /* [callback-cell] */
+	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
+	u64_store_release(&callback->now, 0);
+	/* [callback-cell] Another thread may take the cell, and write to it. */
+	u64_store_release(&callback->thread, 0);
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
 {
-	/* Release: who sees this handle knows that the last callback has ended. */
-	u64_store_release(&callback->now, handle << NOW_SHIFT); /* [callback-end] */
+	/* [callback-end] A canceller that sees this handle may free what the last callback used. */
+	u64_store_release(&callback->now, handle << NOW_SHIFT);
 }
 
 void callback_begin(struct callback *callback, uint64_t handle)
 {
-	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING); /* [callback-end] */
+	/* [callback-end] A canceller that sees this handle may free what the last callback used. */
+	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
 
 void callback_end(struct callback *callback)
 {
-	/* [callback-end]: all writes of the callback */
+	/* [callback-end] A canceller that sees the 0 sees all that the callback has written. */
 	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
 		return;
-	(void)u32_fetch_add_release(&callback->ended, 1); /* [callback-ended] */
+	/* [callback-ended] A canceller that sees the new count finds `now` changed. */
+	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);
 }
 
 /* ---- the canceller ---- */
 
 /*
- * Without the generation's top two bits: timers that differ only in these are never in cells at
- * once.
+ * Tells whether a cell's `now` is about the timer with this handle. The top two bits of the
+ * handle's generation do not fit into `now`, which does no harm, because two timers that differ
+ * only in these are never in cells at the same time.
  */
 static bool now_is_of(uint64_t now, uint64_t handle)
 {
@@ -106,8 +120,9 @@ static bool now_is_of(uint64_t now, uint64_t handle)
 }
 
 /*
- * True too of a cell that an ended thread with the same number has never left, because its stack
- * was not unwound: no callback runs in that one any more.
+ * Tells whether the calling thread has this cell. It is also true of a cell that an ended thread
+ * with the same number has never given back, because it ended without unwinding its stack. No
+ * callback runs in such a cell.
  */
 static bool callback_is_ours(const struct callback *callback)
 {
@@ -117,11 +132,12 @@ static bool callback_is_ours(const struct callback *callback)
 
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* its own cells are below */
+	/* Relaxed: the calling thread's own cells are below, because it has raised `end` itself. */
+	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++) {
 		const struct callback *callback = &callbacks->cells[i];
-		/* relaxed: only its own stores matter */
+		/* Relaxed: only the calling thread's own stores matter. */
 		uint64_t now = u64_load_relaxed(&callback->now);
 
 		if (callback_is_ours(callback) && now_is_of(now, handle) &&
@@ -131,12 +147,22 @@ bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle)
 	return false;
 }
 
-/* Until the handle was delivered or skipped and, if `running`, its callback has ended. */
+/*
+ * Waits until the cell's thread has delivered the timer, or has found that it cannot, and, if
+ * `running`, until the callback has ended.
+ */
 static void callback_wait(struct callback *callback, uint64_t handle, bool running)
 {
 	for (;;) {
-		uint32_t ended = u32_load_acquire(&callback->ended); /* [callback-ended] */
-		uint64_t now = u64_load_acquire(&callback->now);     /* [callback-end] */
+		/*
+		 * [callback-ended] If a callback's end is counted here, `now` shows that end, too.
+		 */
+		uint32_t ended = u32_load_acquire(&callback->ended);
+		/*
+		 * [callback-end] If `now` is another one, the caller sees all that the callback
+		 * did.
+		 */
+		uint64_t now = u64_load_acquire(&callback->now);
 
 		if (!now_is_of(now, handle))
 			return;
@@ -155,10 +181,11 @@ static void callback_wait(struct callback *callback, uint64_t handle, bool runni
 
 void callbacks_wait(const struct callbacks *callbacks, uint64_t handle, bool running)
 {
-	uint64_t end = u64_load_relaxed(&callbacks->end); /* relaxed: see callbacks_enter() */
+	/* Relaxed: the caller has seen the CAS that delivered the timer, and so the raised end. */
+	uint64_t end = u64_load_relaxed(&callbacks->end);
 
 	for (uint64_t i = 0; i < end; i++)
-		/* not the caller's own, which can't end while it waits */
+		/* The caller's own callback is left out, because it cannot end while it waits. */
 		if (!callback_is_ours(&callbacks->cells[i]))
 			callback_wait(&callbacks->cells[i], handle, running);
 }

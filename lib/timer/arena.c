@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with
- * parallelism", 1986). The top counts the takes, against ABA. A link also has the number of slots
- * below. Only arena_take_list() takes several at once: a thread stopped in another arm keeps one,
- * in a drain or a cancel of many up to 32.
+ * Finds a free slot for each timer, quickly and so that CPUs rarely touch each other's memory. Each
+ * CPU prefers one shard, which is its home, and so do the CPUs that share it.
  *
- * A CPU keeps up to ARENA_KEEP slots that it has freed, which are in its cache; the others go home
- * to their shard. So what a consumer frees comes back to those who arm, and the four pairs of a
- * cache line mostly stay with one CPU.
+ * A shard has a stack of free slots (R. K. Treiber, "Systems programming: coping with parallelism",
+ * 1986). Its top counts how many slots were taken, which prevents the ABA problem: a thread whose
+ * compare-and-swap comes late fails, even if the same slot is on top again. A slot on the stack
+ * holds a link, which names the slot below it and says how many are below. A thread that is stopped
+ * in a call keeps few slots from others: one if it was arming a timer, up to 32 if it was taking
+ * events or cancelling many timers, and more only in arena_take_list().
  *
- * A CPU whose stack is empty takes fresh slots, which were never used, so that it stays away from
- * the stacks of others. But at each ARENA_LOOK-th fresh slot it looks at all stacks, and takes from
- * one with more than ARENA_LEAVE slots instead. So memory grows only with what lives, however the
- * bursts of CPUs alternate: a look finds at most ARENA_LEAVE slots free on each stack, and after it
- * at most ARENA_LOOK - 1 fresh slots are taken from each end of a shard before the next look.
+ * A CPU keeps up to ARENA_KEEP slots that it has freed, because they are in its cache. The others
+ * go back to the shards to which they belong. So what a consumer frees comes back to those who arm,
+ * and the four pairs of a cache line mostly stay with one CPU.
+ *
+ * A CPU whose stack is empty takes fresh slots, which are those that were never used, so that it
+ * stays away from the stacks of others. But at each ARENA_LOOK-th fresh slot it looks at all
+ * stacks, and takes a slot from one with more than ARENA_LEAVE slots instead. So memory grows only
+ * with the number of live timers, however the bursts of CPUs alternate: if such a look finds
+ * nothing, each stack has at most ARENA_LEAVE slots, and at most ARENA_LOOK - 1 fresh slots are
+ * taken from each end of a shard before the next look.
  *
  * Labels: [free] arena_put → arena_take: the previous user is done with the slot.
  */
@@ -37,19 +43,20 @@
  */
 _Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows what lives");
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
-#define TAKES_BITS (64 - TIMER_SLOT_BITS) /* of a top */
-/* slots of a shard, at least */
+/* How many bits of a stack's top count the takes. */
+#define TAKES_BITS (64 - TIMER_SLOT_BITS)
+/* How many slots a shard has at least, if there are several shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
 #endif
-/* pairs in a cache line, with which a shard begins */
+/* How many pairs lie in a cache line. A shard begins with a line of its own. */
 #define ARENA_LINE_SLOTS ((uint32_t)(CACHE_LINE_BYTES / sizeof(struct timer)))
-/* sorted by their shards at once */
+/* How many slots are sorted by their shards at once. */
 #ifndef ARENA_PUT_BATCH
 #define ARENA_PUT_BATCH 256
 #endif
 
-/* The slot below, and how many lie below. */
+/* Makes a free slot's link: the next slot down the stack, and how many are below this one. */
 static uint64_t link_make(uint32_t below, uint32_t depth_below)
 {
 	return (uint64_t)depth_below << 32 | (uint32_t)(below + 1);
@@ -81,8 +88,9 @@ static uint64_t top_takes(uint64_t top)
 }
 
 /*
- * The hub's serial number with its 38 bits reversed: two hubs begin far apart, and reject each
- * other's handles.
+ * Returns the generation from which the slots of a new hub count. It is the hub's serial number
+ * with its 38 bits reversed, so that any two hubs begin far apart, and each rejects the other's
+ * handles.
  */
 static uint64_t arena_first_generation(void)
 {
@@ -142,7 +150,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 		arena->shards[i].begin = (uint32_t)begin;
 		arena->shards[i].end = (uint32_t)end;
 		arena->shards[i].notes = notes ? &notes[i] : NULL;
-		/* relaxed: not shared yet */
+		/* Relaxed: no other thread has the arena yet. */
 		u64_store_relaxed(&arena->shards[i].fresh, fresh_make(begin, end));
 	}
 	return 0;
@@ -154,8 +162,9 @@ void arena_close(struct arena *arena)
 }
 
 /*
- * The board's copy of a changed stack's numbers, unless it has a newer one: between two takes a
- * stack only grows. Modulo 2^64, as the takes.
+ * Copies the numbers of a stack that was changed to the counter board, unless newer ones are there.
+ * Newer ones are larger, because the count of takes stands above the depth, and between two takes a
+ * stack only grows. Since the count wraps, the difference decides.
  */
 static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t depth)
 {
@@ -169,10 +178,13 @@ static void shard_note(const struct arena_shard *shard, uint64_t takes, uint64_t
 	}
 }
 
-/* After `count` takes, the last of which found this top. */
+/*
+ * Counts `count` takes of slots, which have found the count `takes` and left the stack `depth`
+ * deep.
+ */
 static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned count, uint64_t depth)
 {
-	/* relaxed: a counter, and its copy */
+	/* Relaxed: it is a counter, which is only shown. */
 	if ((takes + count) >> TAKES_BITS != 0) {
 		uint64_t laps = u64_fetch_add_relaxed(&shard->laps, 1) + 1;
 
@@ -182,7 +194,9 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 	shard_note(shard, takes + count, depth);
 }
 
-/* Of the next slot, for arena_take() and timer_arm(). */
+/*
+ * Prefetches the slot that will be taken next, so that arming a timer in it finds it in the cache.
+ */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
 	if (slot >= arena->capacity)
@@ -192,17 +206,21 @@ CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 }
 
 /*
- * SLOT_NONE: empty. If another thread takes the slot and overwrites its link, the CAS fails. It
- * only acquires, since it publishes nothing, and continues the puts' release sequences.
+ * Takes the top slot of a stack, or returns SLOT_NONE if the stack is empty.
+ *
+ * Another thread may take the slot and overwrite its link after it was read here, but then the CAS
+ * fails. The CAS need not release, because it publishes nothing, and a later acquire of the top
+ * still sees what earlier puts have released, since a CAS continues their release sequences.
  */
 static inline __attribute__((always_inline)) uint32_t shard_pop(const struct arena *arena,
                                                                 struct arena_shard *shard)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
+	/* [free] The top slot's last use has ended, so its link is valid. */
+	uint64_t top = u64_load_acquire(&shard->top);
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: after the top's acquire, and confirmed by the CAS. */
+		/* Relaxed: it comes after the acquire of the top, and the CAS confirms it. */
 		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
 
 		if (u64_cas_acquire(&shard->top, &top,
@@ -216,20 +234,23 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 }
 
 /*
- * Up to `count` in one step, still linked, from the top down. Returns the first of `*ret_taken`, or
- * SLOT_NONE.
+ * Takes up to `count` slots from a stack in one step. Their number is stored in *ret_taken. Returns
+ * the first one, from which they are still linked down to the last, or SLOT_NONE.
  */
 static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, unsigned count,
                                unsigned *ret_taken)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
+	/* [free] The last uses of the slots have ended, so their links are valid. */
+	uint64_t top = u64_load_acquire(&shard->top);
 
 	for (;;) {
 		uint32_t below = top_slot(top), first = below;
 		uint64_t link = 0;
 		unsigned taken = 0;
 
-		/* Relaxed as in shard_pop(). */
+		/*
+		 * Relaxed: the links come after the acquire of the top, and the CAS confirms them.
+		 */
 		while (taken < count && below < arena->capacity) {
 			link = u64_load_relaxed(&arena->timers.cold[below].data);
 			__builtin_prefetch(&arena->timers.pairs[below], 1);
@@ -247,7 +268,10 @@ static uint32_t shard_pop_list(struct arena *arena, struct arena_shard *shard, u
 	}
 }
 
-/* With this top. Any number if the top slot was taken since; a CAS of the top then fails. */
+/*
+ * Returns how many slots are on the stack with this top. If the top slot was taken since, that can
+ * be any number, but then a CAS of the top fails.
+ */
 static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 {
 	uint32_t slot = top_slot(top);
@@ -258,13 +282,14 @@ static uint32_t stack_depth(const struct arena *arena, uint64_t top)
 }
 
 /*
- * Whether more than ARENA_LEAVE slots are there, which is also assumed if the top slot was taken
- * meanwhile, because its link may then be any number. A link is loaded by an acquire, so that the
- * second load of the top comes after it.
+ * Tells whether a stack has more than ARENA_LEAVE slots. If its top was changed meanwhile, it is
+ * taken to have them, because the link can then be any number. The link is loaded by an acquire, so
+ * that the second load of the top comes after it.
  */
 static inline bool shard_has_surplus(const struct arena *arena, const struct arena_shard *shard)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: so the top slot's link is valid */
+	/* [free] The top slot's last use has ended, so its link is valid. */
+	uint64_t top = u64_load_acquire(&shard->top);
 	uint64_t link;
 
 	if (top_slot(top) == SLOT_NONE)
@@ -274,7 +299,10 @@ static inline bool shard_has_surplus(const struct arena *arena, const struct are
 	return link_depth_below(link) >= ARENA_LEAVE || u64_load_relaxed(&shard->top) != top;
 }
 
-/* In one step, slots[0] lowest, unless over `depth_max` are there. */
+/*
+ * Puts slots onto a stack in one step, slots[0] first. Returns false, and does nothing, if more
+ * than `depth_max` slots are there already.
+ */
 static inline __attribute__((always_inline)) bool shard_push(const struct arena *arena,
                                                              struct arena_shard *shard,
                                                              const uint32_t *slots, unsigned count,
@@ -294,7 +322,7 @@ static inline __attribute__((always_inline)) bool shard_push(const struct arena 
 			                  link_make(below, depth++));
 			below = slots[i];
 		}
-		/* [free]: the end of the slot's last use */
+		/* [free] Whoever takes one of the slots may use it as its last user has left it. */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top_make(top_takes(top), slots[count - 1])));
 	shard_note(shard, top_takes(top), depth);
 	return true;
@@ -310,35 +338,41 @@ static uint64_t fresh_end(uint64_t fresh)
 	return fresh >> 32;
 }
 
+/* Returns how many of a shard's slots were never used. */
 static uint64_t shard_left(const struct arena_shard *shard)
 {
-	/* Relaxed: an armer changes it before he gives the handle away. */
+	/* Relaxed: a thread that arms a timer changes this before it gives the handle away. */
 	uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 	return fresh_end(fresh) - fresh_next(fresh);
 }
 
+/* Returns how many of a shard's slots were ever used. */
 static uint64_t shard_used(const struct arena_shard *shard)
 {
 	return shard->end - shard->begin - shard_left(shard);
 }
 
-/* With `*ret_depth`, its number of slots. */
+/* Returns the top of a stack, and in *ret_depth how many slots were on the stack with it. */
 static uint64_t shard_read_top(const struct arena *arena, struct arena_shard *shard,
                                uint64_t *ret_depth)
 {
-	uint64_t top = u64_load_acquire(&shard->top); /* [free]: the slot's last use has ended */
+	/* [free] The top slot's last use has ended, so its link is valid. */
+	uint64_t top = u64_load_acquire(&shard->top);
 
 	do {
 		*ret_depth = stack_depth(arena, top);
-		/* Fails if a link was overwritten; releases, so that the link is loaded before. */
+		/*
+		 * The CAS changes nothing, but fails if the link may have been overwritten. It
+		 * releases so that the link is loaded before.
+		 */
 	} while (!u64_cas_acq_rel(&shard->top, &top, top));
 	return top;
 }
 
 /*
- * The i-th other shard to search, another one for each CPU: CPUs that fill a hub at one pace stay
- * apart.
+ * Returns the i-th shard that a CPU with this home searches. Each home has an order of its own, so
+ * that CPUs which fill a hub at the same pace do not meet.
  */
 static uint32_t shard_other(uint32_t home, uint32_t i)
 {
@@ -346,13 +380,13 @@ static uint32_t shard_other(uint32_t home, uint32_t i)
 }
 
 /*
- * Takes a slot from a stack with more than ARENA_LEAVE, if there is one. The search begins where
- * the last one ended, because a burst empties one stack after the other. Not inline, because few
- * takes of a fresh slot need it.
+ * Takes a slot from a stack with more than ARENA_LEAVE slots, or returns SLOT_NONE if there is no
+ * such stack. The search begins where the last one ended, because a burst empties one stack after
+ * the other. It is not inlined, because few takes of a fresh slot need it.
  */
 static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena, uint32_t home)
 {
-	/* Relaxed: only where to begin. */
+	/* Relaxed: this only says where to begin. */
 	uint64_t first = u64_load_relaxed(&arena->shards[home].surplus);
 
 	for (uint32_t i = 0; i <= arena->shard_mask; i++) {
@@ -373,10 +407,13 @@ static __attribute__((noinline)) uint32_t arena_take_surplus(struct arena *arena
 }
 
 /*
- * Takes a fresh slot of one shard, or instead what a look at the stacks finds. The shard's own CPUs
- * take from the bottom and others from the top, so that they meet in one cache line. Relaxed,
- * because the slot is zeroed and nobody has written it. The first access is a write: a read would
- * map the kernel's page of zeros, to be removed on every CPU later.
+ * Takes a fresh slot of one shard, or a used one if it is time to look at the stacks and one of
+ * them has enough. Returns SLOT_NONE if the shard has no fresh slot left.
+ *
+ * The shard's own CPUs take from the lower end and others from the upper end, so that they meet in
+ * no more than one cache line. The accesses are relaxed, because nobody has ever written the slot,
+ * which is zero. The first access is a write, because a read would map the kernel's page of zeros,
+ * which every CPU would have to forget again at the first write.
  */
 static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct arena *arena,
                                                                           uint32_t home,
@@ -403,7 +440,7 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 			continue;
 		if (shard->notes)
 			(void)u64_fetch_add_relaxed(&shard->notes->used, 1);
-		/* Not scheduled. Relaxed: nobody else has the slot. */
+		/* The owner has no entry for the slot. Relaxed: nobody else has the slot. */
 		u64_store_relaxed(&arena->timers.pairs[slot].deadline_ns, TIMER_NEVER_NS);
 		return (uint32_t)slot;
 	}
@@ -411,9 +448,10 @@ static inline __attribute__((always_inline)) uint32_t arena_take_fresh_of(struct
 }
 
 /*
- * Whose fresh slots to take after those of `last`: the next shard's if it is untouched, else those
- * in the middle of the longest row of untouched ones, so that CPUs stay apart; else of any, another
- * one for each CPU. ARENA_SHARDS_MAX: none.
+ * Returns the shard whose fresh slots are to be taken after those of `last`, or ARENA_SHARDS_MAX if
+ * no other has any. The next shard is taken if nobody has touched it, else the one in the middle of
+ * the longest row of untouched shards, so that CPUs stay far apart. If none is untouched, any shard
+ * with fresh slots will do, and each home prefers another.
  */
 static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint32_t last)
 {
@@ -440,9 +478,13 @@ static uint32_t arena_next_shard(const struct arena *arena, uint32_t home, uint3
 }
 
 /*
- * Of the own shard, then of one other after the other. CPUs share a cache line only where nothing
- * else is left, and few share a page, in which a random access fetches lines beside its own, too:
- * with shards dealt in turn, two threads took 1.1 times as long for a re-arm.
+ * Takes a fresh slot, of the home shard first, then of one other shard after the other. Returns
+ * SLOT_NONE if it has found none.
+ *
+ * A CPU uses up one shard before it goes to the next, so CPUs share a cache line only where nothing
+ * else is left. Few of them share a page either, which matters because a CPU that accesses a line
+ * fetches its neighbours, too: if CPUs took lines in turn, two threads would need 1.1 times as long
+ * for a re-arm.
  */
 static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 {
@@ -450,7 +492,7 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 	/* Relaxed: a hint. Fresh slots never come back. */
 	uint64_t filling = u64_load_relaxed(&own->filling);
 
-	/* where others emptied the next one too, arena_take_last() searches all */
+	/* If others have emptied the next shard as well, arena_take_last() searches all of them. */
 	for (unsigned tries = 0; tries < 2 && filling <= arena->shard_mask; tries++) {
 		uint32_t index = shard_other(home, (uint32_t)filling);
 		uint32_t slot = arena_take_fresh_of(arena, home, index);
@@ -458,7 +500,9 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 
 		if (slot != SLOT_NONE)
 			return slot;
-		/* ARENA_SHARDS_MAX stays beyond the mask */
+		/*
+		 * If there is no next shard, the result stays above the mask, so nobody asks again.
+		 */
 		next = shard_other(home, arena_next_shard(arena, home, index));
 		if (u64_cas_relaxed(&own->filling, &filling, next))
 			filling = next;
@@ -467,11 +511,14 @@ static uint32_t arena_take_fresh(struct arena *arena, uint32_t home)
 }
 
 /*
- * Whether `count` slots are free. If not, there was a moment between the two loops at which fewer
- * were: the second one finds each top as the first one has read it, and a take would have changed
- * the count in the top, a put the slot; fresh slots only become fewer. The second loop reads by a
- * CAS that changes nothing, because a load could be older: one thread puts slot A back, another
- * takes B, the last fresh one, by a relaxed CAS; who sees B taken could load a top without A.
+ * Tells whether `count` slots are free. If it returns false, there was a moment at which fewer
+ * were, which lies between the last two loops over the stacks.
+ *
+ * The second of these loops finds each top as the first one has read it. So no stack has changed in
+ * between, because a take changes the count in the top, and a put the slot. Fresh slots only become
+ * fewer. The second loop reads a top by a CAS that changes nothing, because a load could return an
+ * older one: if one thread puts slot A back, and another then takes the last fresh slot B by a
+ * relaxed CAS, a third one that sees B taken could still load a top without A.
  */
 static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 {
@@ -484,7 +531,7 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++)
 			found += shard_left(&arena->shards[shard_other(home, i)]);
 		for (uint32_t i = 0; i <= arena->shard_mask && found < count; i++) {
-			/* [free]: a slot's last use has ended, so its link is valid */
+			/* [free] The top slot's last use has ended, so its link is valid. */
 			tops[i] = u64_load_acquire(&arena->shards[i].top);
 			found += stack_depth(arena, tops[i]);
 			test_point(TEST_POINT_TAKE_READ_TOP);
@@ -496,7 +543,9 @@ static bool arena_has(struct arena *arena, uint32_t home, uint64_t count)
 	return found >= count;
 }
 
-/* SLOT_NONE only if at some point no slot was free. */
+/*
+ * Takes a slot from any shard. Returns SLOT_NONE only if there was a moment at which none was free.
+ */
 static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 {
 	do {
@@ -514,7 +563,10 @@ static uint32_t arena_take_last(struct arena *arena, uint32_t home)
 	return SLOT_NONE;
 }
 
-/* Not inline, so that arena_take() saves no registers. */
+/*
+ * Takes a slot if the home shard's stack is empty. It is not inlined, so that arena_take() does not
+ * have to save registers for it.
+ */
 static __attribute__((noinline)) uint32_t arena_take_elsewhere(struct arena *arena, uint32_t home)
 {
 	uint32_t slot = arena_take_fresh(arena, home);
@@ -536,6 +588,7 @@ uint32_t arena_next(const struct arena *arena, uint32_t slot)
 	return link_below(u64_load_relaxed(&arena->timers.cold[slot].data));
 }
 
+/* Puts the first `count` slots of a list back. */
 static void arena_put_list(struct arena *arena, unsigned cpu, uint32_t slot, unsigned count)
 {
 	while (count-- > 0) {
@@ -550,7 +603,10 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 {
 	uint32_t home = cpu & arena->shard_mask;
 	uint32_t list = shard_pop_list(arena, &arena->shards[home], count, ret_taken);
-	/* Asked first, because fresh slots that are taken in vain stay committed. */
+	/*
+	 * Whether there are enough is asked before, because the memory of fresh slots that are
+	 * taken and put back stays in use.
+	 */
 	bool enough = *ret_taken == count || arena_has(arena, home, count - *ret_taken);
 
 	while (*ret_taken < count) {
@@ -567,7 +623,11 @@ uint32_t arena_take_list(struct arena *arena, unsigned cpu, unsigned count, unsi
 	return list;
 }
 
-/* slot / shard_slots by a multiplication, exact for 32 bits (D. Lemire et al., 2019). */
+/*
+ * Returns the shard to which a slot belongs. It divides by the number of a shard's slots by means
+ * of a multiplication, which is exact for numbers of 32 bits (D. Lemire et al., "Faster remainder
+ * by direct computation", 2019).
+ */
 static uint32_t slot_shard(const struct arena *arena, uint32_t slot)
 {
 	__extension__ typedef unsigned __int128 u128;
@@ -582,7 +642,9 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
-/* At most ARENA_PUT_BATCH, in one step for each shard. */
+/*
+ * Puts at most ARENA_PUT_BATCH slots back to the shards to which they belong, in one step a shard.
+ */
 static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned count)
 {
 	uint16_t ends[ARENA_SHARDS_MAX + 1] = { 0 };
@@ -607,7 +669,10 @@ void arena_put_many(struct arena *arena, unsigned cpu, const uint32_t *slots, un
 {
 	struct arena_shard *shard = &arena->shards[cpu & arena->shard_mask];
 
-	/* A consumer that arms keeps what it arms itself. */
+	/*
+	 * A CPU may keep as many slots as its shard has used, so that a consumer which also arms
+	 * timers finds the slots for them here.
+	 */
 	if (shard_push(arena, shard, slots, count, ARENA_KEEP - 1 + (uint32_t)shard_used(shard)))
 		return;
 	for (unsigned part; count > 0; slots += part, count -= part) {
@@ -620,7 +685,10 @@ uint32_t arena_next_used(const struct arena *arena, uint32_t slot)
 {
 	for (uint32_t i = slot_shard(arena, slot); i <= arena->shard_mask; i++) {
 		const struct arena_shard *shard = &arena->shards[i];
-		uint64_t fresh = u64_load_relaxed(&shard->fresh); /* relaxed as in shard_left() */
+		/*
+		 * Relaxed: a thread that arms a timer changes this before it gives the handle away.
+		 */
+		uint64_t fresh = u64_load_relaxed(&shard->fresh);
 
 		if (slot >= fresh_next(fresh) && slot < fresh_end(fresh))
 			slot = (uint32_t)fresh_end(fresh);
@@ -642,7 +710,10 @@ struct arena_counts arena_count(const struct arena *arena)
 		uint64_t depth;
 
 		taken += top_takes(shard_read_top(arena, shard, &depth));
-		/* relaxed: after the top, so that it includes the top's laps */
+		/*
+		 * Relaxed is enough. The laps are read after the top, so that they include those
+		 * that the top's count has made.
+		 */
 		taken += u64_load_relaxed(&shard->laps) << TAKES_BITS;
 		free_again += depth;
 		used += shard_used(shard);

@@ -221,7 +221,8 @@ static void note_delivery(const struct timerhub_relay_task *task, struct order *
 
 static void be_worker(unsigned number)
 {
-	struct timerhub_relay *relay = open_queue(0);
+	/* which of the three relays moves the tasks shall be seen, so a worker does not */
+	struct timerhub_relay *relay = open_queue(TIMERHUB_RELAY_NO_SERVE);
 	unsigned taken = 0;
 
 	while (!atomic_load(&book->stopping)) {
