@@ -307,6 +307,8 @@ static unsigned find_promoter(void)
 				return i;
 		sleep_ns(MS);
 	}
+	complain("no relay has moved %d orders, so the killed relay was just the first",
+	         RELAY_DIES_AT);
 	return 0;
 }
 
