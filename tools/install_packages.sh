@@ -173,6 +173,10 @@ packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev)
 packages_loops=(libuv1-dev libevent-dev libev-dev libglib2.0-dev libsystemd-dev libboost-dev g++
 	python3)
 
+# The package with SQLite, for the store.
+# shellcheck disable=SC2034
+packages_store=(libsqlite3-dev)
+
 # The packages that the relay needs: its libraries for Redis and TLS, and the server and the program
 # for certificates that the relay's tests start. The relay's packages start no service.
 # shellcheck disable=SC2034
