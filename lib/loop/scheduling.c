@@ -76,9 +76,9 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 }
 
 /*
- * Decides about a place that was taken out of the schedule. If its entry is right, puts it back and
- * returns true. If it is stale, schedules the timeout at a later time, or not at all if it is not
- * set, and returns false.
+ * Decides about a place that schedule_doubt() has returned, and which must therefore be inserted
+ * again or removed. If its entry is right, inserts it as it was and returns true. If it is stale,
+ * schedules the timeout at a later time, or not at all if it is not set, and returns false.
  */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
