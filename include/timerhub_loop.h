@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeouts of one event loop; the manual is timerhub_loop(3).
+ * The timeouts of one event loop, such as the idle timeouts of a server's connections. The manual
+ * is timerhub_loop(3).
  *
- * A timeout is a field of the caller's struct. To set, move or stop it is to store a number, which
- * the loop reads at a scheduled time, never later than the deadline, and schedules again if it has
- * moved, as Linux does with TCP's retransmission timer (net/ipv4/tcp_timer.c). Scheduled times are
- * rounded down to an eighth of the remaining time, as in kernel/time/timer.c, so that one wake-up
- * serves many timeouts.
+ * A timeout is a field of the caller's struct. Zero it, add it to a loop once, and then set, move
+ * and stop it as often as you like: that only stores its deadline in the field. The loop reads the
+ * field about once in the length of the timeout, so a timeout that is moved for every message costs
+ * next to nothing. The field must stay at its address until the timeout is removed or its loop is
+ * closed.
  *
  * Nothing expires outside timerhub_loop_turn(). Call it right before the program blocks; or call it
- * elsewhere, and timerhub_loop_settle() right before the program blocks. Times are uint64_t
- * nanoseconds on the loop's clock. A delay counts from its call: the timeout is never early, and
- * late by at most the length of the turn in which it is set. In a manual loop and on a manual hub
- * it is exact.
+ * elsewhere, and timerhub_loop_settle() right before the program blocks.
  *
- * A loop belongs to the thread that uses it first, later to the one that adopts it; other threads
- * get -EPERM. A call returns 0 or a count, or a negative errno, having changed nothing. -EINVAL
- * means that an argument is NULL, or that the timeout is not added to this loop. A timeout is
- * zeroed before it is added, and stays at its address until it is removed or its loop is closed.
+ * Times are uint64_t nanoseconds on the loop's clock. A delay counts from the call that sets it.
+ * The timeout never expires early; it may be late by the time from that call to the loop's next
+ * reading of the clock. Where the program itself gives the time, in a manual loop and on a manual
+ * hub, it expires exactly.
  *
- * In a forked child, turn, settle, fd, advance and add return -EOWNERDEAD until
- * timerhub_loop_adopt() has made the loop the child's. All other calls change only the child's
- * memory there, and any of its threads may make them.
+ * One thread uses a loop: the thread that uses it first, until another one adopts it. All others
+ * get -EPERM. Calls return 0 or a count. On failure they return a negative errno and have changed
+ * nothing; -EINVAL also means that a pointer is NULL or that the timeout is not added to this loop.
+ *
+ * In a forked child, turn, settle, fd, advance and add return -EOWNERDEAD until the child has
+ * called timerhub_loop_adopt(). The other calls change only the child's memory, and any of its
+ * threads may make them.
  */
 #ifndef TIMERHUB_LOOP_H
 #define TIMERHUB_LOOP_H
@@ -34,173 +36,207 @@ extern "C" {
 
 struct timerhub_loop;
 
-/* A timeout. Its members are the library's, and part of the ABI. */
+/*
+ * A timeout, to be zeroed and then given to timerhub_timeout_add(). Only the library may use its
+ * members, which are here because the inline calls need them and are part of the ABI.
+ */
 struct timerhub_timeout {
-	uint64_t deadline_ns; /* the deadline on the loop's clock, or UINT64_MAX if not set */
-	uint64_t filed_ns;    /* time at which the loop reads the deadline, UINT64_MAX for never */
-	uint64_t owner;       /* complement of the loop's address, or 0 if not added */
-	uint32_t place;       /* index of the timeout's place in the loop's table */
-	uint8_t fresh;        /* index in the loop's array `fresh` plus 1, or 0 if not in `fresh` */
-	uint8_t is_listed;    /* 1: the next turn checks whether filed_ns is too late */
-	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or is an exact deadline */
+	uint64_t deadline_ns; /* deadline on the loop's clock; UINT64_MAX: not set */
+	uint64_t filed_ns;    /* when the loop next reads deadline_ns; UINT64_MAX: never */
+	uint64_t owner;       /* complement of the loop's address; 0: not added */
+	uint32_t place;       /* index of the timeout in the loop's table */
+	uint8_t fresh;        /* 1 + its index in the array `fresh` of the loop; 0: not there */
+	uint8_t is_listed;    /* 1: the next turn checks whether filed_ns must be earlier */
+	uint8_t grid;         /* filed_ns is a multiple of 2^grid ns, or the deadline itself */
 	uint8_t reserved;     /* always 0 */
 };
 
 /*
- * The callback of a timeout. A turn calls it when the timeout has expired, which is then no longer
- * set. It may make every call but turn, settle, advance and adopt, which return -EBUSY; it may also
- * remove and free the timeout, and close the loop and then its hub. It may throw an exception or
- * end its thread, but not leave by longjmp().
+ * The callback of a timeout. timerhub_loop_turn() calls it when the timeout has expired. The
+ * timeout is then no longer set, and the callback may set it again, or remove it and free its
+ * memory. It may also close the loop, and the loop's hub after that.
+ *
+ * Inside a callback turn, settle, advance and adopt return -EBUSY. A callback may throw an
+ * exception or end its thread, but must not be left by longjmp().
  */
 typedef void timerhub_timeout_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* How to open a loop. A field that is 0 has its default. */
+/* How to open a loop. Members that are 0 mean the default. */
 struct timerhub_loop_config {
 	uint32_t size;         /* sizeof(struct timerhub_loop_config) */
 	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, _OBSERVABLE, _LOCKED */
-	uint32_t timeouts_max; /* most timeouts at one time, up to 67,108,862; 0: 1,048,576 */
-	uint32_t clock; /* enum timerhub_clock; ignored with a hub, or if the loop is manual */
+	uint32_t timeouts_max; /* how many can be added at once, up to 67,108,862; 0: 1,048,576 */
+	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
 };
 
-/* The loop reads no clock and has no descriptor: timerhub_loop_advance() gives its time. */
+/*
+ * Opens a manual loop: it reads no clock and has no descriptor, and the program gives it the time
+ * by timerhub_loop_advance().
+ */
 #define TIMERHUB_LOOP_MANUAL 1u
-/* timerhub-top(1) can show the loop's counters, which are then in a memfd. */
+/* Lets timerhub-top(1) show the loop's counters, by a copy of them in a memfd. */
 #define TIMERHUB_LOOP_OBSERVABLE 2u
 /*
- * Any thread may use the loop, one at a time, under a lock of the program: no call returns -EPERM.
- * Callbacks run on the thread that turns.
+ * Lets any thread use the loop while it holds a lock of the program, so no call returns -EPERM. The
+ * library neither takes that lock nor sees that it is missing. Callbacks run on the thread that
+ * calls timerhub_loop_turn().
  */
 #define TIMERHUB_LOOP_LOCKED 4u
 
 /*
- * Opens a loop and reserves its memory, so that no later call allocates. With a hub, the loop has
- * the hub's clock, and a queue on which other threads arm timers.
+ * Opens a loop and reserves all its memory, so that no later call has to allocate any. `hub` may be
+ * NULL. With a hub, the loop has the hub's clock and gets a queue on which other threads can arm
+ * timers. `config` may be NULL for the defaults.
  *
- * Returns -EINVAL also for a manual loop with a hub, -E2BIG for a config of a later version,
- * -EAGAIN if the hub is full, -EOWNERDEAD in a forked child of the hub's process, and the errors of
- * timerhub_queue_open(); of an observable loop also those of timerhub_open().
+ * Returns -EINVAL if a manual loop is given a hub, -E2BIG if config has members that only a later
+ * version knows, -EAGAIN if the hub is full, and -EOWNERDEAD in a forked child of the hub's
+ * process. It can also fail as timerhub_queue_open() does or, if the loop is to be observable, as
+ * timerhub_open() does.
  */
 TIMERHUB_API int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
                                     const struct timerhub_loop_config *config);
 
 /*
- * Removes all timeouts without calling them, and closes the loop; NULL is fine. The memory of the
- * timeouts must still be valid. Close a loop before its hub: also a timeout's callback may do both,
- * but in a callback of the loop's queue the hub cannot be closed.
+ * Removes all timeouts, without calling their callbacks, and closes the loop. NULL is fine. The
+ * memory of timeouts that are still added must be valid, because the loop writes to it.
+ *
+ * Close a loop before its hub. The callback of a timeout may close both; a callback of the loop's
+ * queue may close the loop, but not the hub, because the hub is just calling it.
  */
 TIMERHUB_API void timerhub_loop_close(struct timerhub_loop *loop);
 
 /*
- * Gives the loop, with all its timeouts, to the calling thread. The former thread may have ended.
- * Two threads must not use a loop at once: the program sees to that, for example by a lock.
+ * Gives the loop, with all its timeouts, to the calling thread. The thread that had it may have
+ * ended. The program sees to it that two threads never use a loop at once, for example by a lock.
  *
- * In a forked child it makes the copy of a loop without a hub the child's own. All timeouts stay as
- * they were; the parent's descriptor is closed here, and the next timerhub_loop_fd() makes another.
+ * In a forked child, the call makes the child's copy of the loop its own. The timeouts stay as they
+ * were. The child's copy of the parent's descriptor is closed, and the next timerhub_loop_fd()
+ * creates another one. A loop with a hub cannot be adopted there, because the hub's thread is in
+ * the parent: -EOWNERDEAD.
  *
- * Returns -EBUSY inside a turn, and -EOWNERDEAD in the child of a loop with a hub. In the child of
- * an observable loop it can fail as timerhub_loop_open() does. If the loop is locked, it does
- * nothing and returns 0, except in a forked child.
+ * Returns -EBUSY during a turn. In the child it can also fail as timerhub_loop_open() does, if the
+ * loop is observable. A loop that was opened with TIMERHUB_LOOP_LOCKED needs no adopting except in
+ * a forked child, and the call returns 0.
  */
 TIMERHUB_API int timerhub_loop_adopt(struct timerhub_loop *loop);
 
 /*
- * Returns the descriptor that becomes readable when the loop must turn. Poll it by level or by
- * edge; don't read it, close it or change its flags. It knows nothing of what was set after the
- * last turn or settle.
+ * Returns a descriptor that becomes readable when timerhub_loop_turn() has something to do. Poll it
+ * for reading, by level or by edge, but never read it, close it or change its flags. A timeout that
+ * is set after the last turn or settle does not make it readable, so call one of the two before the
+ * program blocks.
  *
- * Returns -EINVAL for a manual loop, -EMFILE, -ENFILE or -ENOMEM if the kernel gives no timerfd, or
- * the errno of timerfd_settime().
+ * Returns -EINVAL for a manual loop, which has no descriptor; -EMFILE, -ENFILE or -ENOMEM if the
+ * kernel creates no timerfd; or the error of timerfd_settime().
  */
 TIMERHUB_API int timerhub_loop_fd(struct timerhub_loop *loop);
 
 /*
- * Returns for how many ns the program may block: 0 if it must not, UINT64_MAX if there is no limit.
- * Reads the clock if something was set since the last reading. Returns 0 in a callback and on
- * another thread than the loop's, and UINT64_MAX for NULL.
+ * Returns for how many ns the program may block: 0 if it must not block at all, UINT64_MAX if there
+ * is no limit. Timeouts that were set since the last turn are taken into account; the call reads
+ * the clock for them. Returns 0 inside a callback and on a thread that may not use the loop, and
+ * UINT64_MAX if `loop` is NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_timeout(struct timerhub_loop *loop);
 
 /*
- * Returns how long epoll_wait() or poll() may block, in ms, rounded up and at most INT_MAX; -1
- * means no limit. Returns 0 in a forked child that has not adopted the loop.
+ * Returns how long epoll_wait() or poll() may block, in ms, rounded up and at most INT_MAX. -1
+ * means that there is no limit, also because `loop` is NULL. Returns 0 inside a callback, on a
+ * thread that may not use the loop, and in a forked child that has not adopted it.
  */
 TIMERHUB_API int timerhub_loop_timeout_ms(struct timerhub_loop *loop);
 
 /*
- * Reads the clock, calls the callbacks of the queue and of the timeouts that are due, these in
- * order of their deadlines (equal ones in any order), and sets the descriptor. Returns how many it
- * called: at most 256, of them 128 of the queue. If more are due, the descriptor stays readable,
- * with a new edge. What a callback sets comes in a later turn.
+ * Expires timeouts: reads the clock, calls the callbacks of timers on the loop's queue, then those
+ * of the timeouts that are due, in the order of their deadlines, and sets the descriptor for the
+ * next timeout. Timeouts with equal deadlines come in any order.
  *
- * Returns -EBUSY in a callback. Any other errno means that the descriptor can't be set; all other
- * work is done then.
+ * Returns how many callbacks it has called: at most 256, of which at most 128 are the queue's. If
+ * more are due, the descriptor stays readable and gives a new edge. A timeout that a callback sets
+ * expires in a later turn, even with a delay of 0.
+ *
+ * Returns -EPERM, -EOWNERDEAD, or -EBUSY inside a callback. Any other error means that the kernel
+ * refused to set the descriptor; everything else has been done then, so callbacks may have run.
  */
 TIMERHUB_API int timerhub_loop_turn(struct timerhub_loop *loop);
 
 /*
- * Does what a turn does, without calling callbacks. Stores in *ret_block_ns, which may be NULL,
- * what timerhub_loop_timeout() would return. Errors as timerhub_loop_turn().
+ * Prepares the loop for the program's wait, without calling a callback: reads the clock, takes into
+ * account what was set since the last turn, and sets the descriptor. Stores in *ret_block_ns for
+ * how many ns the program may block, as timerhub_loop_timeout() would return it; ret_block_ns may
+ * be NULL. It fails as timerhub_loop_turn() does, and then stores nothing.
  */
 TIMERHUB_API int timerhub_loop_settle(struct timerhub_loop *loop, uint64_t *ret_block_ns);
 
 /*
- * Sets the time of a manual loop, which is 0 at first. Call it right after the wait, before the
- * sockets are served: a delay that is set before it counts from the earlier time, and is too short.
- * Returns -EINVAL if the loop is not manual or the time would go back, and -EBUSY in a callback.
+ * Sets the time of a manual loop. Before the first call the time is 0. Call it right after the
+ * wait, before the sockets are served: a handler that runs earlier would set its delays from the
+ * time before the wait, and they would expire too soon.
+ *
+ * Returns -EINVAL if the loop is not manual or the time would go back, and -EBUSY inside a
+ * callback.
  */
 TIMERHUB_API int timerhub_loop_advance(struct timerhub_loop *loop, uint64_t now_ns);
 
 /*
- * Returns the time of the loop's last reading of its clock, without reading it. In the handler of a
- * socket this is the time before the wait, perhaps long ago: call timerhub_loop_update() right
- * after the wait if you use now() or timerhub_timeout_set_at() there. A delay needs no such call.
- * Returns 0 for NULL.
+ * Returns the time that the loop last read from its clock, without reading it again. In the handler
+ * of a socket that is the time before the wait, which may be long ago. So if a handler calls
+ * timerhub_loop_now() or timerhub_timeout_set_at(), call timerhub_loop_update() right after the
+ * wait. timerhub_timeout_set() needs no such call. Returns 0 if `loop` is NULL.
  */
 TIMERHUB_API uint64_t timerhub_loop_now(const struct timerhub_loop *loop);
 
 /*
- * Reads the loop's clock and returns it, so that timerhub_loop_now() is right until the program
- * blocks again. Delays that were set before are counted from here, as settle does. Inside a
- * callback and in a manual loop it reads nothing, and returns timerhub_loop_now(). Returns 0 for
- * NULL, on a thread that may not use the loop, and in a forked child that has not adopted it.
+ * Reads the loop's clock and returns the time, so that timerhub_loop_now() is right in the handlers
+ * of sockets. Call it right after the wait.
+ *
+ * The deadlines of timeouts that were set by a delay are exact afterwards. Inside a callback and in
+ * a manual loop it reads nothing and returns timerhub_loop_now(). Returns 0 if `loop` is NULL, on a
+ * thread that may not use the loop, and in a forked child that has not adopted it.
  */
 TIMERHUB_API uint64_t timerhub_loop_update(struct timerhub_loop *loop);
 
 /*
- * Returns the deadline for which the callback is called, inside the callback of a timeout: with
- * timerhub_loop_now() it says how late the call is, and a period that adds to it does not drift.
- * Returns UINT64_MAX elsewhere.
+ * Tells the callback of a timeout for which deadline it was called. timerhub_loop_now() minus that
+ * is how late the call is. A callback that sets its timeout to this deadline plus a period does not
+ * drift. Outside such a callback it returns UINT64_MAX.
  */
 TIMERHUB_API uint64_t timerhub_loop_due(const struct timerhub_loop *loop);
 
 /*
- * Returns the queue on which other threads arm timers for this loop, or NULL without a hub. Don't
- * drain, dispatch or close it.
+ * Returns the queue on which other threads can arm timers for this loop, or NULL if the loop was
+ * opened without a hub. Do not drain, dispatch or close it, because timerhub_loop_turn() takes its
+ * events and timerhub_loop_close() closes it.
  */
 TIMERHUB_API struct timerhub_queue *timerhub_loop_queue(const struct timerhub_loop *loop);
 
-/* Called by timerhub_loop_each() for each timeout. A result other than 0 ends the walk. */
+/*
+ * The function that timerhub_loop_each() calls for each timeout, with the caller's `context`. A
+ * result other than 0 ends the walk.
+ */
 typedef int timerhub_loop_each_fn(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                   void *context);
 
 /*
- * Calls `fn` for every added timeout, which it may remove, as any other; but not close the loop.
- * Returns 0, or the result of `fn` that has ended the walk.
+ * Calls `fn` for every timeout that is added to the loop, set or not, in no particular order. `fn`
+ * may set, stop and remove any timeout, but must not close the loop. Returns 0, or the result by
+ * which `fn` has ended the walk.
  */
 TIMERHUB_API int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn,
                                     void *context);
 
+/* What timerhub_loop_stats() counts. All but `added` and `set` count since the loop was opened. */
 struct timerhub_loop_stats {
 	uint32_t size; /* sizeof(struct timerhub_loop_stats), as the library knows it */
 	uint32_t reserved0;
-	uint64_t added, set;  /* now; `set` is counted by a walk over all timeouts */
-	uint64_t turns;       /* since open, as all that follow */
-	uint64_t callbacks;   /* the results of all turns */
-	uint64_t empty_wakes; /* turns at which an entry was due and nothing was called */
+	uint64_t added, set;  /* how many timeouts are added now, and how many of them are set */
+	uint64_t turns;       /* calls of timerhub_loop_turn() */
+	uint64_t callbacks;   /* callbacks that the turns have called, the queue's included */
+	uint64_t empty_wakes; /* turns for a timeout that had been moved or stopped meanwhile */
 	uint64_t turn_max_ns; /* longest turn, from its first reading of the clock to its last */
-	/* the turn's reading minus the deadline; bucket i: from 2^i ns on, bucket 0: from 0 */
+	/* how late timeouts were; bucket i counts those from 2^i ns on, bucket 0 from 0 ns on */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* calls on another thread than the loop's: -EPERM, or 0 from timeout and update */
+	/* calls that were refused because the loop belongs to another thread */
 	uint64_t refused;
 	uint64_t reserved[7];
 };
@@ -211,7 +247,10 @@ struct timerhub_loop_stats {
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* Fills *ret_stats, whose `size` must be 0 or the size that the caller knows. */
+/*
+ * Stores the loop's counters in *ret_stats, whose `size` must be 0 or the sizeof that the caller
+ * was compiled with. To count the timeouts that are set, it walks over all of them.
+ */
 TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
                                      struct timerhub_loop_stats *ret_stats);
 
@@ -220,73 +259,89 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #endif
 
 /*
- * Adds a timeout, which is not set yet; `fn` is its callback. Returns -EAGAIN if timeouts_max
- * timeouts are added, -EEXIST if this one is, or was not zeroed, and -EINVAL if its address is no
- * multiple of 8, as in a packed struct.
+ * Adds a timeout, whose memory must be zeroed, to a loop. It is not set yet. When it expires,
+ * timerhub_loop_turn() calls `fn`.
+ *
+ * Returns -EAGAIN if timeouts_max timeouts are added, -EEXIST if this one is added already or was
+ * not zeroed, and -EINVAL if its address is no multiple of 8, as in a packed struct.
  */
 TIMERHUB_API int timerhub_timeout_add(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       timerhub_timeout_fn *fn);
 
-/* Removes a timeout, whose memory may then be freed or added again, also in its own callback. */
+/*
+ * Removes a timeout from its loop, so that its memory may be freed or added again. Its own callback
+ * may do that too.
+ */
 TIMERHUB_API int timerhub_timeout_remove(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout);
 
 /*
- * Sets or moves a timeout to `delay_ns` from now. Returns -ERANGE if its deadline would not be
- * below UINT64_MAX.
+ * Sets a timeout to expire in `delay_ns`, or moves it there if it is set already. Returns -ERANGE
+ * if its deadline would not be below UINT64_MAX.
  */
 TIMERHUB_API int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                       uint64_t delay_ns);
 
 /*
- * Sets or moves a timeout to exactly `deadline_ns` on the loop's clock. A deadline that has passed
- * is due in the next turn. In the handler of a socket, add to timerhub_loop_update(), because
- * timerhub_loop_now() is old there. Returns -ERANGE for UINT64_MAX.
+ * Sets a timeout to expire at `deadline_ns` on the loop's clock, or moves it there if it is set
+ * already. If that time has passed, it expires in the next turn. In the handler of a socket compute
+ * the deadline from timerhub_loop_update(), because timerhub_loop_now() is the time before the wait
+ * there. Returns -ERANGE for UINT64_MAX.
  */
 TIMERHUB_API int timerhub_timeout_set_at(struct timerhub_loop *loop,
                                          struct timerhub_timeout *timeout, uint64_t deadline_ns);
 
-/* Unsets a timeout. Returns 1 if it was set, else 0. */
+/* Stops a timeout, which stays added and may be set again. Returns 1 if it was set, else 0. */
 TIMERHUB_API int timerhub_timeout_stop(struct timerhub_loop *loop,
                                        struct timerhub_timeout *timeout);
 
-/* Returns 1 if the timeout is added to a loop, else 0, also for NULL. */
+/* Returns 1 if the timeout is added to a loop, and 0 if it is not or is NULL. */
 TIMERHUB_API int timerhub_timeout_is_added(const struct timerhub_timeout *timeout);
 
-/* Returns 1 if the timeout is set, else 0, also for NULL. */
+/* Returns 1 if the timeout is set, and 0 if it is not or is NULL. */
 TIMERHUB_API int timerhub_timeout_is_set(const struct timerhub_timeout *timeout);
 
 /*
- * Returns the deadline of a timeout, or UINT64_MAX if it is not set. A deadline that was set by a
- * delay moves to a later time when the loop next reads its clock.
+ * Returns the deadline of a timeout, or UINT64_MAX if it is not set. If timerhub_timeout_set() has
+ * set it, the deadline is a little too early until the loop next reads its clock and corrects it;
+ * timerhub_loop_update() does so at once.
  */
 TIMERHUB_API uint64_t timerhub_timeout_deadline(const struct timerhub_timeout *timeout);
 
 /* ---- inline ---- */
 
 /*
- * The frequent cases of set, set_at and stop, which check loop and thread; the functions, called as
- * (timerhub_timeout_set)(...), do the rest.
+ * Defined where timerhub_timeout_set(), timerhub_timeout_set_at() and timerhub_timeout_stop() are
+ * compiled into the caller. The inline versions check the loop and the thread, handle the frequent
+ * cases, and leave the others to the library's functions. To call such a function directly, put its
+ * name in parentheses: (timerhub_timeout_set)(...).
  */
 #if defined(__GNUC__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
 #define TIMERHUB_LOOP_INLINE 1
 #endif
 
-/* delays that may count from one reading */
+/* How many timeouts can be set by a delay before the loop has to read its clock again. */
 #define TIMERHUB_LOOP_FRESH_MAX 64
 
-/* Of struct timerhub_loop: the library's, and part of the ABI. */
+/*
+ * The beginning of struct timerhub_loop, which the inline calls read and write. Only the library
+ * may use its members; they are part of the ABI.
+ */
 struct timerhub_loop_front {
-	uint64_t base_ns;      /* time last read from the loop's clock; a delay begins then */
+	uint64_t base_ns;      /* time that the loop last read; a delay is added to it */
 	uint64_t delay_max_ns; /* longest valid delay: UINT64_MAX - 1 - base_ns */
 	uint64_t thread;       /* number of the thread that the loop belongs to; 0: none yet */
 	/*
-	 * entries in `fresh`; from 64 on timerhub_timeout_set() goes out of line and reads the
-	 * clock: always with a manual hub; 65 in a manual loop, where base_ns is exact
+	 * The number of entries in `fresh`. At 64 the inline timerhub_timeout_set() leaves the call
+	 * to the library, which reads the clock; with a manual hub it is therefore always 64. In a
+	 * manual loop it is always 65, because base_ns is exact there and no entry is needed.
 	 */
 	uint32_t fresh_count;
 	uint32_t turning; /* 1: the loop's thread is inside timerhub_loop_turn() */
-	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX]; /* set by delay since base_ns */
+	/*
+	 * timeouts that were set by a delay since base_ns was read, whose deadlines are too early
+	 */
+	struct timerhub_timeout *fresh[TIMERHUB_LOOP_FRESH_MAX];
 };
 
 #ifdef TIMERHUB_LOOP_INLINE
@@ -299,7 +354,7 @@ struct timerhub_loop_front {
 #define TIMERHUB_LOOP_BYTE(value) ((uint8_t)(value))
 #endif
 
-/* One instruction: the thread pointer. */
+/* Returns a number that identifies the calling thread: its thread pointer, by one instruction. */
 static inline uint64_t timerhub_loop_thread(void)
 {
 	uint64_t thread;
@@ -313,8 +368,8 @@ static inline uint64_t timerhub_loop_thread(void)
 }
 
 /*
- * Does the loop belong to this thread, and the timeout to the loop? Both may be NULL. If not, the
- * function decides.
+ * Returns whether the loop belongs to the calling thread, and the timeout to the loop; either may
+ * be NULL. If it returns 0, the library's function has to decide whether the call is an error.
  */
 static inline int timerhub_loop_owns(const struct timerhub_loop *loop,
                                      const struct timerhub_timeout *timeout)

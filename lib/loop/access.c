@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Implements access.h, and gives a loop to another thread or to a forked child. */
+/*
+ * Implements access.h, and timerhub_loop_adopt(), which gives a loop to another thread or a forked
+ * child's copy of a loop to the child.
+ */
 #include "loop/access.h"
 
 int loop_check_stranger(struct timerhub_loop *loop)
@@ -8,7 +11,10 @@ int loop_check_stranger(struct timerhub_loop *loop)
 
 	if (loop->is_locked || !loop_alive(loop))
 		return 0;
-	/* Relaxed: the number is only shown. Threads that are refused at once may store it late. */
+	/*
+	 * Relaxed is enough, because the number is only shown. If two threads are refused at the
+	 * same time, the board may show the smaller number until the next call is refused.
+	 */
 	refused = u64_fetch_add_relaxed(&loop->refused, 1) + 1;
 	if (loop->board)
 		u64_store_relaxed(&loop->board->loop.refused, refused);
@@ -30,15 +36,17 @@ int loop_check_idle(struct timerhub_loop *loop)
 }
 
 /*
- * Makes a child's copy of a loop its own. The timerfd and the board are shared with the parent:
- * this call makes a new board, and the next timerhub_loop_fd() a new timerfd. A turn that another
- * thread of the parent was in goes on there only, so here it has ended.
+ * Makes a forked child's copy of a loop the child's own. The board and the timerfd are shared with
+ * the parent, so the child gets a new board here, and a new timerfd at its next timerhub_loop_fd().
+ *
+ * If another thread of the parent was in a turn at the fork, that thread does not exist in the
+ * child, so the turn is treated as ended.
  */
 static int loop_adopt_copy(struct timerhub_loop *loop)
 {
 	int result;
 
-	if (loop->wake.hub) /* its owner thread is in the parent */
+	if (loop->wake.hub) /* the hub's owner thread exists only in the parent */
 		return -EOWNERDEAD;
 	if (loop->front.turning && loop->turn_thread == thread_self())
 		return -EBUSY;
@@ -50,7 +58,7 @@ static int loop_adopt_copy(struct timerhub_loop *loop)
 	loop->front.turning = 0;
 	loop->due_ns = UINT64_MAX;
 	loop_bind(loop);
-	return timerhub_loop_settle(loop, NULL); /* schedules what an interrupted turn has left */
+	return timerhub_loop_settle(loop, NULL); /* schedule what such a turn had not yet */
 }
 
 int timerhub_loop_adopt(struct timerhub_loop *loop)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which thread may use a loop, and what a forked child may do with its copy. In the child nobody
- * owns the copy: any thread may change it there, but it neither runs nor gets new timeouts until
- * timerhub_loop_adopt() has made it the child's own. Tested by tests/service/test_loop.c.
+ * Checks who may use a loop. A loop belongs to one thread, and every call of another thread is
+ * refused. The copy of a loop in a forked child belongs to no thread: any thread of the child may
+ * change its memory, but nothing expires there and no timeout can be added until
+ * timerhub_loop_adopt() has made the copy the child's own. Tested by tests/service/test_loop.c.
  */
 #ifndef TIMERHUB_LOOP_ACCESS_H
 #define TIMERHUB_LOOP_ACCESS_H
@@ -17,12 +18,16 @@ static inline bool loop_alive(const struct timerhub_loop *loop)
 }
 
 /*
- * Decides about a call on another thread than the loop's. Returns 0 in a locked loop, and in a
- * forked child; else counts the call as refused, and returns -EPERM.
+ * Decides whether a thread that the loop does not belong to may make a call. In a locked loop and
+ * in a forked child it may, and the result is 0. Otherwise the call is counted as refused, and the
+ * result is -EPERM.
  */
 int loop_check_stranger(struct timerhub_loop *loop) __attribute__((cold));
 
-/* Checks a call that changes only the loop's memory. Returns 0, -EINVAL or -EPERM. */
+/*
+ * Checks whether the calling thread may make a call that changes only the loop's memory. Returns 0,
+ * -EINVAL if `loop` is NULL, or -EPERM.
+ */
 static inline int loop_check(struct timerhub_loop *loop)
 {
 	if (!loop)
@@ -32,20 +37,27 @@ static inline int loop_check(struct timerhub_loop *loop)
 	return loop_check_stranger(loop);
 }
 
-/* Checks a call that needs more than memory. Also returns -EOWNERDEAD, in a forked child. */
+/*
+ * Checks a call as loop_check() does, and returns -EOWNERDEAD in a forked child that has not
+ * adopted the loop. It is for calls that use a descriptor, the clock or the board, because the
+ * child shares those with its parent.
+ */
 int loop_check_alive(struct timerhub_loop *loop);
 
-/* Checks a call that may not be made inside a callback. Also returns -EBUSY. */
+/* Checks a call as loop_check_alive() does, and returns -EBUSY inside a callback of the loop. */
 int loop_check_idle(struct timerhub_loop *loop) __attribute__((cold));
 
-/* Returns whether loop_check_idle() would return 0, or false if that takes longer to find out. */
+/*
+ * Returns true if loop_check_idle() would certainly return 0. If it returns false, call that to
+ * find out. It is inline because every turn begins with it.
+ */
 static inline bool loop_is_idle(const struct timerhub_loop *loop)
 {
 	return loop && loop->front.thread == thread_self() && !loop->front.turning &&
 	       loop_alive(loop);
 }
 
-/* Makes the calling thread the loop's, if it is not. */
+/* Makes the loop belong to the calling thread. */
 static inline void loop_bind(struct timerhub_loop *loop)
 {
 	loop->front.thread = thread_self();

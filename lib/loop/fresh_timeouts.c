@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements fresh_timeouts.h. If a set timeout is neither in `fresh` nor in the list, it is
- * scheduled no later than its deadline. Tested by tests/unit/test_loop.c.
+ * Implements fresh_timeouts.h. Its law: a timeout that is set is in `fresh` (set by a delay since
+ * the clock was last read), or in the list (perhaps scheduled too late), or scheduled no later than
+ * its deadline. Tested by tests/unit/test_loop.c.
  */
 #include "loop/fresh_timeouts.h"
 
 #include "loop/round_down_to_grid.h"
 #include "loop/scheduling.h"
 
-#define FRESH_AHEAD 12   /* number of list entries by which fresh_fetch() prefetches in advance */
-#define SMALL_LOOP_MAX 8 /* places, each of which may cause a wake-up in vain in a length */
+#define FRESH_AHEAD 12   /* how many entries of the list fresh_fetch() is ahead */
+#define SMALL_LOOP_MAX 8 /* so few timeouts are scheduled exactly; see fresh_file_one() */
 
 /*
- * Empty `fresh` into the list: callbacks have set these timeouts, and a turn skips listed ones.
+ * Moves all timeouts from `fresh` into the list. It is called in a turn, where callbacks have set
+ * them, because the rest of the turn does not expire timeouts that are in the list.
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
@@ -23,8 +25,9 @@ static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 }
 
 /*
- * Returns the deadline if the sum is not above the deadline before: the timeout was stopped, the
- * clock was set back, or the sum has no place below UINT64_MAX.
+ * Returns the new deadline of a fresh timeout in the three cases in which the sum is not above the
+ * old deadline. If the timeout was stopped, it stays so. If the clock was set back, the sum is
+ * right. Otherwise the sum has overflowed, and the latest possible deadline takes its place.
  */
 static uint64_t fresh_far_ns(uint64_t before_ns, uint64_t sum_ns, bool is_back)
 {
@@ -37,7 +40,7 @@ void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns)
 {
 	struct timerhub_loop_front *front = &loop->front;
 	struct timerhub_timeout *const *at = front->fresh, *const *end = at + front->fresh_count;
-	uint64_t passed_ns = now_ns - base_ns; /* modulo 2^64, if the wall clock was set back */
+	uint64_t passed_ns = now_ns - base_ns; /* wraps around if the wall clock was set back */
 
 	for (; at < end; at++) {
 		struct timerhub_timeout *timeout = *at;
@@ -66,8 +69,12 @@ void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 }
 
 /*
- * The remaining time of a timeout that was just set is its whole length, and decides the grid. A
- * small loop schedules it exactly (on the grid of 1 ns), so that it needs one wake-up if it stays.
+ * Schedules a timeout of the list. It was just set, so the time that remains is its whole length,
+ * and decides its grid: the step to which the time of its entry is rounded down.
+ *
+ * In a small loop it is scheduled exactly at its deadline instead (which is the grid of 1 ns), so
+ * that a timeout that is not moved wakes the loop only once. There are few timeouts then, and so
+ * few wake-ups for those that were moved.
  */
 static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -78,7 +85,10 @@ static void fresh_file_one(struct timerhub_loop *loop, struct timerhub_timeout *
 	loop_file(loop, timeout, is_rounded ? grid_for(deadline_ns - now_ns) : 0);
 }
 
-/* Prefetch what later entries of the list need. */
+/*
+ * Prefetches what fresh_file() will need for later entries of the list, because the places and the
+ * timeouts are spread over the memory.
+ */
 CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 {
 	const struct place *table = loop->places.table;

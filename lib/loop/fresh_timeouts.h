@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timeouts that were set by delay since the loop's last reading of the clock, and the list of those
- * whose schedule entry is too late. A timeout that is set and stopped in one turn is never
- * scheduled. README.md explains both.
+ * Two collections of timeouts that the loop has to deal with before it blocks; README.md has the
+ * picture.
+ *
+ * - `fresh` is an array of the timeouts that were set by a delay since the loop last read its
+ *   clock. Their deadlines count from that reading, because to read the clock at each set would
+ *   take longer than all the rest. So they are too early until the next reading moves them on.
+ *
+ * - The list has the timeouts whose schedule entry may be too late, or which have none. They are
+ *   scheduled all at once, so a timeout that is set and stopped between two turns never is.
  */
 #ifndef TIMERHUB_FRESH_TIMEOUTS_H
 #define TIMERHUB_FRESH_TIMEOUTS_H
 
 #include "loop/loop.h"
 
-/* The rest of fresh_move_on(). */
+/*
+ * Adds the time from `base_ns` to `now_ns` to the deadlines of all timeouts in `fresh`, and empties
+ * the array. Those whose schedule entry is now too late go into the list; during a turn all do,
+ * because a timeout that a callback sets must not expire in the same turn.
+ */
 void fresh_move(struct timerhub_loop *loop, uint64_t base_ns, uint64_t now_ns);
 
-/* The clock was read: move fresh deadlines on by the time since the last reading. */
+/*
+ * Takes over a reading of the clock: from now on delays count from `now_ns`, and the deadlines of
+ * fresh timeouts are moved on by the time since the last reading.
+ */
 static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 {
 	uint64_t base_ns = loop->front.base_ns;
@@ -23,6 +36,7 @@ static inline void fresh_move_on(struct timerhub_loop *loop, uint64_t now_ns)
 		fresh_move(loop, base_ns, now_ns);
 }
 
+/* Puts a timeout into the list of those that the loop has yet to schedule, if it is not there. */
 static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
 	if (timeout->is_listed)
@@ -32,9 +46,10 @@ static inline void fresh_list(struct timerhub_loop *loop, struct timerhub_timeou
 	loop->filings[loop->listed_count++].place = timeout->place;
 }
 
+/* Takes a timeout out of `fresh`, because it is removed or has an exact deadline now. */
 void fresh_forget(struct timerhub_loop *loop, struct timerhub_timeout *timeout);
 
-/* Empty the list into the schedule. */
+/* Schedules all timeouts in the list whose entry is too late or missing, and empties the list. */
 void fresh_file(struct timerhub_loop *loop);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes loops, and returns a loop's descriptor, queue and time. Tested by
- * tests/unit/test_loop.c and tests/service/test_loop.c.
+ * Opens and closes loops, gives a manual loop its time, and answers what a loop's descriptor, queue
+ * and time are. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "loop/fresh_timeouts.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-/* The largest number of timeouts in a loop, and the largest number of timers in a hub. */
+/* The most timeouts that a loop can have. A hub can have as many timers. */
 #define LOOP_TIMEOUTS_MAX ((1u << 26) - 2)
 
 /* ---- open ---- */
@@ -96,7 +96,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 		return result;
 	loop->turn_ns = loop_read_ns(loop);
 	fresh_move_on(loop, loop->turn_ns);
-	if (loop->is_exact) /* nothing is ever fresh */
+	if (loop->is_exact) /* the array `fresh` always looks full, so that no timeout enters it */
 		loop->idle_count = TIMERHUB_LOOP_FRESH_MAX + loop->is_manual;
 	loop->front.fresh_count = loop->idle_count;
 	return 0;
@@ -132,8 +132,9 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 /* ---- close ---- */
 
 /*
- * Closes what wakes the loop. The timerfd is disarmed first, because a forked child may still have
- * it, and would keep it in the parent's epoll; but never in that child, where it is the parent's.
+ * Closes what wakes the loop. The timerfd is disarmed before, because a forked child may still have
+ * it open: the parent's epoll would then go on to report it. The child itself must not disarm it,
+ * because the parent may still use it.
  */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
@@ -159,6 +160,7 @@ void loop_free(struct timerhub_loop *loop)
 	free(loop);
 }
 
+/* Removes all timeouts: zeroes them, so that the program could add them again. */
 static void loop_remove_all(struct timerhub_loop *loop)
 {
 	for (uint32_t i = 0; i < loop->places.used; i++) {
@@ -181,8 +183,10 @@ void timerhub_loop_close(struct timerhub_loop *loop)
 		return;
 	}
 	/*
-	 * A callback has closed the loop, and the end of the turn frees it. The queue is closed at
-	 * once, because the callback may close the hub next; but not under a dispatch of it.
+	 * A callback has closed the loop. The turn still uses it, so the end of the turn will free
+	 * it. The queue is closed right now, because the callback may close the hub next. A
+	 * callback of the queue itself may not do that, and the queue cannot be closed while it is
+	 * being dispatched, so only its timers are cancelled.
 	 */
 	loop->is_closed = true;
 	if (loop->is_dispatching)

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rounds a deadline down to a multiple of a power of two, at most an eighth of the remaining time,
- * as the Linux kernel's timer wheel does (kernel/time/timer.c). In a time of length L, timeouts of
- * length L have at most 16 such times. Tested by tests/unit/test_round_down_to_grid.c.
+ * Chooses when the loop first looks at the deadline of a timeout.
+ *
+ * Most timeouts are moved before they expire, so the first look only finds that there is more time.
+ * Such looks should come together, in one wake-up for many timeouts. So they are scheduled on a
+ * grid: the multiples of a power of two that is at most an eighth of the remaining time, to which
+ * the deadline is rounded down. The timer wheel of the Linux kernel groups its timers in the same
+ * way (kernel/time/timer.c). Timeouts of length L have at most 16 such instants in a time of length
+ * L.
+ *
+ * A grid is named by its shift: its step is 2^shift ns. Tested by
+ * tests/unit/test_round_down_to_grid.c.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -11,25 +19,32 @@
 
 #include "base/bits.h"
 
-/* A deadline so little after its grid time is scheduled exactly: both share a wheel's bucket. */
+/*
+ * If a deadline is less than this after its instant on the grid, it is scheduled exactly. Rounding
+ * would gain nothing, because the wheel puts both times into the same bucket.
+ */
 #define GRID_NEAR_NS ((uint64_t)1 << 16)
 
-/* Returns the largest shift s at which eight steps of 2^s ns fit into `rest_ns`. */
+/* Returns the coarsest grid of which eight steps fit into `rest_ns`. */
 static inline unsigned grid_for(uint64_t rest_ns)
 {
 	return rest_ns < 8 ? 0 : bits_highest(rest_ns) - 3;
 }
 
+/* Returns whether `at_ns` lies on the grid. */
 static inline bool grid_holds(unsigned shift, uint64_t at_ns)
 {
 	return (at_ns >> shift) << shift == at_ns;
 }
 
 /*
- * Returns the shift of the grid on which a timeout is scheduled again, `before` being its last.
- * When a timeout was moved, little time remains, but its length is unchanged: it keeps its grid, or
- * gets a coarser one. If the entry was exact and a step of the last grid is more than a quarter of
- * the rest, the timeout is probably shorter now, and gets a finer grid.
+ * Returns the grid on which a timeout is scheduled again that was scheduled on `before`.
+ *
+ * When the loop looks at a timeout that was moved, only a part of its new length is left. The
+ * length itself is usually the old one, so the timeout keeps its grid, or gets a coarser one if
+ * more time is left than that grid is for. If it was last scheduled exactly at a deadline, and a
+ * step of the old grid is more than a quarter of what is left, the timeout has probably become
+ * shorter, and gets a finer grid.
  */
 static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_ns)
 {
@@ -38,7 +53,10 @@ static inline unsigned grid_next(unsigned before, bool was_exact, uint64_t rest_
 	return shift > before || (was_exact && shift + 1 < before) ? shift : before;
 }
 
-/* Returns the deadline, rounded down unless that has passed or is too near to the deadline. */
+/*
+ * Returns when to look at a timeout: its deadline rounded down to the grid, or exactly the deadline
+ * if the rounded time has passed or is only GRID_NEAR_NS earlier.
+ */
 static inline uint64_t grid_instant_ns(unsigned shift, uint64_t deadline_ns, uint64_t now_ns)
 {
 	uint64_t at_ns = (deadline_ns >> shift) << shift;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules timeouts, and corrects schedule entries; see scheduling.h. Tested by test_loop.c. */
+/*
+ * Implements scheduling.h: schedules timeouts, checks those whose schedule entry has come up, and
+ * corrects entries before the loop blocks. Tested by tests/unit/test_loop.c.
+ */
 #include "loop/scheduling.h"
 
 #include "loop/round_down_to_grid.h"
 
+/* Schedules a timeout at `at_ns`, in place of the schedule entry that it has. */
 static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                          uint64_t at_ns)
 {
@@ -19,6 +23,10 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 	             grid_instant_ns(shift, timeout->deadline_ns, loop->front.base_ns));
 }
 
+/*
+ * Schedules a timeout whose entry at `at_ns` came up too early: `rest_ns` remain to its deadline.
+ * It usually keeps its grid (the step to which the time of an entry is rounded down).
+ */
 static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                             uint64_t at_ns, uint64_t rest_ns)
 {
@@ -38,14 +46,14 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 		return NULL;
 	}
 	timeout->filed_ns = UINT64_MAX;
-	/* If a timeout was set since the turn began, the end of the turn schedules the timeout. */
+	/* A timeout that was set since the turn began is scheduled at the end of the turn. */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
 		return NULL;
 	if (timeout->deadline_ns > now_ns) {
 		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
 		return NULL;
 	}
-	if (timeout->deadline_ns > at_ns) { /* other timeouts may be due before this deadline */
+	if (timeout->deadline_ns > at_ns) { /* others may have been due before it: wait its turn */
 		loop_file_at(loop, timeout, timeout->deadline_ns);
 		return NULL;
 	}
@@ -54,9 +62,12 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 
 /* ---- before the loop blocks ---- */
 
-#define REST_LOOKS_AT_ONCE 8
+#define REST_LOOKS_AT_ONCE 8 /* how many entries loop_correct_first() takes at a time */
 
-/* Returns whether the entry at `at_ns` is exact, and its timeout was moved, stopped or removed. */
+/*
+ * Returns whether the place's entry, at `at_ns`, would wake the loop in vain: it is not on the
+ * grid, so it was made for an exact deadline, and its timeout was moved, stopped or removed since.
+ */
 static bool place_is_stale(const struct place *place, uint64_t at_ns)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -64,14 +75,18 @@ static bool place_is_stale(const struct place *place, uint64_t at_ns)
 	return !grid_holds(place_grid(place), at_ns) && (!timeout || timeout->deadline_ns != at_ns);
 }
 
-/* Correct a stale entry and return false, or return true. */
+/*
+ * Decides about a place that schedule_doubt() has returned, and which must therefore be inserted
+ * again or removed. If its entry is right, inserts it as it was and returns true. If it is stale,
+ * schedules the timeout at a later time, or not at all if it is not set, and returns false.
+ */
 static bool loop_correct(struct timerhub_loop *loop, uint32_t index)
 {
 	struct place *place = &loop->places.table[index];
 	struct timerhub_timeout *timeout = place_timeout(place);
 	uint64_t at_ns = schedule_at_ns(&loop->schedule, index);
 
-	/* Leave an entry that is due, because the next turn checks all due entries. */
+	/* An entry that is due is left as it is, because the next turn looks at it anyhow. */
 	if (at_ns <= loop->turn_ns || !place_is_stale(place, at_ns)) {
 		schedule_insert(&loop->schedule, index, at_ns);
 		return true;
@@ -106,7 +121,10 @@ void loop_correct_first(struct timerhub_loop *loop)
 			loop->first = slots[i];
 		}
 	} while (count > 0);
-	/* An entry on its grid is never stale, so the turns need not read its timeout. */
+	/*
+	 * Forget the first place if its entry is on its grid, because such an entry is never stale:
+	 * the turns then need not read its timeout to find out.
+	 */
 	if (loop->first != SLOT_NONE &&
 	    grid_holds(place_grid(&loop->places.table[loop->first]), true_ns))
 		loop->first = SLOT_NONE;

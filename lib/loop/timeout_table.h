@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives each timeout of a loop a place in a table, from add to remove. The schedule holds indexes
- * of this table, never addresses. A free place keeps its schedule entry for the next timeout that
- * gets the place.
+ * The table of a loop's timeouts. Each timeout has a place (an index of the table) as long as it is
+ * added. The schedule holds places, never addresses, so nothing in it points at the memory of a
+ * timeout that was removed.
+ *
+ * A free place keeps its schedule entry, and the next timeout that gets the place takes the entry
+ * over. So a program that adds and removes a timeout for each request does not change the schedule
+ * each time.
  */
 #ifndef TIMERHUB_TIMEOUT_TABLE_H
 #define TIMERHUB_TIMEOUT_TABLE_H
@@ -12,17 +16,20 @@
 #include "base/memory.h"
 #include "schedule/entry.h"
 
-/* 16 bytes. The low bit of `holder` says which of the two the place is. */
+/*
+ * A place, which has a timeout or is free; bit 0 of `holder` says which. It has only 16 bytes,
+ * because a free place keeps its state where the timeout's address and callback were.
+ */
 struct place {
 	/*
-	 * The timeout's address, whose low bits are 0; or of a free place: bit 0 is set, bit 1 says
-	 * that the place is in the loop's list, bits 2 to 7 are its grid, and the upper half is the
-	 * next free place or SLOT_NONE.
+	 * The address of the timeout, whose low bits are 0. In a free place, bit 0 is set, bit 1 is
+	 * set if the place is in the loop's list (of places that may be scheduled too late), bits 2
+	 * to 7 are the grid of its entry, and the upper half is the next free place or SLOT_NONE.
 	 */
 	uint64_t holder;
 	union {
 		timerhub_timeout_fn *fn; /* the timeout's callback */
-		uint64_t filed_ns;       /* of a free place: time of its entry, or UINT64_MAX */
+		uint64_t filed_ns; /* when the entry of a free place comes up, or UINT64_MAX */
 	};
 };
 
@@ -39,6 +46,10 @@ static inline struct timerhub_timeout *place_timeout(const struct place *place)
 	                                  : (struct timerhub_timeout *)(uintptr_t)place->holder;
 }
 
+/*
+ * Returns the grid of the place's schedule entry, as a shift: the entry is at a multiple of 2^grid
+ * ns, or else exactly at a deadline.
+ */
 static inline unsigned place_grid(const struct place *place)
 {
 	const struct timerhub_timeout *timeout = place_timeout(place);
@@ -47,23 +58,31 @@ static inline unsigned place_grid(const struct place *place)
 	               : (unsigned)(place->holder >> PLACE_GRID_SHIFT) & PLACE_GRID_MASK;
 }
 
+/* The table, and the stack of its free places. */
 struct places {
-	struct place *table; /* array of `max` places */
+	struct place *table; /* an array of `max` places */
 	uint32_t max;
-	uint32_t used; /* places from this index on have never had a timeout */
-	uint32_t free; /* the place that was freed last, or SLOT_NONE */
-	uint32_t taken;
+	uint32_t used;  /* places from this index on have never had a timeout */
+	uint32_t free;  /* the free place to be given out next, or SLOT_NONE */
+	uint32_t taken; /* how many places have a timeout */
 	struct memory memory;
 };
 
-/* Reserve memory for `max` places. Returns 0, or a negative errno. */
+/* Reserves memory for `max` places, all of them free. Returns 0, or a negative errno. */
 int places_open(struct places *places, uint32_t max);
+/* Releases the memory of the table. */
 void places_close(struct places *places);
 
-/* Give the timeout the place that was freed last, and its entry. False: no place is free. */
+/*
+ * Gives a timeout the place that was freed last, with the schedule entry that the place has kept.
+ * Returns false if no place is free.
+ */
 bool places_take(struct places *places, struct timerhub_timeout *timeout, timerhub_timeout_fn *fn);
 
-/* Free the timeout's place, which keeps its schedule entry, and its place in the list. */
+/*
+ * Takes the timeout's place from it. The free place keeps its schedule entry, and stays in the
+ * loop's list if it is there.
+ */
 void places_put(struct places *places, const struct timerhub_timeout *timeout);
 
 #endif

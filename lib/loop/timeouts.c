@@ -1,24 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds, removes, sets and stops timeouts, and walks over them. The inline functions of
- * timerhub_loop.h handle the frequent cases of set, set_at and stop, and call this file in the rare
- * ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
+ * The calls for timeouts: add, remove, set, stop, and the walk over all of them; and the loop's
+ * statistics.
+ *
+ * To set a timeout is to store its deadline in it. The deadline counts from the last reading of the
+ * clock, so the timeout also enters the array `fresh`, by which the next reading corrects it. With
+ * an exact deadline it enters the list instead, if its schedule entry is too late. Nothing is
+ * scheduled before the next turn or settle.
+ *
+ * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
+ * call this file in the rare ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 
-/* The macros of timerhub_loop.h have the names of functions that this file defines. */
+/* timerhub_loop.h has macros with the names of these functions, which this file defines. */
 #undef timerhub_timeout_set
 #undef timerhub_timeout_set_at
 #undef timerhub_timeout_stop
 
-/* Complemented, so that zeroed memory belongs to no loop, not even to NULL. */
+/*
+ * Returns what `owner` of a loop's timeouts contains: the complement of the loop's address, so that
+ * zeroed memory belongs to no loop, not even to the loop NULL.
+ */
 static uint64_t loop_owner(const struct timerhub_loop *loop)
 {
 	return ~(uint64_t)(uintptr_t)loop;
 }
 
-/* A timeout that is not of this loop says nothing about the loop, which may be freed. */
+/*
+ * Checks the arguments of a call for a timeout, and the thread. The loop is read only if the
+ * timeout belongs to it, because otherwise the loop may have been closed and freed.
+ */
 static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeout *timeout)
 {
 	if (!loop || !timeout || timeout->owner != loop_owner(loop))
@@ -26,7 +39,10 @@ static int timeout_check(struct timerhub_loop *loop, const struct timerhub_timeo
 	return loop_check(loop);
 }
 
-/* If not, as in a packed struct, the low bit of its address would mark its place as free. */
+/*
+ * Returns whether the timeout's address has its low bits 0, which it has not in a packed struct.
+ * The table needs that, because bit 0 of the address would mark the place as free.
+ */
 static bool timeout_is_aligned(const struct timerhub_timeout *timeout)
 {
 	return (uintptr_t)timeout % _Alignof(struct timerhub_timeout) == 0;
@@ -64,7 +80,10 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
-/* Set the timeout to an exact deadline. */
+/*
+ * Sets a timeout to an exact deadline. It enters the list if its schedule entry is too late, and
+ * always inside a turn, so that a timeout that a callback sets does not expire in the same turn.
+ */
 static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                            uint64_t deadline_ns)
 {
@@ -73,7 +92,10 @@ static void timeout_set_to(struct timerhub_loop *loop, struct timerhub_timeout *
 		fresh_list(loop, timeout);
 }
 
-/* The program gives the clock, so the call can read it. */
+/*
+ * Sets a timeout by a delay where the program gives the time. That time costs next to nothing to
+ * read, so the deadline is exact at once.
+ */
 static int timeout_set_exactly(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                                uint64_t delay_ns)
 {
@@ -97,7 +119,7 @@ int timerhub_timeout_set(struct timerhub_loop *loop, struct timerhub_timeout *ti
 		return timeout_set_exactly(loop, timeout, delay_ns);
 	front = &loop->front;
 	if (timeout->fresh == 0 && front->fresh_count == TIMERHUB_LOOP_FRESH_MAX)
-		fresh_move_on(loop, loop_read_ns(loop)); /* changes delay_max_ns */
+		fresh_move_on(loop, loop_read_ns(loop)); /* also changes delay_max_ns */
 	if (delay_ns > front->delay_max_ns)
 		return -ERANGE;
 	if (timeout->fresh == 0) {
@@ -122,6 +144,7 @@ int timerhub_timeout_set_at(struct timerhub_loop *loop, struct timerhub_timeout 
 	return 0;
 }
 
+/* Stops a timeout and returns 1 if it was set, else 0. Its schedule entry is left as it is. */
 static inline int timeout_unset(struct timerhub_timeout *timeout)
 {
 	uint64_t before_ns = timeout->deadline_ns;
@@ -130,7 +153,10 @@ static inline int timeout_unset(struct timerhub_timeout *timeout)
 	return before_ns != UINT64_MAX;
 }
 
-/* A mistake, or a thread that is not the loop's. Apart, so that the frequent case has no frame. */
+/*
+ * Stops a timeout when the loop belongs to another thread, or returns the error. It is a function
+ * of its own, so that the frequent case needs no stack frame.
+ */
 static __attribute__((noinline, cold)) int timeout_stop_slowly(struct timerhub_loop *loop,
                                                                struct timerhub_timeout *timeout)
 {
@@ -177,6 +203,7 @@ int timerhub_loop_each(struct timerhub_loop *loop, timerhub_loop_each_fn *fn, vo
 	return result;
 }
 
+/* Counts a timeout in *context, an uint64_t, if it is set. */
 static int each_count_set(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
                           void *context)
 {
@@ -191,7 +218,7 @@ void loop_show(const struct timerhub_loop *loop)
 {
 	struct board_loop *copy = &loop->board->loop;
 
-	/* Relaxed: the numbers are only shown. */
+	/* Relaxed is enough, because the numbers are only shown. */
 	u64_store_relaxed(&copy->added, loop->places.taken);
 	u64_store_relaxed(&copy->turns, loop->turns);
 	u64_store_relaxed(&copy->callbacks, loop->counts.callbacks);
@@ -218,7 +245,7 @@ int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *
 	stats.callbacks = loop->counts.callbacks;
 	stats.empty_wakes = loop->counts.empty_wakes;
 	stats.turn_max_ns = loop->counts.turn_max_ns;
-	stats.refused = u64_load_relaxed(&loop->refused); /* relaxed: only shown */
+	stats.refused = u64_load_relaxed(&loop->refused); /* relaxed, because it is only shown */
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats.lateness[i] = loop->counts.lateness[i];
 	*ret_stats = stats;

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes a turn of a loop, and says how long the program may block. Tested by tests/unit/test_loop.c
- * and test_loop_model.c.
+ * Turn and settle, and how long the program may block. Tested by tests/unit/test_loop.c and
+ * test_loop_model.c.
  *
- * The schedule returns places in the order of their scheduled times. If the deadline of a returned
- * place is later, even if both have passed, the turn schedules the place again, at the deadline; so
- * callbacks are called in the order of the deadlines. A timeout that a callback sets is in the
- * array `fresh` or in the list until the turn ends, and does not expire before.
+ * A turn expires timeouts in the order of their deadlines, although the schedule knows only the
+ * times of their entries, which may be earlier. It takes the entries in the order of those times.
+ * If the deadline of a timeout is later than its entry, the turn schedules it again at its
+ * deadline, even if that has passed too. So a timeout is called only when it comes out of the
+ * schedule at its deadline, and by then all earlier ones have been called.
+ *
+ * A timeout that a callback sets is kept out of the schedule until the turn ends, in the array
+ * `fresh` (set by a delay since the clock was last read) or in the list (perhaps scheduled too
+ * late). So a callback that sets its timeout to 0 again and again cannot keep the turn busy.
+ *
+ * Most turns have nothing to do. Such a turn is quiet: it finds, by one comparison with quiet_ns,
+ * that it may return right after it has read the clock.
  */
 #include <limits.h>
 
@@ -14,29 +22,36 @@
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
 
-#define TURN_CALLBACKS_MAX 256 /* largest number of callbacks in one turn */
+#define TURN_CALLBACKS_MAX 256 /* how many callbacks one turn may call */
 #ifndef TURN_EVENTS_MAX
-#define TURN_EVENTS_MAX 128 /* largest number of the queue's callbacks in one turn */
+#define TURN_EVENTS_MAX 128 /* how many of them may be the queue's */
 #endif
 #define MS_NS 1000000u
-#define TURN_AHEAD 12 /* places by which turn_fetch() is in advance */
+#define TURN_AHEAD 12 /* how many schedule entries turn_fetch() is ahead */
 
-/* One call of timerhub_loop_turn(). */
+/* The state of a turn that may call callbacks. */
 struct turn {
 	struct timerhub_loop *loop;
-	uint64_t began_ns;
-	unsigned called; /* number of callbacks that the turn has called */
-	bool was_due;    /* true: a schedule entry was due when the turn began */
-	int *ret_result; /* the turn's result becomes a negative errno if its end fails */
+	uint64_t began_ns; /* the first reading of the clock */
+	unsigned called;   /* how many callbacks it has called */
+	bool was_due;      /* a schedule entry was due when the turn began */
+	int *ret_result;   /* where turn_end() stores what timerhub_loop_turn() returns */
 };
 
+/*
+ * Returns whether the turn must call no further callback: it has called enough, or a callback has
+ * closed the loop, or has forked and this is the child.
+ */
 static bool turn_is_over(const struct turn *turn)
 {
 	return turn->called >= TURN_CALLBACKS_MAX || turn->loop->is_closed ||
 	       !loop_alive(turn->loop);
 }
 
-/* Prefetch the memory of places that the turn will soon take from the schedule. */
+/*
+ * Prefetches what the turn will need for the entries that it takes next from the schedule. The
+ * places come first, because the address of a timeout is in its place.
+ */
 CPU_FETCHES void turn_fetch(const struct timerhub_loop *loop)
 {
 	uint32_t far = schedule_peek(&loop->schedule, 2 * TURN_AHEAD);
@@ -56,6 +71,7 @@ static bool turn_may_expire(const struct timerhub_loop *loop)
 	return loop->next_ns <= loop->turn_ns || (loop->unquiet & LOOP_STIRRED) != 0;
 }
 
+/* Calls the callbacks of the timeouts that are due, until the turn is over. */
 static void turn_expire(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -80,6 +96,10 @@ static void turn_expire(struct turn *turn)
 
 /* ---- schedule, and say how long the program may block ---- */
 
+/*
+ * Reads the loop's clock, if it has one, and moves the deadlines of fresh timeouts on. The case of
+ * a loop without a hub comes first, because that is what a quiet turn does.
+ */
 static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop *loop)
 {
 	if (__builtin_expect((loop->unquiet & (LOOP_HAS_NO_CLOCK | LOOP_HAS_HUB)) == 0, 1))
@@ -91,7 +111,7 @@ static inline __attribute__((always_inline)) void loop_read(struct timerhub_loop
 	fresh_move_on(loop, loop->turn_ns);
 }
 
-/* Read the clock, and schedule the timeouts that were set since the last reading of the clock. */
+/* Reads the clock, and schedules the timeouts that were set since the last turn. */
 static void loop_look(struct timerhub_loop *loop)
 {
 	loop_read(loop);
@@ -99,12 +119,16 @@ static void loop_look(struct timerhub_loop *loop)
 		fresh_file(loop);
 }
 
-/* While the first schedule entry is not due. */
+/*
+ * Returns how long it is until the first schedule entry, or UINT64_MAX if there is none. The entry
+ * must not be due yet.
+ */
 static uint64_t loop_until_next_ns(const struct timerhub_loop *loop)
 {
 	return loop->next_ns == UINT64_MAX ? UINT64_MAX : loop->next_ns - loop->turn_ns;
 }
 
+/* Returns for how long the program may block, if everything that was set is scheduled. */
 static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 {
 	if ((loop->unquiet & LOOP_MUST_TURN) != 0 || loop->next_ns <= loop->turn_ns)
@@ -112,7 +136,10 @@ static uint64_t loop_block_ns(const struct timerhub_loop *loop)
 	return loop_until_next_ns(loop);
 }
 
-/* Find until when turns have nothing to do, as long as nothing is listed. */
+/*
+ * Finds out until when turns and settles are quiet, which means that they have nothing to do. They
+ * are so only while the list stays empty, so whoever puts a timeout into it sets quiet_ns to 0.
+ */
 static void loop_find_quiet(struct timerhub_loop *loop)
 {
 	const struct wake *wake = &loop->wake;
@@ -124,12 +151,12 @@ static void loop_find_quiet(struct timerhub_loop *loop)
 	if (wake->deadline_fd.fd < 0)
 		loop->quiet_ns = loop->next_ns;
 	else if (wake_fd_is_set(wake, loop->next_ns, loop->turn_ns))
-		loop->quiet_ns = wake->set_ns; /* it expires then, perhaps early, and is set anew */
+		loop->quiet_ns = wake->set_ns; /* when the timerfd expires, it must be set anew */
 }
 
 /*
- * Find the time at which the loop must wake, and make the descriptor readable then. Returns 0, or
- * the negative errno with which the kernel has refused that.
+ * Finds out when the loop must wake, and makes its descriptor readable from then on. Returns 0, or
+ * a negative errno if the kernel refused to set the descriptor.
  */
 static int loop_set_wake(struct timerhub_loop *loop)
 {
@@ -148,7 +175,10 @@ static int loop_set_wake(struct timerhub_loop *loop)
 	return result;
 }
 
-/* By the cleanup attribute also if a callback throws an exception or ends the thread. */
+/*
+ * Ends a turn: schedules what the callbacks have set, and sets the descriptor. It is the cleanup of
+ * a variable of turn_run(), so it runs too when a callback throws an exception or ends its thread.
+ */
 static void turn_end(struct turn *turn)
 {
 	struct timerhub_loop *loop = turn->loop;
@@ -160,9 +190,15 @@ static void turn_end(struct turn *turn)
 		loop_free(loop);
 		return;
 	}
-	if (wake_holds_events(&loop->wake)) /* also if an exception left a callback */
+	/*
+	 * The dispatch may have left events: there were too many, or a callback threw an exception.
+	 */
+	if (wake_holds_events(&loop->wake))
 		loop->unquiet |= LOOP_MUST_TURN;
-	/* The callbacks have taken time and may have set timeouts, so read the clock again. */
+	/*
+	 * Read the clock again after callbacks, because they have taken time and may have set
+	 * timeouts. is_dispatching is still set if an exception has left a callback of the queue.
+	 */
 	if (turn->called > 0 || loop->is_dispatching)
 		loop_look(loop);
 	loop->is_dispatching = false;
@@ -172,7 +208,7 @@ static void turn_end(struct turn *turn)
 		counts->turn_max_ns = u64_max(counts->turn_max_ns, loop->turn_ns - turn->began_ns);
 	loop->due_ns = UINT64_MAX;
 	loop->front.turning = 0;
-	if (loop_alive(loop)) /* in a forked child the descriptors belong to the parent */
+	if (loop_alive(loop)) /* in a forked child the descriptor is the parent's */
 		result = loop_set_wake(loop);
 	else if (turn->called == 0)
 		result = -EOWNERDEAD;
@@ -180,7 +216,10 @@ static void turn_end(struct turn *turn)
 		*turn->ret_result = result;
 }
 
-/* This file is compiled with -fexceptions, so that turn_end() runs when the stack is unwound. */
+/*
+ * Calls the callbacks of the queue, and then those of the timeouts that are due. This file is
+ * compiled with -fexceptions, so that turn_end() also runs when an exception unwinds the stack.
+ */
 static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *ret_result)
 {
 	__attribute__((cleanup(turn_end))) struct turn turn = {
@@ -200,7 +239,10 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 		turn_expire(&turn);
 }
 
-/* The rest of loop_enter(): a mistake, or the loop is unbound, or another thread used it last. */
+/*
+ * Checks a turn or settle that loop_is_idle() could not allow at once: it is a mistake, or the loop
+ * belongs to no thread yet, or it is a locked loop that another thread used last.
+ */
 static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loop *loop)
 {
 	int result = loop_check_idle(loop);
@@ -210,12 +252,16 @@ static __attribute__((noinline, cold)) int loop_enter_slowly(struct timerhub_loo
 	return result;
 }
 
-/* Begin a turn or settle: check the call, and make the calling thread the loop's. */
+/*
+ * Begins a turn or settle: checks that the call is allowed, and makes the loop belong to the
+ * calling thread. Returns 0 or a negative errno.
+ */
 static inline int loop_enter(struct timerhub_loop *loop)
 {
 	return loop_is_idle(loop) ? 0 : loop_enter_slowly(loop);
 }
 
+/* Makes a turn that is not quiet. Returns how many callbacks it has called, or a negative errno. */
 static __attribute__((noinline)) int turn_slowly(struct timerhub_loop *loop)
 {
 	int result = 0;
@@ -240,6 +286,7 @@ int timerhub_loop_turn(struct timerhub_loop *loop)
 	return loop->turn_ns < loop->quiet_ns ? 0 : turn_slowly(loop);
 }
 
+/* Makes a settle that is not quiet. */
 static __attribute__((noinline)) int settle_slowly(struct timerhub_loop *loop,
                                                    uint64_t *ret_block_ns)
 {
@@ -276,14 +323,20 @@ uint64_t timerhub_loop_update(struct timerhub_loop *loop)
 	return loop->turn_ns;
 }
 
-/* Returns whether something was set since the loop last looked, or a manual hub may have moved. */
+/*
+ * Returns whether timeouts were set since the loop was last scheduled, or a manual hub may have got
+ * a new time, so that the clock must be read before the answer to "how long?" is right.
+ */
 static bool loop_has_news(const struct timerhub_loop *loop)
 {
 	return loop->listed_count > 0 ||
 	       (loop->is_exact ? !loop->is_manual : loop->front.fresh_count > 0);
 }
 
-/* The rest of timerhub_loop_timeout(): something was set, or the call is a mistake. */
+/*
+ * Answers timerhub_loop_timeout() if something was set since the last turn, or if the answer does
+ * not follow from the first schedule entry alone, or if the call is a mistake.
+ */
 static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_loop *loop)
 {
 	if (!loop)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements wake.h. A timerfd that has not expired is not moved to a later time, unless the clock
- * can go back: an early expiry costs one wake-up, each move a system call. The kept timer of a hub
- * moves whenever the next time changes, by a compare-and-swap; timerhub_dispatch() calls
- * queue_alarm() when it expires. If timeouts are due already, the loop itself writes to the
- * eventfd, because the owner's write comes too late, and in a manual hub in the next
- * timerhub_advance() only. The loop clears the eventfd before it dispatches, so it sees every
- * event. Tested by tests/service/test_loop.c.
+ * Implements wake.h. Tested by tests/service/test_loop.c.
+ *
+ * Without a hub, a timerfd wakes the loop. One that has not expired is not moved to a later time,
+ * because each move would be a system call, and an expiry that comes too early costs only one
+ * wake-up. If the clock can go back, the timerfd is set each time.
+ *
+ * With a hub, a kept timer on the loop's queue wakes the loop. It moves whenever the time of the
+ * loop's first timeout changes, which takes only a compare-and-swap. When it expires, the owner
+ * makes the queue's eventfd readable, and the dispatch calls queue_alarm() for it.
+ *
+ * If timeouts are due already, the loop itself writes to the eventfd. The owner would do so too
+ * late, and that of a manual hub only in the next timerhub_advance(). The loop clears the eventfd
+ * before it dispatches, never after, so an event that arrives in between makes the eventfd readable
+ * again.
  */
 #include "loop/wake.h"
 
@@ -16,9 +23,16 @@
 #include "base/bits.h"
 #include "queue/queue.h"
 
-/* Later times are never. Below the latest deadline of a hub. */
+/*
+ * The kept timer is set to "never" for times from here on, because later deadlines would not be
+ * valid in a hub.
+ */
 #define WAKE_MAX_NS ((uint64_t)1 << 62)
 
+/*
+ * Arms the kept timer, with no deadline yet. Its callback queue_alarm() sets set_ns to "never", so
+ * that wake_dispatch() sees that it has expired.
+ */
 static int wake_arm(struct wake *wake)
 {
 	struct timerhub_spec spec = {
@@ -55,6 +69,7 @@ void wake_close(struct wake *wake)
 	deadline_fd_close(&wake->deadline_fd);
 }
 
+/* Cancels one timer of a hub if it is on the queue *context. */
 static int wake_drop_timer(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
 	struct timerhub_queue *queue = context;
@@ -72,22 +87,24 @@ void wake_drop_timers(const struct wake *wake)
 }
 
 /*
- * Set the timerfd. If timeouts are due already it is readable, but only a new setting gives an
- * edge-triggered poller a new edge. If the wall clock was set, only that ends its being readable.
+ * Sets the timerfd to `next_ns`. It is set also if it is readable already, because an
+ * edge-triggered poller gets a new edge only by a new setting. A timerfd that is readable because
+ * the wall clock was set stops being so only by a new setting too.
  */
 static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
-	/* The time 0 would disarm the timerfd, so use 1 instead. */
+	/* 0 would disarm the timerfd, so 1 stands for it. */
 	int result = deadline_fd_set(&wake->deadline_fd, u64_max(next_ns, 1));
 
 	if (result < 0 && result != -ECANCELED)
-		return result; /* set_ns is unchanged, so the next turn tries again */
+		return result; /* the next turn tries again, because set_ns is unchanged */
 	wake->set_ns = next_ns;
 	if (next_ns <= now_ns)
 		deadline_fd_settle(&wake->deadline_fd);
 	return result;
 }
 
+/* Moves the kept timer to `next_ns`, or writes to the eventfd if that time has passed. */
 static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
 	if (next_ns <= now_ns) {
@@ -96,7 +113,7 @@ static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 		return 0;
 	}
 	wake->set_ns = next_ns;
-	/* The re-arm cannot fail: no program has the handle of the kept timer. */
+	/* The re-arm cannot fail, because no program has the kept timer's handle to cancel it. */
 	(void)timerhub_rearm(wake->hub, wake->timer,
 	                     next_ns < WAKE_MAX_NS ? next_ns : TIMERHUB_NEVER, TIMERHUB_ABSOLUTE);
 	return 0;
@@ -148,7 +165,7 @@ unsigned wake_dispatch(struct wake *wake, unsigned max)
 		bell_clear_by(wake->queue->notifier.fd, wake->queue->notifier.bells);
 	wake->is_rung = false;
 	called = timerhub_dispatch(wake->queue, max);
-	if (called < 0) /* this is a child, forked by a signal handler */
+	if (called < 0) /* a signal handler has forked, and this is the child */
 		called = 0;
 	return (unsigned)called - (called > 0 && wake->set_ns != set_ns);
 }
