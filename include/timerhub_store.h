@@ -250,9 +250,9 @@ struct timerhub_store_change {
 };
 
 /*
- * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in their order, all or none. Returns the error of
- * the first that cannot be made, whose `result` tells it from the others, which are 0. -E2BIG: too
- * many.
+ * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in their order, all or none; more are -EINVAL.
+ * Returns the error of the first that cannot be made, whose `result` tells it from the others,
+ * which are 0.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);

@@ -10,14 +10,16 @@
 #include "store/takers.h"
 #include "store/writer.h"
 
-/* Frees tasks by what became of each. */
+/* Frees key and data of the tasks that have ended, or that another worker has by now. */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
 	for (unsigned i = 0; i < count; i++) {
 		int own = changes[i].result;
 
+		if (!change_is_answer(&changes[i]) || changes[i].op == STORE_TOUCH)
+			continue;
 		if (result == 0 || ((own == -ESTALE || own == -ENOENT) && own == result))
-			changes_release(&changes[i], 1);
+			timerhub_store_release(NULL, changes[i].task);
 	}
 }
 
@@ -31,11 +33,8 @@ static int changes_do(struct timerhub_store *store, struct timerhub_store_change
 		.now_us = store_now_us(&store->wall),
 		.deadline_ns = clock_monotonic_ns() + store->timeout_ns,
 	};
-	int result;
+	int result = writer_do(store, &work);
 
-	for (unsigned i = 0; i < count; i++)
-		changes[i].result = 0;
-	result = writer_do(store, &work);
 	answers_release(changes, count, result);
 	return result;
 }
@@ -168,13 +167,8 @@ int timerhub_store_commit(struct timerhub_store *store, struct timerhub_store_ch
 	CANCELLATION_HELD;
 	int result = store_check(store);
 
-	if (!changes || count == 0 || count > TIMERHUB_STORE_CHANGES_MAX)
-		return -EINVAL;
-	for (unsigned i = 0; i < count && result == 0; i++) {
-		/* touch is no change that may be asked for here */
-		result = changes[i].op == STORE_TOUCH ? -EINVAL : change_check(store, &changes[i]);
-		changes[i].result = result;
-	}
+	if (result == 0)
+		result = changes_check(store, changes, count);
 	return result < 0 ? result : changes_do(store, changes, count);
 }
 
@@ -269,12 +263,10 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 	struct submit *submit;
 	int result = store_check(store);
 
-	if (!changes || count == 0 || count > TIMERHUB_STORE_CHANGES_MAX)
-		return -EINVAL;
 	if (result == 0 && store_has_failed(store))
 		result = -EIO;
-	for (unsigned i = 0; i < count && result == 0; i++)
-		result = changes[i].op == STORE_TOUCH ? -EINVAL : change_check(store, &changes[i]);
+	if (result == 0)
+		result = changes_check(store, changes, count);
 	if (result < 0)
 		return result;
 	if (!submit_enter(store))
@@ -291,16 +283,17 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 	return 0;
 }
 
-/* The caller's structs lose what is freed, unless they hold another delivery by now. */
+/*
+ * The caller's structs lose what is freed, unless they hold another delivery by now. One that was
+ * released meanwhile has nothing to free, which its copy does not know.
+ */
 static void submit_release(struct submit *submit)
 {
 	for (unsigned i = 0; i < submit->work.count; i++) {
-		struct timerhub_store_task *theirs = submit->theirs[i], *copy = &submit->tasks[i];
+		struct timerhub_store_task *theirs = submit->theirs[i];
+		const struct timerhub_store_task *copy = &submit->tasks[i];
 
-		if (!theirs || theirs->id != copy->id || theirs->delivery != copy->delivery ||
-		    theirs->data != copy->data)
-			submit->changes[i].task = copy;
-		else
+		if (theirs && theirs->id == copy->id && theirs->delivery == copy->delivery)
 			submit->changes[i].task = theirs;
 	}
 	answers_release(submit->changes, submit->work.count, submit->work.result);

@@ -5,7 +5,6 @@
  */
 #include "store/change.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "store/schema.h"
@@ -106,6 +105,22 @@ int change_check(const struct timerhub_store *store, const struct timerhub_store
 	if (result == 0 && change->op != STORE_TOUCH && change->op != TIMERHUB_STORE_CANCEL &&
 	    change->op != TIMERHUB_STORE_DONE && change->op != TIMERHUB_STORE_PARK)
 		result = due_of(&due_us, change, store_now_us(&store->wall));
+	return result;
+}
+
+int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
+                  unsigned count)
+{
+	int result = 0;
+
+	if (!changes || count == 0 || count > TIMERHUB_STORE_CHANGES_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < count; i++)
+		changes[i].result = 0;
+	for (unsigned i = 0; i < count && result == 0; i++) {
+		result = changes[i].op == STORE_TOUCH ? -EINVAL : change_check(store, &changes[i]);
+		changes[i].result = result;
+	}
 	return result;
 }
 
@@ -332,16 +347,4 @@ int changes_make(struct changing *changing, struct timerhub_store_change *change
 		(void)statement_run_numbers(statements, DO_ROLLBACK_TO, 0, NULL);
 	made = (unsigned)(statement_run_numbers(statements, DO_RELEASE, 0, NULL) < 0);
 	return result < 0 || made == 0 ? result : -EIO;
-}
-
-void changes_release(struct timerhub_store_change *changes, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		struct timerhub_store_change *change = &changes[i];
-
-		if (change->op == STORE_TOUCH || !change_is_answer(change))
-			continue;
-		free((void *)(uintptr_t)change->task->data);
-		change->task->data = change->task->key = NULL;
-	}
 }

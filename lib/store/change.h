@@ -18,6 +18,13 @@ void changing_init(struct changing *changing, const struct timerhub_store *store
 /* Does not look at the database. Returns 0 or a negative errno. */
 int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
 
+/*
+ * Checks changes that a caller makes as one, among which may be no touch. Sets `result` in each: at
+ * most one has an error, which is returned.
+ */
+int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
+                  unsigned count);
+
 bool changes_have_put(const struct timerhub_store_change *changes, unsigned count);
 
 /*
@@ -25,9 +32,6 @@ bool changes_have_put(const struct timerhub_store_change *changes, unsigned coun
  * SQLite may have ended the whole transaction after an error.
  */
 int changes_make(struct changing *changing, struct timerhub_store_change *changes, unsigned count);
-
-/* Frees what the answered tasks own, as far as the results say so. */
-void changes_release(struct timerhub_store_change *changes, unsigned count);
 
 static inline bool change_is_answer(const struct timerhub_store_change *change)
 {

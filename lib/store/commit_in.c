@@ -65,17 +65,15 @@ int timerhub_store_commit_in_checked(struct timerhub_store *store, struct sqlite
 	CANCELLATION_HELD;
 	int result = store_check(store);
 
-	if (!db || !changes || count == 0 || count > TIMERHUB_STORE_CHANGES_MAX)
+	if (!db)
 		return -EINVAL;
 	if (result == 0 && sqlite != sqlite3_libversion_number)
 		result = -EXDEV;
 	if (result == 0 && (u32_load_relaxed(&store->failed) != 0 || /* relaxed: see writer.c */
 	                    !files_are_there(&store->files)))
 		result = -EIO;
-	for (unsigned i = 0; i < count && result == 0; i++) {
-		result = changes[i].op == STORE_TOUCH ? -EINVAL : change_check(store, &changes[i]);
-		changes[i].result = result;
-	}
+	if (result == 0)
+		result = changes_check(store, changes, count);
 	if (result == 0)
 		result = caller_begin(store, db);
 	if (result == 0 && caller_is_refused(store, changes, count))

@@ -377,6 +377,31 @@ START_TEST(commit_in_is_true_when_the_caller_commits)
 }
 END_TEST
 
+/* The numbers of an earlier commit would look like this one's. */
+START_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error)
+{
+	struct timerhub_store_change changes[3];
+
+	fixture_begin(NULL);
+	for (int call = 0; call < 2; call++) {
+		changes[0] = put_of("k");
+		changes[1] = put_of("");
+		changes[2] = put_of("n");
+		changes[0].result = changes[2].result = -ENOENT;
+		sql("BEGIN IMMEDIATE");
+		if (call == 0)
+			expect_eq(timerhub_store_commit(store, changes, 3), -EINVAL);
+		else
+			expect_eq(timerhub_store_commit_in(store, plain, changes, 3), -EINVAL);
+		sql("COMMIT");
+		expect_eq(changes[0].result, 0);
+		expect_eq(changes[1].result, -EINVAL);
+		expect_eq(changes[2].result, 0);
+	}
+	fixture_end();
+}
+END_TEST
+
 START_TEST(commit_in_refuses_what_it_cannot_promise)
 {
 	struct timerhub_store_change change = put_of("k");
@@ -451,6 +476,23 @@ START_TEST(submit_completes_in_order)
 	expect(!task.data && !task.key);
 	changes[0] = put_of("");
 	expect_eq(timerhub_store_submit(store, changes, 1, 8), -EINVAL);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(task_that_was_released_is_not_freed_by_its_completion)
+{
+	struct timerhub_store_change change;
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	(void)put_in(0, "k", "x");
+	task = take_one();
+	change = done_of(&task);
+	expect_eq(timerhub_store_submit(store, &change, 1, 1), 0);
+	timerhub_store_release(store, &task);
+	expect_eq(complete().result, 0);
+	expect(!task.data && !task.key);
 	fixture_end();
 }
 END_TEST
@@ -999,7 +1041,9 @@ int main(int argc, char **argv)
 	tests_add(commit_ends_and_puts_at_once, 60);
 	tests_add(commit_in_is_true_when_the_caller_commits, 60);
 	tests_add(commit_in_refuses_what_it_cannot_promise, 60);
+	tests_add(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60);
 	tests_add(submit_completes_in_order, 60);
+	tests_add(task_that_was_released_is_not_freed_by_its_completion, 60);
 	tests_add(submits_in_flight_are_bounded, 60);
 	tests_add(submits_go_before_checkpoints, 120);
 	tests_add(wrong_arguments_are_refused, 60);
