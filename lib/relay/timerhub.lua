@@ -826,6 +826,18 @@ local function every_after_retry(every, was_due)
     return every and (find(every, '@', 1, true) and every or every .. '@' .. was_due)
 end
 
+-- Moves a taken task to the key `dead`. The keys begin as those of retry and park. Returns nil, or the
+-- error with which Redis refuses the entry in `dead`; then nothing has changed.
+local function set_down(keys, dead, conf, now, id, put_us, entry, due, attempts, why, data)
+    local buried = bury(dead, conf.dead_max, id, due, attempts, why, data)
+    if type(buried) == 'table' then
+        return buried
+    end
+    redis_call('HINCRBY', keys[4], 'parked_ever', 1)
+    finish(keys[2], keys[5], id, put_us, conf.past_us, now)
+    acknowledge(keys[3], entry)
+end
+
 -- Returns a taken task to the queue. If `untaken` is 1, nobody has seen it: see give_back().
 -- Keys: `due`, `task`, `ready`, `state`, `past`, `seats`, `dead`.
 -- Arguments: `id`, `delay`, `entry`, optionally `until`, `holder`, `epoch`, `untaken`.
@@ -864,14 +876,8 @@ local function retry(keys, args)
             {0, tonumber(was_due), now, 0}
     end
     if conf.attempts_max > 0 and attempts >= conf.attempts_max then
-        local buried = bury(dead, conf.dead_max, id, was_due, attempts, 'attempts', data)
-        if type(buried) == 'table' then
-            return buried
-        end
-        redis_call('HINCRBY', state, 'parked_ever', 1)
-        finish(task, past, id, put_us, conf.past_us, now)
-        acknowledge(ready, entry)
-        return {0, -1, now, 1}
+        return set_down(keys, dead, conf, now, id, put_us, entry, was_due, attempts, 'attempts',
+            data) or {0, -1, now, 1}
     end
     redis_call('ZADD', due_key, score_of(due), id)
     redis_call('HSET', task, id, record_of('w', text(attempts), put_us, data,
@@ -903,16 +909,9 @@ local function park(keys, args)
     if not attempts then
         return {ENOENT}
     end
-    local conf = settings(state)
     redis_call('ZCARD', past)
-    local buried = bury(dead, conf.dead_max, id, due, attempts, 'park:' .. text(reason), data)
-    if type(buried) == 'table' then
-        return buried
-    end
-    redis_call('HINCRBY', state, 'parked_ever', 1)
-    finish(task, past, id, put_us, conf.past_us, now)
-    acknowledge(ready, entry)
-    return {0, now}
+    return set_down(keys, dead, settings(state), now, id, put_us, entry, due, attempts,
+        'park:' .. text(reason), data) or {0, now}
 end
 
 -- Begins the lease of a delivery again.
@@ -929,8 +928,7 @@ local function touch(keys, args)
     if late then
         return late
     end
-    local pending = last_delivered(ready) and
-        redis_call('XPENDING', ready, GROUP, entry, entry, 1)[1]
+    local pending = last_delivered(ready) and pending_of(ready, entry)
     if not pending then
         return {ESTALE}
     end
