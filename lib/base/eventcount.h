@@ -3,7 +3,8 @@
  * A number that threads can wait for, in place of a condition variable, of which some versions of
  * glibc lose wake-ups. Any thread can make these calls; none fails, and errno stays as it is.
  *
- * Labels: [eventcount] eventcount_set → eventcount_number: carries all writes before the set.
+ * Labels: [eventcount] eventcount_set, eventcount_advance → eventcount_number: carries all writes
+ * before the change.
  */
 #ifndef TIMERHUB_EVENTCOUNT_H
 #define TIMERHUB_EVENTCOUNT_H
@@ -32,6 +33,14 @@ static inline void eventcount_set(struct eventcount *eventcount, uint32_t number
 static inline void eventcount_wake(struct eventcount *eventcount, unsigned count)
 {
 	futex_wake(&eventcount->number, count);
+}
+
+/* Raises the number by one, and wakes up to `count` threads that wait. */
+static inline void eventcount_advance(struct eventcount *eventcount, unsigned count)
+{
+	/* [eventcount]: whoever sees this number sees all that was written before. */
+	(void)u32_fetch_add_release(&eventcount->number, 1);
+	eventcount_wake(eventcount, count);
 }
 
 /*

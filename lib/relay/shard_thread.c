@@ -150,8 +150,7 @@ static void tell_open(struct shard *shard)
 		return;
 	lock_take(&shared->lock);
 	shard->told = now;
-	eventcount_set(&shared->tries, eventcount_number(&shared->tries) + 1);
-	eventcount_wake(&shared->tries, UINT32_MAX);
+	eventcount_advance(&shared->tries, UINT32_MAX);
 	lock_give(&shared->lock);
 }
 

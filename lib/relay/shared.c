@@ -9,16 +9,13 @@ void shared_show_prefetched(struct shared *shared)
 	if (shared->deliveries.prefetched == 0)
 		return;
 	ready_fd_raise(shared->ready_fd);
-	if (shared->waiting > 0) {
-		eventcount_set(&shared->takers, eventcount_number(&shared->takers) + 1);
-		eventcount_wake(&shared->takers, shared->deliveries.prefetched);
-	}
+	if (shared->waiting > 0)
+		eventcount_advance(&shared->takers, shared->deliveries.prefetched);
 }
 
 void shared_wake_takers(struct shared *shared)
 {
-	eventcount_set(&shared->takers, eventcount_number(&shared->takers) + 1);
-	eventcount_wake(&shared->takers, UINT32_MAX);
+	eventcount_advance(&shared->takers, UINT32_MAX);
 }
 
 void shared_tell(const struct shared *shared, uint32_t shard, int error)

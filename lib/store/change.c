@@ -9,9 +9,6 @@
 
 #include "store/schema.h"
 
-/* A lease, interval or delay that is longer than that is as good as for ever. */
-#define LENGTH_MAX_US (INT64_C(1) << 56)
-
 void changing_init(struct changing *changing, const struct timerhub_store *store,
                    struct statements *statements)
 {
@@ -291,8 +288,8 @@ static int make_answer(struct changing *changing, struct timerhub_store_change *
 	default:
 		which = DO_TOUCH;
 		numbers[2] = store_us(change->when_ns);
-		if (numbers[2] > LENGTH_MAX_US)
-			numbers[2] = LENGTH_MAX_US;
+		if (numbers[2] > STORE_LENGTH_MAX_US)
+			numbers[2] = STORE_LENGTH_MAX_US;
 		numbers[2] += changing->lease_now;
 	}
 	if (result == 0)

@@ -8,6 +8,8 @@
 /* Returns 0 if the connection has, or gets, the write lock of the store's file. */
 static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 {
+	int result;
+
 	if (sqlite3_get_autocommit(db) ||
 	    !files_are_of(&store->files, sqlite3_db_filename(db, "main")))
 		return -EINVAL;
@@ -19,20 +21,15 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 		return -EDEADLK;
 	default:
 		/* a statement that reads first would get an old snapshot in the same way */
-		if (sqlite3_exec(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0", NULL, NULL,
-		                 NULL) == SQLITE_OK)
-			return 0;
-		return error_of(db) == -EBUSY ? -EAGAIN : error_of(db);
+		result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
+		return result == -EBUSY ? -EAGAIN : result;
 	}
 }
 
 static bool caller_is_refused(struct timerhub_store *store,
                               const struct timerhub_store_change *changes, unsigned count)
 {
-	/* relaxed: a hint from the last commit */
-	uint64_t wal_bytes = u64_load_relaxed(&store->keeper.wal_bytes);
-
-	if (!changes_have_put(changes, count) || !files_disk_is_low(&store->files, wal_bytes))
+	if (!changes_have_put(changes, count) || !store_disk_is_low(store))
 		return false;
 	(void)u64_fetch_add_relaxed(&store->counts.disk_full, 1);
 	return true;

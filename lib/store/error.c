@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/error.h"
 
+#include <stddef.h>
+
 static int error_of_open(sqlite3 *db)
 {
 	int number = sqlite3_system_errno(db);
@@ -70,4 +72,9 @@ int error_of(sqlite3 *db)
 	default:
 		return -EIO;
 	}
+}
+
+int run_sql(sqlite3 *db, const char *text)
+{
+	return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : error_of(db);
 }

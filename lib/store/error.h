@@ -9,4 +9,7 @@
 /* Of the last call on `db`, which failed. */
 int error_of(sqlite3 *db);
 
+/* Runs statements that return no rows. Returns 0 or a negative errno. */
+int run_sql(sqlite3 *db, const char *text);
+
 #endif

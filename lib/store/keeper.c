@@ -116,17 +116,11 @@ int keeper_start(struct timerhub_store *store)
 	return result;
 }
 
-static void keeper_call(struct timerhub_store *store)
-{
-	eventcount_set(&store->keeper.work, eventcount_number(&store->keeper.work) + 1);
-	eventcount_wake(&store->keeper.work, 1);
-}
-
 void keeper_stop(struct timerhub_store *store)
 {
 	if (!store->keeper.is_started)
 		return;
 	u32_store_relaxed(&store->keeper.quits, 1); /* relaxed: the eventcount's release shows it */
-	keeper_call(store);
+	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
 }

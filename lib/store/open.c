@@ -24,7 +24,6 @@
 #undef timerhub_store_install
 
 #define LEASE_DEFAULT_NS UINT64_C(30000000000)
-#define LEASE_MAX_US (INT64_C(1) << 56)
 #define ATTEMPTS_DEFAULT 25
 #define DATA_MAX_DEFAULT (UINT32_C(1) << 20)
 #define TIMEOUT_DEFAULT_NS UINT64_C(5000000000)
@@ -38,11 +37,6 @@
 #define MAGIC_CIFS 0xff534d42
 
 /* ---- the connections ---- */
-
-static int connection_exec(sqlite3 *db, const char *text)
-{
-	return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : error_of(db);
-}
 
 /* SQLite opens a file that it may not write without a complaint. */
 static int connection_is_writable(sqlite3 *db)
@@ -109,11 +103,11 @@ static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 	if (result == 0)
 		result = connection_set_wal(*ret, timeout_ns);
 	if (result == 0)
-		result = connection_exec(*ret, "PRAGMA main.synchronous=NORMAL;"
-		                               "PRAGMA main.wal_autocheckpoint=0;"
-		                               "PRAGMA main.cache_size=-8192;"
-		                               "PRAGMA main.mmap_size=0;"
-		                               "PRAGMA main.journal_size_limit=16777216;");
+		result = run_sql(*ret, "PRAGMA main.synchronous=NORMAL;"
+		                       "PRAGMA main.wal_autocheckpoint=0;"
+		                       "PRAGMA main.cache_size=-8192;"
+		                       "PRAGMA main.mmap_size=0;"
+		                       "PRAGMA main.journal_size_limit=16777216;");
 	return result;
 }
 
@@ -162,7 +156,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = connection_page_bytes(db, &page_bytes);
 	/* its first read makes the connection use the WAL */
 	if (result == 0)
-		result = connection_exec(store->keeper.db, "SELECT 1 FROM timerhub_about");
+		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
 	store->keeper.frame_bytes = page_bytes + 24;
@@ -240,7 +234,7 @@ static int store_configure(struct timerhub_store *store, const struct timerhub_s
 	if (known.flags != 0)
 		return -EINVAL;
 	lease_us = (uint64_t)store_us(known.lease_ns ? known.lease_ns : LEASE_DEFAULT_NS);
-	store->lease_us = lease_us < LEASE_MAX_US ? lease_us : LEASE_MAX_US;
+	store->lease_us = lease_us < STORE_LENGTH_MAX_US ? lease_us : STORE_LENGTH_MAX_US;
 	store->attempts_max = known.attempts_max ? known.attempts_max : ATTEMPTS_DEFAULT;
 	store->data_max = known.data_max ? known.data_max : DATA_MAX_DEFAULT;
 	store->timeout_ns = known.timeout_ns ? known.timeout_ns : TIMEOUT_DEFAULT_NS;

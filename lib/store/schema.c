@@ -125,10 +125,9 @@ static int schema_make(sqlite3 *db)
 
 	if (result != 0)
 		return result < 0 ? result : 0;
-	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		if (sqlite3_exec(db, texts[i], NULL, NULL, NULL) != SQLITE_OK)
-			return error_of(db);
-	return 0;
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts) && result == 0; i++)
+		result = run_sql(db, texts[i]);
+	return result;
 }
 
 int schema_install(sqlite3 *db)
@@ -137,19 +136,16 @@ int schema_install(sqlite3 *db)
 
 	if (result != 0)
 		return result < 0 ? result : 0;
-	if (sqlite3_exec(db, alone ? "BEGIN IMMEDIATE" : "SAVEPOINT timerhub_install", NULL, NULL,
-	                 NULL) != SQLITE_OK)
-		return error_of(db);
+	result = run_sql(db, alone ? "BEGIN IMMEDIATE" : "SAVEPOINT timerhub_install");
+	if (result < 0)
+		return result;
 	result = schema_make(db);
-	if (result == 0 && sqlite3_exec(db, alone ? "COMMIT" : "RELEASE timerhub_install", NULL,
-	                                NULL, NULL) != SQLITE_OK)
-		result = error_of(db);
+	if (result == 0)
+		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
 	/* SQLite has rolled back already if the error was of the disk */
 	if (result < 0 && !sqlite3_get_autocommit(db))
-		(void)sqlite3_exec(db,
-		                   alone ? "ROLLBACK"
-		                         : "ROLLBACK TO timerhub_install;"
-		                           "RELEASE timerhub_install",
-		                   NULL, NULL, NULL);
+		(void)run_sql(db, alone ? "ROLLBACK"
+		                        : "ROLLBACK TO timerhub_install;"
+		                          "RELEASE timerhub_install");
 	return result;
 }

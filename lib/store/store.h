@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <timerhub_store.h>
 
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/deadline_fd.h"
 #include "base/eventcount.h"
@@ -20,6 +21,8 @@
 #define STORE_SUBMITS_MAX 1024
 /* what a change of the library's own, touch, has as its op */
 #define STORE_TOUCH 7u
+/* A lease, interval or delay that is longer than that is as good as for ever. */
+#define STORE_LENGTH_MAX_US (INT64_C(1) << 56)
 
 struct work;
 struct taker;
@@ -109,7 +112,14 @@ static inline int64_t store_us(uint64_t ns)
 
 static inline void store_count_time(atomic_u64 *buckets, uint64_t ns)
 {
-	(void)u64_fetch_add_relaxed(&buckets[ns ? 63 - __builtin_clzll(ns) : 0], 1);
+	(void)u64_fetch_add_relaxed(&buckets[ns > 0 ? bits_highest(ns) : 0], 1);
+}
+
+/* Tells whether the disk has less room than puts may use. */
+static inline bool store_disk_is_low(const struct timerhub_store *store)
+{
+	/* relaxed: a hint from the last commit */
+	return files_disk_is_low(&store->files, u64_load_relaxed(&store->keeper.wal_bytes));
 }
 
 static inline int store_check(const struct timerhub_store *store)

@@ -92,12 +92,6 @@ static void work_answer(struct work *work)
 	futex_wake(&work->state, 1);
 }
 
-static void keeper_wake(struct timerhub_store *store)
-{
-	eventcount_set(&store->keeper.work, eventcount_number(&store->keeper.work) + 1);
-	eventcount_wake(&store->keeper.work, 1);
-}
-
 /* A caller that waits leads next; the store's thread does if there are submits only. */
 static void lead_hand_on(struct timerhub_store *store)
 {
@@ -112,7 +106,7 @@ static void lead_hand_on(struct timerhub_store *store)
 	} else if (store->queue_of_work.first) {
 		/* relaxed: the eventcount's release shows it */
 		u32_store_relaxed(&store->keeper.leads, 1);
-		keeper_wake(store);
+		eventcount_advance(&store->keeper.work, 1);
 	} else {
 		store->queue_of_work.is_led = false;
 	}
@@ -225,13 +219,10 @@ struct batch {
 
 static bool batch_refuses(struct timerhub_store *store, struct batch *batch, struct work *work)
 {
-	/* relaxed: a hint from the last commit */
-	uint64_t wal_bytes = u64_load_relaxed(&store->keeper.wal_bytes);
-
 	if (!changes_have_put(work->changes, work->count))
 		return false;
 	if (!batch->is_full)
-		batch->is_full = files_disk_is_low(&store->files, wal_bytes);
+		batch->is_full = store_disk_is_low(store);
 	if (batch->is_full) {
 		work->result = -ENOSPC;
 		batch->puts_refused++;
@@ -406,7 +397,7 @@ static void keeper_hint(struct timerhub_store *store)
 		return;
 	if (u32_exchange_relaxed(&store->keeper.rests, 0) != 0 ||
 	    u32_exchange_relaxed(&store->keeper.hinted, 1) == 0)
-		keeper_wake(store);
+		eventcount_advance(&store->keeper.work, 1);
 }
 
 static void batch_finish(struct timerhub_store *store, struct batch *batch, int result)
@@ -549,5 +540,5 @@ void writer_submit(struct timerhub_store *store, struct work *work)
 {
 	work->is_submit = true;
 	if (work_append(store, work))
-		keeper_wake(store);
+		eventcount_advance(&store->keeper.work, 1);
 }
