@@ -1,37 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * timerhub for C++17; the manual is timerhub_hpp(7). Loops, timeouts, hubs, queues and timers are
- * objects that close themselves, times are std::chrono's, callbacks any callables, errors
- * std::error_code. Only the additions to timerhub_loop.h and timerhub.h are told here; native() and
- * handle() return the C object. Tested by tests/cpp.
+ * objects that close themselves. Times are those of std::chrono, callbacks are any callables, and
+ * errors are std::error_code. The comments here say only what this header adds to timerhub_loop.h
+ * and timerhub.h; native() and handle() return the C object. Tested by tests/cpp.
  *
- * Errors. Empty, or the C call's errno in std::system_category(); no output is then written. The
- * header throws nothing, and compiles with -fno-exceptions and -fno-rtti. A callable's exception
- * leaves dispatch(), its constructor's the arm call, which then changes nothing. With -fno-
- * exceptions, and with musl, a callable must not end its thread.
+ * Errors. A call's error is empty, or it is the errno of the C call in std::system_category(), and
+ * then no output is written. The header throws nothing itself, and compiles with -fno-exceptions
+ * and -fno-rtti. An exception that a callable throws leaves dispatch(). One that its constructor
+ * throws leaves the call that arms the timer, which then has changed nothing. With -fno-exceptions,
+ * and with musl, a callable must not end its thread.
  *
- * Times. Rounded up to nanoseconds; a negative one is 0, one above 2^63 ns, or NaN, ERANGE, as a
- * slack, of which three days count at most.
+ * Times. A time is rounded up to nanoseconds, and a negative one is taken as 0. One that is above
+ * 2^63 ns, or NaN, gives ERANGE. A slack is at most three days: a longer one counts as three days.
  *
- * Memory. A small callable (is_small_v: at most 8 bytes, trivially copyable, const operator()) is
- * kept in the timer's data, and each expiry calls a copy; any other in one block of the heap, at
- * one address.
+ * Memory. A small callable (see is_small_v) is kept in the timer's data, and each expiry calls a
+ * copy of it. Any other callable is kept in one block of the heap, and so stays at one address.
  *
- * Threads. Const calls by any number at once, others by one; but a callback may move its own timer
- * while another thread cancels or destroys it. A timeout belongs to one thread.
+ * Threads. Any number of threads may make const calls for an object at once; any other call needs
+ * the object for itself. But a callback may move its own timer while another thread cancels or
+ * destroys it. A timeout belongs to one thread.
  *
- * Who may free when. After cancel() or the destructor no other thread runs the callable, nor will
- * any; inside its own callback it lives until that returns. So declare a timer as its class's last
- * member, or cancel() first in the destructor. The destructor waits for the callback: not with a
- * mutex that the callback locks, nor of each other's timers in two callbacks. With several
- * dispatching threads, callbacks of a periodic or moved timer overlap, and one alone may destroy
- * it. A hub outlives its queues and timers; a closed queue's timers never expire. drain() and
- * wait() call nothing: never call the fn of their events, for which no destructor waits.
+ * When a timer's data may be freed. After cancel() or the destructor, no other thread runs the
+ * callable, and none will. If the callback itself cancels or destroys its timer, the callable lives
+ * until the callback returns. So declare a timer as the last member of its class, or call cancel()
+ * first in the destructor, because the callback may use the other members.
  *
- * Lifetime. Timers and timeouts keep their callable after an expiry: capture `this`, not a
- * shared_ptr to the object that contains them (each would own the other until cancel() or
- * remove()). A callback that may release the last reference begins with `const auto self =
- * shared_from_this();`.
+ * The destructor waits for the callback. Do not hold a mutex that the callback locks, and do not
+ * let two callbacks destroy each other's timers: they would wait for ever. If several threads
+ * dispatch, callbacks of a periodic or moved timer can overlap, and only one of them may destroy
+ * it. A hub outlives its queues and timers, and the timers of a closed queue never expire. drain()
+ * and wait() call no callback: never call the fn of the events that they return, because no
+ * destructor waits for that.
+ *
+ * Lifetime. Timers and timeouts keep their callable after an expiry. So capture `this`, and not a
+ * shared_ptr to the object that contains them, because each would own the other until cancel() or
+ * remove(). A callback that may release the last reference to its object begins with `const auto
+ * self = shared_from_this();`.
  */
 #ifndef TIMERHUB_HPP
 #define TIMERHUB_HPP
@@ -75,19 +80,17 @@
 namespace timerhub_cpp
 {
 
-/*
- * Converts the result of a C call to an error. If `result` is not negative, the error is empty.
- */
+/* Converts the result of a C call to an error, which is empty if the result is not negative. */
 inline std::error_code error(int result) noexcept
 {
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
 }
 
 /*
- * The type of a hub's clock. A hub's clock is chosen at run time. Therefore now() is a method of
- * the hub, not of struct clock. The four conversion functions copy the number of time units. Use
- * from_steady() and to_steady() with TIMERHUB_CLOCK_MONOTONIC, from_system() and to_system() with
- * TIMERHUB_CLOCK_REALTIME.
+ * The clock of time points on a hub's clock. It has no now(), because each hub chooses its clock
+ * when it is opened; call that of the hub. Use from_steady() and to_steady() if the hub's clock is
+ * TIMERHUB_CLOCK_MONOTONIC, and from_system() and to_system() if it is TIMERHUB_CLOCK_REALTIME.
+ * They change only the type, so with another clock the result is wrong.
  */
 struct clock {
 	using duration = std::chrono::nanoseconds;
@@ -131,13 +134,14 @@ namespace detail
 {
 
 /*
- * `out_of_range` stands for a time that does not fit into 64 bits. No hub accepts `out_of_range` as
- * a time, so the calls of timerhub.h return -ERANGE.
+ * Stands for a time that does not fit into 64 bits. No hub accepts it, so the calls of timerhub.h
+ * return -ERANGE for it.
  */
 inline constexpr std::uint64_t out_of_range = UINT64_MAX - 1;
 
 /*
- * Multiply `count` by num / den, and round up. The caller checks that num * den fits into 64 bits.
+ * Multiplies `count` by num / den and rounds up. Returns out_of_range if the result does not fit.
+ * The caller has checked that num * den fits into 64 bits.
  */
 constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint64_t den) noexcept
 {
@@ -149,7 +153,7 @@ constexpr std::uint64_t scale(std::uint64_t count, std::uint64_t num, std::uint6
 	return whole * num + part;
 }
 
-/* Returns the nanoseconds of a duration, rounded up. If the duration is negative, returns 0. */
+/* Returns the nanoseconds of a duration, rounded up, or 0 if the duration is negative. */
 template <class Rep, class Period>
 constexpr std::uint64_t to_ns(const std::chrono::duration<Rep, Period> &distance) noexcept
 {
@@ -206,7 +210,7 @@ class delay
 	{
 	}
 
-	/* Returns the delay in ns. A result above 2^63 means that the delay was out of range. */
+	/* Returns the delay in ns. If it was out of range, the result is above 2^63. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -226,9 +230,7 @@ class deadline
 	{
 	}
 
-	/*
-	 * Returns the deadline in ns. A result above 2^63 means that the deadline was out of range.
-	 */
+	/* Returns the deadline in ns. If it was out of range, the result is above 2^63. */
 	constexpr std::uint64_t ns() const noexcept
 	{
 		return ns_;
@@ -238,23 +240,18 @@ class deadline
 	std::uint64_t ns_;
 };
 
-/* The argument of a timer's callable, if the callable takes an argument. */
+/* What a timer's callable is called with, if it takes an argument. */
 struct expiry {
-	/*
-	 * The timer's deadline. If this call of the callable reports several periods, `due` is the
-	 * deadline of the first of these periods.
-	 */
+	/* The timer's deadline. If the call stands for several periods, that of the first one. */
 	time_point due;
-	/*
-	 * Number of periods that this call of the callable reports; 1 if the timer is not periodic.
-	 */
+	/* How many periods the call stands for; 1 if the timer is not periodic. */
 	std::uint64_t count;
 };
 
 /*
- * True if a callable of this type is stored in the timer's data, so that arming does not allocate.
- * Each call of a small callable runs a new copy of the callable. Therefore a callable that changes
- * its own state, such as a mutable lambda, is not small, and is stored in a block of the heap.
+ * True if a callable of this type is kept in the timer's data, so that arming allocates nothing. It
+ * must have at most 8 bytes, be trivially copyable, and be callable when it is const. A mutable
+ * lambda is therefore not small: it would lose its state, because each expiry calls a new copy.
  */
 template <class Callable>
 inline constexpr bool is_small_v =
@@ -287,8 +284,8 @@ template <class Callable> std::uint64_t pack(const Callable &callable) noexcept
 }
 
 /*
- * Holds a copy of a small callable for one call. The copy is on the calling thread's stack, so no
- * other thread can free the copy.
+ * Holds a copy of a small callable for one call, on the stack of the calling thread, because no
+ * other thread can free it there.
  */
 template <class Callable> class unpacked
 {
@@ -334,9 +331,9 @@ class block
 	block &operator=(const block &) = delete;
 
 	/*
-	 * The memory order is relaxed. The block cannot be freed during use(). Either the timer
-	 * object still uses the block, or the cancelling thread waits for the callback that calls
-	 * use().
+	 * Makes the caller a user. Relaxed is enough, because nothing can free the block meanwhile:
+	 * either the timer object still uses it, or the thread that cancels the timer waits for the
+	 * callback that makes this call.
 	 */
 	void use() noexcept
 	{
@@ -344,9 +341,9 @@ class block
 	}
 
 	/*
-	 * Because of acquire and release, the accesses of all users happen before the destruction
-	 * of the callable. Because of timerhub_cancel_sync(), the accesses of users on other
-	 * threads also happen before the last user calls leave().
+	 * Ends the caller's use. Acquire and release make all that the users did with the callable
+	 * happen before its destruction. What users on other threads did also happens before the
+	 * last user calls leave(), because of timerhub_cancel_sync().
 	 */
 	void leave() noexcept
 	{
@@ -380,8 +377,8 @@ template <class Callable> class block_of final : public block
 };
 
 /*
- * Makes the running callback a user of the block. The destructor calls leave(), even if the
- * callable throws or its thread ends.
+ * Makes the running callback a user of the block as long as it runs, also if the callable throws an
+ * exception or its thread ends.
  */
 class block_user
 {
@@ -412,7 +409,7 @@ template <class Callable> void call_block(const timerhub_event *event)
 	invoke(home.callable, *event);
 }
 
-/* Can the callable that a call takes as Argument be stored as Callable? */
+/* Fails to compile if an Argument cannot be stored as a Callable. */
 template <class Callable, class Argument> constexpr void check_stored() noexcept
 {
 	static_assert(std::is_constructible_v<Callable, Argument>,
