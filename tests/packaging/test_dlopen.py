@@ -10,15 +10,12 @@ archive in its relocations. Exit status 1 if one does.
 """
 
 import re
-import subprocess
 import sys
+
+from libraries import check, printed
 
 # R_X86_64_GOTTPOFF and R_X86_64_TPOFF32; on AArch64 R_AARCH64_TLSIE_... and R_AARCH64_TLSLE_...
 STATIC_TLS = re.compile(r"\bR_\w+?_(?:GOTTPOFF|TPOFF|TLSIE|TLSLE)\w*")
-
-
-def printed(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 def complaints_of(library):
@@ -29,12 +26,5 @@ def complaints_of(library):
     return [f"{library} has the flag STATIC_TLS"] if "STATIC_TLS" in flags else []
 
 
-def main(libraries):
-    complaints = [line for library in libraries for line in complaints_of(library)]
-    for complaint in complaints:
-        print(complaint)
-    return 1 if complaints or not libraries else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check(sys.argv[1:], complaints_of))

@@ -9,12 +9,9 @@ none may call its functions. Exit status 1 if one does.
 """
 
 import re
-import subprocess
 import sys
 
-
-def printed(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+from libraries import check, printed
 
 
 def complaints_of(library):
@@ -26,12 +23,5 @@ def complaints_of(library):
     return found
 
 
-def main(libraries):
-    complaints = [line for library in libraries for line in complaints_of(library)]
-    for complaint in complaints:
-        print(complaint)
-    return 1 if complaints or not libraries else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check(sys.argv[1:], complaints_of))

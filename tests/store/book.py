@@ -117,3 +117,9 @@ def check(lines, database, all_are_ended=False):
         if key in present and all_are_ended:
             complaints.append(f"{key} never came")
     return complaints
+
+
+def report(complaints):
+    """Prints the first complaints. Returns a test's exit status."""
+    print("\n".join(complaints[:20]))
+    return 1 if complaints else 0

@@ -67,8 +67,7 @@ def main(worker, seconds, seed=None):
         print(f"{kills} kills, {takes} deliveries")
         if takes < 10:
             complaints.append("hardly anything was delivered")
-    print("\n".join(complaints[:20]))
-    return 1 if complaints else 0
+    return book.report(complaints)
 
 
 if __name__ == "__main__":

@@ -109,8 +109,7 @@ def main(worker, recorder, crashes, seed=None):
     print(f"{len(points)} crashes among {len(trace)} records, {answers} changes")
     if answers < 20:
         complaints.append("hardly anything was changed")
-    print("\n".join(complaints[:20]))
-    return 1 if complaints else 0
+    return book.report(complaints)
 
 
 if __name__ == "__main__":
