@@ -288,9 +288,9 @@ TIMERHUB_API int timerhub_call(struct timerhub_queue *queue, uint64_t delay_ns, 
  * clock. If the old deadline has passed but nobody has taken the event yet, that event is
  * withdrawn. The periods of a periodic timer count from the new deadline.
  *
- * To move a timer to a later deadline is a single compare-and-swap, so a server can do it for every
- * message that it receives. Returns 0, or 1 if the timer was idle (only a kept timer can be), or
- * -ENOENT if it has ended or belongs to another hub, or -ERANGE. Lock-free.
+ * A server can move a timer to a later deadline for every message that it receives, because that
+ * is a single compare-and-swap. Returns 0, or 1 if the timer was idle (only a kept timer can be),
+ * or -ENOENT if it has ended or belongs to another hub, or -ERANGE. Lock-free.
  */
 TIMERHUB_API int timerhub_rearm(struct timerhub *hub, timerhub_timer timer, uint64_t expires_ns,
                                 uint32_t flags);

@@ -159,7 +159,7 @@ struct timerhub_relay_report {
 	uint32_t replicas; /* number of connected replicas */
 	/* min-replicas-to-write; 0: an isolated master accepts changes */
 	uint32_t replicas_min;
-	/* 1: maxmemory-policy is one of allkeys-*, so tasks may vanish when the memory is full */
+	/* 1 if maxmemory-policy is one of allkeys-*, so that Redis may evict tasks; else 0 */
 	uint32_t evicts;
 	uint64_t tasks; /* number of records of tasks in Redis */
 	/* waiting ids plus entries; `tasks` if there is no fault */
@@ -175,10 +175,13 @@ struct timerhub_relay_report {
 };
 
 /*
- * Creates `queue` (1 to 64 of A-Z, a-z, 0-9, '_', '.', '-') if needed. `config` may be NULL.
- * -EINVAL, -E2BIG: name or config; -EEXIST: created with other servers, or in another order;
- * -EOPNOTSUPP: also rediss://; -EAGAIN: no thread; network errors but
- * -ETIMEDOUT.
+ * Opens a queue, and creates it if it does not exist. Its name has 1 to 64 characters of A-Z, a-z,
+ * 0-9, '_', '.' and '-'. `config` may be NULL.
+ *
+ * Returns -EINVAL or -E2BIG if the name or the config is wrong, -EEXIST if the queue was created
+ * with other servers or in another order, -EAGAIN if no thread can be started, and -EOPNOTSUPP if
+ * an address asks for TLS and the library was built without it, or if a later version has written
+ * the queue. Network errors are returned too, but not -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
                                      const struct timerhub_relay_config *config);
@@ -203,11 +206,13 @@ TIMERHUB_API void timerhub_relay_close(struct timerhub_relay *relay);
 TIMERHUB_API int timerhub_relay_fd(struct timerhub_relay *relay);
 
 /*
- * Puts a task that is due in `when_ns`, or at that time with TIMERHUB_ABSOLUTE; TIMERHUB_NEVER: not
- * before a move. A repeated put of `id` changes nothing. If `id` is NULL, the library makes one,
- * and stores it in `ret_id` (TIMERHUB_RELAY_ID_BYTES, or NULL). -EEXIST: the id's task is live;
- * -EALREADY: it has ended, and was put less than past_us ago; -EAGAIN: tasks_max; -EMSGSIZE:
- * data_max; -ERANGE: beyond 2^53 us; -EINVAL; network errors.
+ * Puts a task that is due in `when_ns`, or at that time with TIMERHUB_ABSOLUTE, or with
+ * TIMERHUB_NEVER not before a move. If `id` is NULL, the library makes one, and stores it in
+ * `ret_id`, which has TIMERHUB_RELAY_ID_BYTES or is NULL. To put an id again changes nothing.
+ *
+ * Returns -EEXIST if the id's task is live, -EALREADY if it has ended and was put less than past_us
+ * ago, -EAGAIN if the queue has tasks_max tasks, -EMSGSIZE if the data is longer than data_max,
+ * -ERANGE if the time is beyond 2^53 us, -EINVAL, or a network error.
  */
 TIMERHUB_API int timerhub_relay_put(struct timerhub_relay *relay, const char *id, uint64_t when_ns,
                                     uint32_t flags, const void *data, size_t data_len,
@@ -307,10 +312,13 @@ TIMERHUB_API int timerhub_relay_cancel_many(struct timerhub_relay *relay,
 /* ---- without waiting ---- */
 
 /*
- * Begins up to 1,024 changes of any kind, and does not wait. It copies them; 0 promises a
- * completion for each, unless the relay is closed first. The data of a task that a change ends
- * stays valid until its completion is taken. -EAGAIN: 1,024 completions are not taken yet; -E2BIG;
- * -EMSGSIZE, -ERANGE, -EINVAL: a change is wrong, and none has begun.
+ * Begins up to 1,024 changes of any kind, and does not wait. The changes are copied. After a 0 each
+ * has a completion, unless the relay is closed first. The data of a task that a change ends stays
+ * valid until its completion is taken.
+ *
+ * After an error no change has begun. Returns -EAGAIN if there would be more than 1,024 changes
+ * whose completion nobody has taken, -E2BIG if these alone are more, and -EMSGSIZE, -ERANGE or
+ * -EINVAL if one of them is wrong.
  */
 TIMERHUB_API int timerhub_relay_submit(struct timerhub_relay *relay,
                                        const struct timerhub_relay_change *changes, unsigned count,
@@ -330,8 +338,8 @@ TIMERHUB_API int timerhub_relay_completions(struct timerhub_relay *relay,
                                             struct timerhub_relay_completion *ret, unsigned max);
 
 /*
- * Returns a descriptor that is readable while completions wait to be taken; don't read or close it.
- * -EINVAL, -EOWNERDEAD, -EMFILE, -ENFILE.
+ * Returns a descriptor to poll, which is readable while completions wait to be taken. Do not read
+ * or close it. The errors are -EINVAL, -EOWNERDEAD, -EMFILE and -ENFILE.
  */
 TIMERHUB_API int timerhub_relay_completion_fd(struct timerhub_relay *relay);
 
@@ -366,7 +374,7 @@ struct timerhub_relay_info {
 	uint64_t reserved[4];
 };
 
-/* Not 0 ends timerhub_relay_each(), which returns it. */
+/* Called for a task. If it returns anything but 0, timerhub_relay_each() ends and returns that. */
 typedef int timerhub_relay_each_fn(const struct timerhub_relay_info *info, void *context);
 
 /*
