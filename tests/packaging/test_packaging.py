@@ -11,8 +11,8 @@ installed     installs what a plain `meson setup` builds, not optimized, into a 
 wrap          the meson project and the wrap file of timerhub-building(7), with a repository of the
               sources: only libtimerhub is built, static as the project is.
 no-io-uring   the libraries without liburing, the clients, the example, and some tests of the laws.
-musl          the libraries by musl-gcc: the C clients against them, static, and a program that
-              loads the shared ones by dlopen().
+musl          libtimerhub by musl-gcc: the C client against it, static, and a program that loads the
+              shared one by dlopen(). The store is compiled only: Debian has no SQLite for musl.
 machine       a machine other than x86-64 and AArch64 is refused when the build is set up.
 amalgamation  the single file by gcc and musl-gcc, with io_uring and without, and a program with it.
 """
@@ -62,9 +62,13 @@ def soname(package, version):
 
 
 def pages(root):
-    """The manual pages of section 3: one for each function, or a link, and one for the loop."""
+    """
+    The manual pages of section 3: one for each function, or a link, and one for the loop. The
+    functions whose names end in _checked are called by macros only.
+    """
     text = "".join((root / name).read_text(encoding="utf-8") for name in MAPS)
-    return re.findall(r"^\t\t(\w+);", text, re.MULTILINE) + [
+    functions = re.findall(r"^\t\t(\w+);", text, re.MULTILINE)
+    return [name for name in functions if not name.endswith("_checked")] + [
         "timerhub_loop", "timerhub_uring", "timerhub_uring_prep", "timerhub_uring_ended"]
 
 
@@ -370,22 +374,23 @@ def test_musl(root, directory):
     version, prefix = project_version(root), directory / "prefix"
     triplet = run("gcc", "-print-multiarch").strip()
     headers = ["-idirafter/usr/include", f"-idirafter/usr/include/{triplet}"]
-    run("meson", "setup", directory / "build", root, f"--prefix={prefix}", "-Dbuildtype=debug",
-        "-Dprefer_static=true", "-Dwerror=true", "-Drelay=disabled",
-        f"-Dc_args={' '.join(headers)}", env={"CC": "musl-gcc"})
+    options = ["-Dbuildtype=debug", "-Dprefer_static=true", "-Dwerror=true", "-Drelay=disabled",
+               f"-Dc_args={' '.join(headers)}"]
+    run("meson", "setup", directory / "store", root, *options, "-Dstore=enabled",
+        env={"CC": "musl-gcc"})
+    run("ninja", "-C", directory / "store", "lib/store/libtimerhub-store.a")
+    run("meson", "setup", directory / "build", root, f"--prefix={prefix}", *options,
+        "-Dstore=disabled", env={"CC": "musl-gcc"})
     run("meson", "install", "-C", directory / "build", "--quiet")
     uring = run("gcc", "-print-file-name=liburing.a").strip()
-    archives = [library_folder(prefix) / f"lib{package}.a"
-                for package in reversed(CLIENTS.values())]
-    for client, package in CLIENTS.items():
-        program = directory / client
-        run("musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{prefix / 'include'}",
-            root / f"tests/packaging/{client}.c", *archives, uring, "-o", program)
-        check_client(program, package, version, static=True)
-    shared = [library_folder(prefix) / f"lib{package}.so" for package in CLIENTS.values()]
+    program = directory / "client"
+    run("musl-gcc", "-std=c11", *WARNINGS, "-static", f"-I{prefix / 'include'}",
+        root / "tests/packaging/client.c", library_folder(prefix) / "libtimerhub.a", uring,
+        "-o", program)
+    check_client(program, "timerhub", version, static=True)
     run("musl-gcc", "-std=c11", *WARNINGS, f"-I{prefix / 'include'}",
         root / "tests/service/test_unload.c", "-o", directory / "unload")
-    run(directory / "unload", *shared, timeout=60)
+    run(directory / "unload", library_folder(prefix) / "libtimerhub.so", timeout=60)
 
 
 # ---- machine ----
