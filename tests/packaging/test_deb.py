@@ -45,14 +45,14 @@ def check_packages(debs):
     names = {path.name.split("_")[0] for path in debs}
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
-    # The relay's packages must depend on libtimerhub0.5, the package with the library's soname. A
-    # package with the next soname must not satisfy this dependency. The store's package must not
-    # depend on the library's package.
-    for name, needs in (("libtimerhub-store0", False), ("libtimerhub-relay0", True),
-                        ("timerhub-relay", True)):
+    # The tools must depend on libtimerhub-store0.5, the package with the library's soname. A package
+    # with the next soname must not satisfy this dependency. No library depends on another one.
+    store = "libtimerhub-store0.5 ("
+    for name, needs in (("libtimerhub-store0", ""), ("libtimerhub-relay0", ""),
+                        ("timerhub-relay", ""), ("timerhub-tools", store)):
         package = next(path for path in debs if path.name.startswith(f"{name}_"))
         depends = run("dpkg-deb", "--field", package, "Depends")
-        if ("libtimerhub0.5 (" in depends) != needs:
+        if "libtimerhub" in depends.replace(needs, "") or needs not in depends:
             raise Wrong(f"{package.name} depends on {depends}")
 
 

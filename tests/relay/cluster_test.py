@@ -18,8 +18,8 @@ import threading
 import time
 
 from redis_server import ARRIVES, RedisError, Server, expect
-from servers_test import (KEY, QUEUE, RIGHTS, RIGHTS_MORE, Driver, PortServer, free_port, opening,
-                          take_all, wait_until)
+from servers_test import (KEY, QUEUE, RIGHTS, RIGHTS_MORE, Driver, PortServer, free_port, open_soon,
+                          opening, take_all, wait_until)
 
 SLOTS = 16384
 NODE_TIMEOUT_MS = 1000
@@ -150,7 +150,7 @@ class Load:
 
     def put(self, begin):
         driver, number = Driver(self.url), 0
-        expect(driver.open(1, 3000, self.replicas) == 0, "open")
+        open_soon(driver, 0, 1, 3000, self.replicas)
         while not self.ending:
             name = f"{begin}{number}"
             result = driver("put", name, number % 200, "x")
@@ -165,7 +165,7 @@ class Load:
 
     def take(self):
         driver = Driver(self.url)
-        expect(driver.open(1, 3000) == 0, "open")
+        open_soon(driver, 0, 1, 3000)
         quiet = 0
         while quiet < 3:
             answer = driver("take", 1000)

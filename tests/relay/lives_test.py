@@ -16,10 +16,12 @@ import asyncio
 import dataclasses
 import errno
 import os
+import pathlib
 import random
 import signal
 import sys
 import time
+import traceback
 
 from book import Call, Judge
 from late_network import Network
@@ -40,6 +42,13 @@ REPLIES = (0, -errno.ENOENT, -errno.EBUSY, -errno.EEXIST, -errno.EALREADY,
 
 class Ended(Exception):
     """The worker was killed during a call."""
+
+
+def where_it_waits(pid):
+    """The kernel function in which each thread of the process waits, and its system call."""
+    threads = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return [(thread / "wchan").read_text() + " " + (thread / "syscall").read_text().strip()
+            for thread in threads]
 
 
 class Worker:
@@ -76,7 +85,10 @@ class Worker:
         try:
             self.process.stdin.write((" ".join(map(str, words)) + "\n").encode())
             await self.process.stdin.drain()
-            line = (await self.process.stdout.readline()).split()
+            line = (await asyncio.wait_for(self.process.stdout.readline(), 3 * ARRIVES)).split()
+        except TimeoutError:
+            raise AssertionError(f"life {self.life.number}: {self.name} waits for {words}: "
+                                 f"{where_it_waits(self.process.pid)}") from None
         except OSError:
             line = []
         if not line:
@@ -339,9 +351,15 @@ async def run_lives(driver, server, numbers):
     """Runs the lives. Returns those that broke a law."""
     turn, bad = asyncio.Semaphore(AT_ONCE), []
 
+
     async def run(number):
         async with turn:
-            verdicts = await Life(driver, server, number).run()
+            try:
+                verdicts = await Life(driver, server, number).run()
+            except Exception:  # Another life that is cut short may wait for ever for its worker.
+                traceback.print_exc()
+                print(f"life {number} did not end", flush=True)
+                os._exit(1)
             for task, lines in verdicts.items():
                 print(f"life {number}: a law is broken for the id {task}:", *lines, sep="\n",
                       flush=True)

@@ -260,6 +260,8 @@ def check_sentinel(authority, pair, cafile):
             expect(driver("put", "before", 3600_000, "x") == 0, "put")
             expect(sentinel.ask("failover") == b"OK", "a failover")
             wait_until(lambda: replica.client()("ROLE")[0] == b"master", "a failover", 3 * ARRIVES)
+            # Until then the old master takes puts, and loses them when it becomes a replica.
+            wait_until(lambda: master.client()("ROLE")[0] == b"slave", "a new replica", 3 * ARRIVES)
             wait_until(lambda: driver("put", "after", 50, "x") in (0, -errno.EEXIST), "put")
             expect(take_all(driver, 1) == ["after"], "another task came")
             expect(replica.client()("HEXISTS", KEY + "task", "before") == 1, "lost")

@@ -112,11 +112,11 @@ int main(int argc, char **argv)
 		int taken = read_option(&options, argv + i, argc - i);
 
 		if (taken < 0)
-			return misused("the value is missing or wrong for", argv[i]);
+			return (int)misused("the value is missing or wrong for", argv[i]);
 		if (taken == 0 && console_answer(argv[i]))
 			return console_end(GOOD, FAILED);
 		if (taken == 0 && strncmp(argv[i], "--", 2) == 0)
-			return misused("there is no option named", argv[i]);
+			return (int)misused("there is no option named", argv[i]);
 		if (taken == 0)
 			argv[words++] = argv[i++];
 		i += taken;
