@@ -129,7 +129,7 @@ static void settle(void)
 	atomic_store(&over, true);
 }
 
-START_TEST(cancel_xor_delivery_over_a_million_races)
+TEST(cancel_xor_delivery_over_a_million_races, 300)
 {
 	void *(*const takers[])(void *) = { take_by_wait, take_by_poll };
 	pthread_t racing[RACERS];
@@ -161,12 +161,4 @@ START_TEST(cancel_xor_delivery_over_a_million_races)
 	expect(cancelled > 0 && cancelled < races);
 	rig_close(&rig);
 	free(fates);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("stress_cancel", argc, argv);
-	tests_add(cancel_xor_delivery_over_a_million_races, 300);
-	return tests_run();
 }

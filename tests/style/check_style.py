@@ -365,18 +365,6 @@ def suite_of(path):
     return path.parts[1] if path.parts[0] == "tests" and len(path.parts) > 2 else path.parts[0]
 
 
-def check_tests_added(sources):
-    """Each START_TEST is added to its program."""
-    complaints = []
-    for source in sources:
-        added = set(re.findall(r"\btests_add(?:_loop)?\(\s*(\w+)", "\n".join(source.lines)))
-        for index, line in enumerate(source.lines):
-            match = re.match(r"START_TEST\((\w+)\)", line)
-            if match and match[1] not in added:
-                complaints.append(source.at(index, f"{match[1]} is never added"))
-    return complaints
-
-
 def check_programs_built(sources):
     """Each test program is in the meson.build of its folder, or in another if its folder has none.
     The entry is the file, or the particular part of its name."""
@@ -504,7 +492,6 @@ def check_all(root, sources, built_libraries=()):
     complaints += check_invariants(root, sources)
     complaints += check_forbidden(sources)
     complaints += check_descriptors(sources)
-    complaints += check_tests_added(sources)
     complaints += check_programs_built(sources)
     complaints += check_suites(sources)
     complaints += check_functions(sources)
