@@ -109,7 +109,7 @@ class Source:
 
 
 def is_source(path):
-    if path.suffix in (".c", ".h", ".cc", ".hpp", ".py", ".sh", ".pml"):
+    if path.suffix in (".c", ".h", ".cc", ".hpp", ".py", ".sh"):
         return True
     if path.name == "meson.build":
         return True
