@@ -70,7 +70,7 @@ DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR(?:_ABOVE_STDIO|_BEHIND|S_FILL)\(")
 
 # The file name of a test program. The folder's meson.build may list the whole name, or only the
 # part in parentheses.
-TEST_PROGRAM = re.compile(r"(?:test|stress|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
+TEST_PROGRAM = re.compile(r"(?:test|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
 CHANGES = r"(?:cas|exchange|fetch_(?:add|and))"
