@@ -254,22 +254,12 @@ static void notice_kind(unsigned kind, unsigned rounds, bool polls)
 	fixture_end();
 }
 
-START_TEST(commit_of_every_kind_is_noticed)
+TEST_LOOP(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds))
 {
 	notice_kind((unsigned)_i, scaled(ROUNDS), false);
 }
-END_TEST
 
-START_TEST(commit_is_noticed_without_inotify)
+TEST(commit_is_noticed_without_inotify, 60)
 {
 	notice_kind(0, scaled(10), true);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store notice", argc, argv);
-	tests_add_loop(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds));
-	tests_add(commit_is_noticed_without_inotify, 60);
-	return tests_run();
 }
