@@ -29,7 +29,7 @@ from skip_without_uring import check_uring  # pylint: disable=wrong-import-posit
 from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 
 # The sections of a call's page, in their order. NOTES may stand between them.
-SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
 MT_SAFETY, AS_SAFETY = "MT-Safe|MT-Unsafe", "AS-Safe|AS-Unsafe|as the"
 # For each overview page: the sections that it must have, the section with its numbered list, and
