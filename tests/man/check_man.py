@@ -29,9 +29,9 @@ from skip_without_uring import check_uring  # pylint: disable=wrong-import-posit
 from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 
 # The sections of a call's page, in their order. NOTES may stand between them.
-SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
-SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
+MT_SAFETY, AS_SAFETY = "MT-Safe|MT-Unsafe", "AS-Safe|AS-Unsafe|as the"
 # For each overview page: the sections that it must have, the section with its numbered list, and
 # the number of entries in that list.
 OVERVIEWS = {
@@ -51,6 +51,8 @@ CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
                 "EXAMPLES", "ERROR CODES", "SEE ALSO"]
+# The pages with the errors that the calls of a library share.
+COMMON_ERRORS = ["timerhub.7", "timerhub-relay.7", "timerhub-store.7"]
 MAPS = ["lib/timerhub.map", "lib/relay/timerhub_relay.map",
         "lib/store/timerhub_store.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h",
@@ -132,12 +134,14 @@ def constants(root):
 
 
 def check_synopsis(page, text, header):
-    """The page shows the prototypes of the header."""
+    """The page shows the prototypes of the header: a short one on one line, a long one in a list."""
     complaints = []
-    calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", section(text, "SYNOPSIS"),
-                       re.MULTILINE)
+    synopsis = section(text, "SYNOPSIS")
+    calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", synopsis, re.MULTILINE)
     shown = {name: re.findall(r'^\.Fa "(.*)"$', arguments, re.MULTILINE)
              for name, arguments in calls}
+    shown |= {name: re.findall(r'"([^"]*)"', arguments) for name, arguments in
+              re.findall(r'^\.Fn (\w+)((?: "[^"]*")+)$', synopsis, re.MULTILINE)}
     for name in names_of(text):
         if shown.get(name) != header.get(name):
             complaints.append(f"{page}: {name}({shown.get(name)}) is {name}({header.get(name)})")
@@ -145,19 +149,21 @@ def check_synopsis(page, text, header):
 
 
 def check_safety(page, text):
-    """Each call of the page says whether threads and signal handlers may make it, and the page that
-    no call is a cancellation point (tests/service/test_cancellation.c holds the core to it)."""
-    complaints = []
-    if not re.search("store|relay", page) and "No call on this page is a cancellation point" not \
-            in section(text, "ATTRIBUTES"):
-        complaints.append(f"{page}: ATTRIBUTES does not say that no call is a cancellation point")
-    table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))
-    for name in names_of(text):
-        row = re.search(rf"^\.It Fn {name} (.*)$", table, re.MULTILINE)
-        for attribute, value in SAFETY.items():
-            if not row or not re.search(rf"Ta {attribute} Ta ({value})", row[1]):
-                complaints.append(f"{page}: ATTRIBUTES has no {attribute.lower()} of {name}")
-    return complaints
+    """The page says of each call whether threads and signal handlers may make it, in a sentence
+    about all its calls or in a table, and that no call is a cancellation point
+    (tests/service/test_cancellation.c holds the core to it)."""
+    attributes, names = section(text, "ATTRIBUTES"), names_of(text)
+    every = re.match(rf"(?:The call is|No call on this page is a cancellation point, and all are) "
+                     rf"(?:{MT_SAFETY}) and (?:{AS_SAFETY})(, and no cancellation point)?\n",
+                     attributes)
+    if every:
+        return [] if bool(every[1]) == (len(names) == 1) else [f"{page}: how many calls has it?"]
+    complaints = [f"{page}: ATTRIBUTES does not say that no call is a cancellation point"] \
+        if "No call on this page is a cancellation point" not in attributes else []
+    return complaints + [
+        f"{page}: ATTRIBUTES has no safety of {name}" for name in names
+        if not re.search(rf"^\.It Fn {name} Ta (?:{MT_SAFETY})(?: race:\w+)? Ta (?:{AS_SAFETY})",
+                         attributes, re.MULTILINE)]
 
 
 def check_sections_named(path):
@@ -218,7 +224,9 @@ def check_debugging(root, pages):
                   if not section(text, topic)]
     told = errors_of(section(text, "ERRNO"))
     returned = set().union(*(errors_of(section(path.read_text(encoding="utf-8"), "ERRORS"))
-                             for path in pages))
+                             for path in pages),
+                           *(errors_of(section((root / "man" / name).read_text(encoding="utf-8"),
+                                               "ERROR CODES")) for name in COMMON_ERRORS))
     complaints += [f"{DEBUGGING}: nothing about {name}" for name in sorted(returned - told)]
     complaints += [f"{DEBUGGING}: {name}, which no call returns"
                    for name in sorted(told - returned)]
