@@ -62,6 +62,9 @@
 #if __cplusplus >= 202002L
 #include <version>
 #endif
+#ifdef __cpp_lib_coroutine
+#include <coroutine>
+#endif
 #ifdef __cpp_lib_jthread
 #include <stop_token>
 
@@ -72,6 +75,10 @@
 
 #include "timerhub.h"
 #include "timerhub_loop.h"
+
+struct timerhub_relay_stats;
+struct timerhub_store_put;
+struct timerhub_store_stats;
 
 /*
  * Programs use the names of namespace timerhub_cpp with the prefix timerhub::, as in timerhub::hub.
@@ -129,6 +136,17 @@ struct clock {
 };
 
 using time_point = clock::time_point;
+
+/*
+ * Structs of the C headers whose names are functions too. C++ finds the function under such a name,
+ * so the struct can only be had by the word `struct`, or by these names. Those of the relay and the
+ * store are complete once the program has included timerhub_relay.h and timerhub_store.h.
+ */
+using hub_stats = struct ::timerhub_stats;
+using loop_stats = struct ::timerhub_loop_stats;
+using relay_stats = struct ::timerhub_relay_stats;
+using store_stats = struct ::timerhub_store_stats;
+using store_put = struct ::timerhub_store_put;
 
 namespace detail
 {
@@ -1531,6 +1549,293 @@ template <> class timeout<void> final : public detail::timeout_base
 	std::uint64_t data_ = 0; /* the bytes of the small callable */
 };
 
+#ifdef __cpp_lib_coroutine
+namespace detail
+{
+
+/*
+ * The awaiter of a sleep on a loop. It has the timeout as its base, and lies in the frame of the
+ * coroutine, so a sleep allocates nothing. The end of the frame destroys it and thereby removes the
+ * timeout.
+ */
+class [[nodiscard]] loop_sleep final : private timeout_base
+{
+      public:
+	loop_sleep(const loop &on, delay after) noexcept : after_(after)
+	{
+		loop_ = on.native();
+	}
+
+	~loop_sleep()
+	{
+		remove_for_good();
+	}
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/* Returns false if the timeout cannot be set; await_resume() then returns the error. */
+	bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		sleeper_ = sleeper;
+		result_ = error(timerhub_timeout_add(loop_, this, call));
+		if (!result_)
+			result_ = set(after_);
+		return !result_;
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return result_;
+	}
+
+      private:
+	/* The coroutine may destroy the awaiter, the loop and the hub before resume() returns. */
+	static void call(timerhub_loop *, timerhub_timeout *timeout_at)
+	{
+		static_cast<loop_sleep *>(timeout_at)->sleeper_.resume();
+	}
+
+	delay after_;
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+};
+
+/*
+ * The awaiter of a sleep on a queue. Its timer is a one-shot, which ends when it expires, so there
+ * is something to cancel only if the coroutine is destroyed before that.
+ */
+class [[nodiscard]] queue_sleep final
+{
+      public:
+	queue_sleep(const queue &on, delay after) noexcept : queue_(on.native()), after_(after)
+	{
+	}
+
+	~queue_sleep()
+	{
+		if (timer_)
+			timerhub_cancel(hub_, timer_);
+	}
+
+	queue_sleep(const queue_sleep &) = delete;
+	queue_sleep &operator=(const queue_sleep &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/*
+	 * Arms the timer as its last step, because another thread may resume the coroutine from
+	 * then on, and destroy the awaiter. It is not inlined, because the compiler could then put
+	 * its local variables into the frame of the coroutine, which may be gone as well.
+	 */
+	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		timerhub_spec spec{};
+
+		spec.size = sizeof(spec);
+		spec.expires_ns = after_.ns();
+		spec.ptr = this;
+		spec.fn = call;
+		sleeper_ = sleeper;
+		hub_ = timerhub_queue_hub(queue_);
+		const int result = timerhub_arm(queue_, &spec, &timer_);
+
+		if (result >= 0)
+			return true;
+		result_ = error(result);
+		return false;
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return result_;
+	}
+
+      private:
+	static void call(const timerhub_event *event)
+	{
+		auto &self = *static_cast<queue_sleep *>(event->ptr);
+
+		self.timer_ = 0;
+		self.sleeper_.resume();
+	}
+
+	timerhub_queue *queue_;
+	timerhub *hub_ = nullptr; /* the hub of the queue */
+	delay after_;
+	timerhub_timer timer_ = 0;        /* 0: there is no timer to cancel */
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+};
+
+#ifdef __cpp_lib_jthread
+/*
+ * The awaiter of a sleep on a queue that a std::stop_token can end. A stop moves the timer to now,
+ * so that it is a dispatch of the queue that resumes the coroutine then too.
+ *
+ * Three threads can meet here: the one that begins the sleep, one that dispatches, and one that
+ * requests the stop. What they have to agree on is in `state_`. It begins as `beginning`, and
+ * becomes the timer's handle as the last step of await_suspend(). Only then may a dispatch resume
+ * the coroutine, which it does by changing the handle to `over`, so that a second expiry, by a stop
+ * that comes at the same time, finds that there is nothing left to do.
+ */
+class [[nodiscard]] stoppable_sleep final
+{
+      public:
+	stoppable_sleep(const queue &on, delay after, std::stop_token &&stop) noexcept
+	    : queue_(on.native()), after_(after), stop_(std::move(stop))
+	{
+	}
+
+	/*
+	 * Waits for a callback that another thread is just leaving. A stop that comes now finds no
+	 * timer that it could move.
+	 */
+	~stoppable_sleep()
+	{
+		if (timer_)
+			timerhub_cancel_sync(hub_, timer_);
+	}
+
+	stoppable_sleep(const stoppable_sleep &) = delete;
+	stoppable_sleep &operator=(const stoppable_sleep &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/* Not inlined, for the reason that stands at queue_sleep::await_suspend(). */
+	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		timerhub_spec spec{};
+		timerhub_timer before = beginning;
+
+		spec.size = sizeof(spec);
+		spec.flags = TIMERHUB_KEEP; /* so that a stop, and call(), can always move it */
+		spec.expires_ns = after_.ns();
+		spec.ptr = this;
+		spec.fn = call;
+		sleeper_ = sleeper;
+		hub_ = timerhub_queue_hub(queue_);
+		on_stop_.emplace(stop_, end{ *this });
+		result_ = error(timerhub_arm(queue_, &spec, &timer_));
+		return !result_ &&
+		       state_.compare_exchange_strong(before, timer_, std::memory_order_acq_rel);
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return stop_.stop_requested() ? error(-ECANCELED) : result_;
+	}
+
+      private:
+	/* Values of state_ that no handle has. */
+	static constexpr timerhub_timer beginning = 0;
+	static constexpr timerhub_timer over = UINT64_MAX;
+
+	/* What a request to stop calls. */
+	struct end {
+		stoppable_sleep &self;
+
+		/*
+		 * If the sleep is only beginning, or the stop was requested before it, then
+		 * await_suspend() finds `over` and does not sleep. If the sleep is over, there is
+		 * nothing left to do.
+		 */
+		void operator()() const noexcept
+		{
+			timerhub_timer before = beginning;
+
+			if (!self.state_.compare_exchange_strong(before, over,
+			                                         std::memory_order_acq_rel) &&
+			    before != over)
+				timerhub_rearm(self.hub_, before, 0, 0);
+		}
+	};
+
+	/*
+	 * A timer that expires while await_suspend() has not returned expires once more, because
+	 * the coroutine must not be resumed yet.
+	 */
+	static void call(const timerhub_event *event)
+	{
+		auto &self = *static_cast<stoppable_sleep *>(event->ptr);
+		timerhub_timer before = event->timer;
+
+		if (self.state_.compare_exchange_strong(before, over, std::memory_order_acq_rel))
+			self.sleeper_.resume();
+		else if (before == beginning)
+			timerhub_rearm(self.hub_, event->timer, 0, 0);
+	}
+
+	timerhub_queue *queue_;
+	timerhub *hub_ = nullptr; /* the hub of the queue */
+	delay after_;
+	std::stop_token stop_;
+	timerhub_timer timer_ = 0;        /* 0: no timer was armed */
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+	std::atomic<timerhub_timer> state_{ beginning }; /* beginning, timer_, or over */
+	/* the last member, so that its destructor first waits for a stop that uses the others */
+	std::optional<std::stop_callback<end>> on_stop_;
+};
+#endif
+
+} // namespace detail
+
+/*
+ * Suspends the coroutine that awaits the result, and resumes it in a turn of the loop when `after`
+ * has passed; with 0 that is the next turn. To destroy the coroutine on the loop's thread ends the
+ * sleep, and may be done until the coroutine is resumed. Nothing is allocated.
+ *
+ * co_await returns an empty error, or, without having slept, the error of timerhub_timeout_add() or
+ * timerhub_timeout_set(): EPERM on a thread other than the loop's, EAGAIN if the loop has as many
+ * timeouts as it may have, ERANGE, or EINVAL if the loop is not open. If the loop is closed first,
+ * the coroutine is never resumed, and may be destroyed. Await a sleep once.
+ */
+inline detail::loop_sleep sleep_for(const loop &on, delay after) noexcept
+{
+	return detail::loop_sleep(on, after);
+}
+
+/*
+ * Suspends the coroutine that awaits the result, and resumes it when `after` has passed, on a
+ * thread that dispatches the queue. Any thread may begin a sleep. Nothing is allocated.
+ *
+ * To destroy the coroutine ends the sleep, as long as no other thread can resume it meanwhile: do
+ * it on the one thread that dispatches, or when none does, or end the sleep by a std::stop_token
+ * instead. Destroy it before the hub is closed. If the queue is closed first, it is never resumed.
+ *
+ * co_await returns an empty error, or, without having slept, the error of timerhub_arm(): EAGAIN,
+ * ERANGE, EOWNERDEAD, or EINVAL if the queue is not open. Await a sleep once.
+ */
+inline detail::queue_sleep sleep_for(const queue &on, delay after) noexcept
+{
+	return detail::queue_sleep(on, after);
+}
+
+#ifdef __cpp_lib_jthread
+/*
+ * Suspends the coroutine that awaits the result until `after` has passed or any thread requests a
+ * stop. Either way, a thread that dispatches the queue resumes it; after a stop, co_await returns
+ * ECANCELED. If the stop was requested before, the coroutine does not sleep, and co_await returns
+ * ECANCELED too. Other errors, and when the coroutine may be destroyed, are those of a sleep on a
+ * queue without a token.
+ */
+inline detail::stoppable_sleep sleep_for(const queue &on, delay after,
+                                         std::stop_token stop) noexcept
+{
+	return detail::stoppable_sleep(on, after, std::move(stop));
+}
+#endif
+#endif
+
 } // namespace timerhub_cpp
 
 /*
@@ -1549,6 +1854,11 @@ struct timerhub {
 	using queue = timerhub_cpp::queue;
 	using timer = timerhub_cpp::timer;
 	using loop = timerhub_cpp::loop;
+	using hub_stats = timerhub_cpp::hub_stats;
+	using loop_stats = timerhub_cpp::loop_stats;
+	using relay_stats = timerhub_cpp::relay_stats;
+	using store_stats = timerhub_cpp::store_stats;
+	using store_put = timerhub_cpp::store_put;
 
 	template <class Callable = void> using timeout = timerhub_cpp::timeout<Callable>;
 
@@ -1563,6 +1873,33 @@ struct timerhub {
 	{
 		return timerhub_cpp::error(result);
 	}
+
+#ifdef __cpp_lib_coroutine
+	/*
+	 * Returns what a coroutine awaits to sleep on a loop, or on a queue, where a
+	 * std::stop_token can end the sleep. timerhub_cpp::sleep_for() says more.
+	 */
+	static timerhub_cpp::detail::loop_sleep sleep_for(const loop &on,
+	                                                  timerhub_cpp::delay after) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after);
+	}
+
+	static timerhub_cpp::detail::queue_sleep sleep_for(const queue &on,
+	                                                   timerhub_cpp::delay after) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after);
+	}
+
+#ifdef __cpp_lib_jthread
+	static timerhub_cpp::detail::stoppable_sleep sleep_for(const queue &on,
+	                                                       timerhub_cpp::delay after,
+	                                                       std::stop_token stop) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after, std::move(stop));
+	}
+#endif
+#endif
 
 	timerhub() = delete;
 	~timerhub() = delete;
