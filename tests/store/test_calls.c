@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -262,6 +263,31 @@ START_TEST(last_delivery_is_followed_by_parking)
 	expect_eq(timerhub_store_retry(store, &task, 0), 0);
 	take_none();
 	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(attempts_are_25_unless_the_config_says_otherwise)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .attempts_max = UINT32_MAX };
+	struct timerhub_store_task task;
+
+	fixture_begin(_i == 0 ? NULL : &config);
+	(void)put_in(0, NULL, "x");
+	for (unsigned i = 1; i <= 25; i++) {
+		task = take_one();
+		expect_eq(task.attempts, i);
+		expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	}
+	if (_i == 0) {
+		take_none();
+		expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='parked'"), 1);
+	} else {
+		task = take_one();
+		expect_eq(task.attempts, 26);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
 	fixture_end();
 }
 END_TEST
@@ -655,6 +681,29 @@ START_TEST(writer_that_stays_is_waited_for_until_the_timeout)
 }
 END_TEST
 
+/* A loop that polls the descriptor stands still for others' transactions only for a moment. */
+START_TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone)
+{
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+	int fd;
+
+	fixture_begin(NULL);
+	fd = timerhub_store_fd(store);
+	(void)put_in(0, NULL, "x");
+	sql("BEGIN IMMEDIATE");
+	before_ns = monotonic_ns();
+	expect_eq(timerhub_store_take(store, &task, 1, 0), 0);
+	expect_lt(monotonic_ns() - before_ns, SEC);
+	sql("COMMIT");
+	do
+		expect(fd_readable_within(fd, ARRIVES));
+	while (timerhub_store_take(store, &task, 1, 0) == 0);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+END_TEST
+
 static int opens(const char *path)
 {
 	struct timerhub_store *other = NULL;
@@ -682,6 +731,32 @@ START_TEST(open_says_what_is_wrong_with_the_file)
 	sql("UPDATE timerhub_about SET min_version=2");
 	expect_eq(opens(database), -EOPNOTSUPP);
 	expect_eq(timerhub_store_install(plain), -EOPNOTSUPP);
+	fixture_end();
+}
+END_TEST
+
+START_TEST(descriptors_that_are_refused_are_told_and_none_is_left)
+{
+	struct rlimit all, few;
+	unsigned before = 0, refused = 0;
+	int result;
+
+	fixture_begin(NULL);
+	before = process_fd_count();
+	expect_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	do {
+		few.rlim_cur = before + refused;
+		expect_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		result = opens(database);
+		expect_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+		expect_context("limit", before + refused, 0);
+		expect(result == 0 || result == -EMFILE);
+		refused++;
+	} while (result < 0);
+	expect_lt(5, refused);
+	/* SQLite keeps the database's descriptors for its next open while it has locks there */
+	expect_le(process_fd_count(), before + 2);
 	fixture_end();
 }
 END_TEST
@@ -980,6 +1055,19 @@ START_TEST(fd_is_readable_when_something_is_due)
 }
 END_TEST
 
+START_TEST(statistics_stop_counting)
+{
+	struct timerhub_store_stats stats = { 0 };
+
+	fixture_begin(NULL);
+	sql("INSERT INTO timerhub_tasks(due_us) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+	    " SELECT i+1 FROM n LIMIT 100001) SELECT 9000000000000000 FROM n");
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.waiting, 100000);
+	fixture_end();
+}
+END_TEST
+
 START_TEST(statistics_count_and_name_the_reader)
 {
 	struct timerhub_store_stats stats = { 0 };
@@ -1036,6 +1124,7 @@ int main(int argc, char **argv)
 	tests_add(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60);
 	tests_add(answer_after_the_lease_counts_until_another_has_the_task, 60);
 	tests_add(last_delivery_is_followed_by_parking, 60);
+	tests_add_loop(attempts_are_25_unless_the_config_says_otherwise, 60, 2);
 	tests_add(periods_that_pass_untaken_are_counted, 60);
 	tests_add(commit_makes_all_or_none, 60);
 	tests_add(commit_ends_and_puts_at_once, 60);
@@ -1049,7 +1138,9 @@ int main(int argc, char **argv)
 	tests_add(wrong_arguments_are_refused, 60);
 	tests_add(wrong_arguments_of_other_calls_are_refused, 60);
 	tests_add(writer_that_stays_is_waited_for_until_the_timeout, 60);
+	tests_add(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60);
 	tests_add(open_says_what_is_wrong_with_the_file, 60);
+	tests_add(descriptors_that_are_refused_are_told_and_none_is_left, 60);
 	tests_add(install_joins_the_callers_transaction, 60);
 	tests_add(plain_sql_is_checked, 60);
 	tests_add(plain_sql_takes_a_task_from_its_worker, 60);
@@ -1060,6 +1151,7 @@ int main(int argc, char **argv)
 	tests_add(stop_hands_out_what_is_due_and_ends_takers, 60);
 	tests_add(close_sends_takers_away, 60);
 	tests_add(fd_is_readable_when_something_is_due, 60);
+	tests_add(statistics_stop_counting, 60);
 	tests_add(statistics_count_and_name_the_reader, 120);
 	return tests_run();
 }

@@ -97,6 +97,25 @@ START_TEST(thousand_tasks_end_on_a_disk_without_room)
 }
 END_TEST
 
+START_TEST(tasks_are_taken_on_a_disk_without_room)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 200; i++)
+		(void)put_in(0, NULL, "data of a task that must come");
+	is_full = true;
+	for (int i = 0; i < 200; i++) {
+		task = take_one();
+		expect_eq(timerhub_store_touch(store, &task, HOUR), 0);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
+	take_none();
+	is_full = false;
+	fixture_end();
+}
+END_TEST
+
 START_TEST(puts_stop_at_the_low_water_mark)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
@@ -160,6 +179,7 @@ int main(int argc, char **argv)
 {
 	tests_begin("store full", argc, argv);
 	tests_add(thousand_tasks_end_on_a_disk_without_room, 120);
+	tests_add(tasks_are_taken_on_a_disk_without_room, 120);
 	tests_add(puts_stop_at_the_low_water_mark, 60);
 	tests_add(dead_disk_ends_changes_and_takes, 60);
 	tests_add(sync_that_fails_alone_ends_the_handle, 60);
