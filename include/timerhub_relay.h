@@ -151,6 +151,7 @@ enum timerhub_relay_fault {
 	TIMERHUB_RELAY_FAULT_EVICTS = 8,   /* the server may remove tasks when its memory is full */
 	TIMERHUB_RELAY_FAULT_LOST = 16,    /* records of tasks that are nowhere */
 	TIMERHUB_RELAY_FAULT_FOREIGN = 32, /* ids or entries without a record */
+	TIMERHUB_RELAY_FAULT_AWAY = 64,    /* a server of several does not answer */
 };
 
 /* The result of timerhub_relay_check(). */
@@ -402,7 +403,8 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 
 /*
  * Persistence, serving relays and keys of `queue` at `redis`, without a change. 0: `*ret_report`
- * says it, faults too. -ENOENT: no such queue; -EINVAL; network errors but -ETIMEDOUT.
+ * says it, faults too. -ENOENT: no such queue; -EINVAL; network errors but -ETIMEDOUT, if no
+ * server answers.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -255,6 +256,30 @@ TEST(last_delivery_is_followed_by_parking, 60)
 	expect_eq(timerhub_store_retry(store, &task, 0), 0);
 	take_none();
 	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
+	fixture_end();
+}
+
+TEST_LOOP(attempts_are_25_unless_the_config_says_otherwise, 60, 2)
+{
+	const struct timerhub_store_config config = { .size = sizeof(config),
+		                                      .attempts_max = UINT32_MAX };
+	struct timerhub_store_task task;
+
+	fixture_begin(_i == 0 ? NULL : &config);
+	(void)put_in(0, NULL, "x");
+	for (unsigned i = 1; i <= 25; i++) {
+		task = take_one();
+		expect_eq(task.attempts, i);
+		expect_eq(timerhub_store_retry(store, &task, 0), 0);
+	}
+	if (_i == 0) {
+		take_none();
+		expect_eq(sql_number("SELECT count(*) FROM timerhub_list WHERE state='parked'"), 1);
+	} else {
+		task = take_one();
+		expect_eq(task.attempts, 26);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
 	fixture_end();
 }
 
@@ -634,6 +659,28 @@ TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 	fixture_end();
 }
 
+/* A loop that polls the descriptor stands still for others' transactions only for a moment. */
+TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
+{
+	struct timerhub_store_task task;
+	uint64_t before_ns;
+	int fd;
+
+	fixture_begin(NULL);
+	fd = timerhub_store_fd(store);
+	(void)put_in(0, NULL, "x");
+	sql("BEGIN IMMEDIATE");
+	before_ns = monotonic_ns();
+	expect_eq(timerhub_store_take(store, &task, 1, 0), 0);
+	expect_lt(monotonic_ns() - before_ns, SEC);
+	sql("COMMIT");
+	do
+		expect(fd_readable_within(fd, ARRIVES));
+	while (timerhub_store_take(store, &task, 1, 0) == 0);
+	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+
 static int opens(const char *path)
 {
 	struct timerhub_store *other = NULL;
@@ -661,6 +708,31 @@ TEST(open_says_what_is_wrong_with_the_file, 60)
 	sql("UPDATE timerhub_about SET min_version=2");
 	expect_eq(opens(database), -EOPNOTSUPP);
 	expect_eq(timerhub_store_install(plain), -EOPNOTSUPP);
+	fixture_end();
+}
+
+TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
+{
+	struct rlimit all, few;
+	unsigned before = 0, refused = 0;
+	int result;
+
+	fixture_begin(NULL);
+	before = process_fd_count();
+	expect_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	do {
+		few.rlim_cur = before + refused;
+		expect_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		result = opens(database);
+		expect_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+		expect_context("limit", before + refused, 0);
+		expect(result == 0 || result == -EMFILE);
+		refused++;
+	} while (result < 0);
+	expect_lt(5, refused);
+	/* SQLite keeps the database's descriptors for its next open while it has locks there */
+	expect_le(process_fd_count(), before + 2);
 	fixture_end();
 }
 
@@ -945,6 +1017,18 @@ TEST(fd_is_readable_when_something_is_due, 60)
 	expect_eq(timerhub_store_take(store, &task, 1, SEC), 1);
 	expect(fd_readable(fd)); /* perhaps there is more */
 	timerhub_store_release(store, &task);
+	fixture_end();
+}
+
+TEST(statistics_stop_counting, 60)
+{
+	struct timerhub_store_stats stats = { 0 };
+
+	fixture_begin(NULL);
+	sql("INSERT INTO timerhub_tasks(due_us) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+	    " SELECT i+1 FROM n LIMIT 100001) SELECT 9000000000000000 FROM n");
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_eq(stats.waiting, 100000);
 	fixture_end();
 }
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The wall clock is set while a store is open (the program's own, see wall_clock.h). */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include <harness.h>
@@ -146,5 +151,47 @@ TEST(leases_of_an_earlier_boot_are_void, 60)
 	task = take_one();
 	expect_eq(task.attempts, 2);
 	expect_eq(timerhub_store_done(store, &task), 0);
+	fixture_end();
+}
+
+static bool proc_is_missing;
+
+/* In place of the C library's. */
+int open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list rest;
+
+	va_start(rest, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(rest, mode_t);
+	va_end(rest);
+	if (proc_is_missing && strncmp(path, "/proc/", 6) == 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+TEST(boot_without_a_name_is_known_by_its_time, 60)
+{
+	struct timerhub_store *second;
+	struct timerhub_store_task task;
+
+	proc_is_missing = true;
+	fixture_begin(NULL);
+	(void)put_in(0, NULL, "x");
+	task = take_one();
+	timerhub_store_release(store, &task);
+	second = fixture_open(NULL);
+	expect_eq(timerhub_store_take(second, &task, 1, 0),
+	          0); /* of this boot: the lease goes on */
+	timerhub_store_close(second);
+	sql("UPDATE timerhub_clock SET offset_us=offset_us-1000000");
+	second = fixture_open(NULL);
+	expect_eq(timerhub_store_take(second, &task, 1, ARRIVES), 1);
+	expect_eq(task.attempts, 2);
+	expect_eq(timerhub_store_done(second, &task), 0);
+	timerhub_store_close(second);
 	fixture_end();
 }

@@ -96,6 +96,24 @@ TEST(thousand_tasks_end_on_a_disk_without_room, 120)
 	fixture_end();
 }
 
+TEST(tasks_are_taken_on_a_disk_without_room, 120)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 200; i++)
+		(void)put_in(0, NULL, "data of a task that must come");
+	is_full = true;
+	for (int i = 0; i < 200; i++) {
+		task = take_one();
+		expect_eq(timerhub_store_touch(store, &task, HOUR), 0);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
+	take_none();
+	is_full = false;
+	fixture_end();
+}
+
 TEST(puts_stop_at_the_low_water_mark, 60)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
