@@ -706,12 +706,6 @@ class queue
 		timerhub_queue_stop(queue_);
 	}
 
-	/* Calls timerhub_interrupt(). Every wait() that blocks now returns ECANCELED. */
-	void interrupt() const noexcept
-	{
-		timerhub_interrupt(queue_);
-	}
-
 	/*
 	 * Arms a one-shot timer that calls a small callable when the delay `after` has passed. No
 	 * object owns the callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h.
