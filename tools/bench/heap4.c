@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Implements the 4-ary heap. See heap4.h. Each entry contains its timer's deadline. Therefore a
- * comparison of two entries reads no other memory.
- */
 #include "heap4.h"
 
 #include <string.h>
@@ -75,7 +71,7 @@ void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns)
 	struct heap4_entry entry = { deadline_ns, timer };
 	uint32_t place = heap->places[timer];
 
-	if (place == HEAP4_NOWHERE)
+	if (place == UINT32_MAX)
 		heap4_sift_up(heap, heap->count++, entry);
 	else
 		heap4_sift(heap, place, entry);
@@ -86,9 +82,9 @@ void heap4_remove(struct heap4 *heap, uint32_t timer)
 	uint32_t place = heap->places[timer];
 	struct heap4_entry last;
 
-	if (place == HEAP4_NOWHERE)
+	if (place == UINT32_MAX)
 		return;
-	heap->places[timer] = HEAP4_NOWHERE;
+	heap->places[timer] = UINT32_MAX;
 	last = heap->entries[--heap->count];
 	if (last.timer != timer)
 		heap4_sift(heap, place, last);
