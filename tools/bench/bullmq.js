@@ -36,9 +36,6 @@ async function main() {
 		const delay = minMs + Math.floor(Math.random() * spanMs);
 		queue.add('task', { due: Date.now() + delay }, { delay, removeOnComplete: true });
 	}
-	if (count === 0) {
-		setInterval(() => {}, 1000);
-	}
 }
 
 main();

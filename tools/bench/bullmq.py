@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Measures the relay beside BullMQ, in rounds that alternate.
 
-Usage: bullmq.py BUILD [--rounds N] [--only A,B]
+Usage: bullmq.py BUILD [--rounds N]
 
-BUILD is the folder in which timerhub was built, and bullmq was installed in node/. The parts are
-lateness (20 tasks a second), fast (500), scripts and idle. tools/run-bench --relay installs what
-this needs, and calls it.
+BUILD is the folder in which timerhub was built, and bullmq was installed in node/. tools/run-bench
+--relay installs what this needs, and calls it. Each measurement starts a Redis server of its own.
 """
 
 import argparse
@@ -28,9 +27,8 @@ from queue_client import Queue  # pylint: disable=wrong-import-position
 from redis_server import RedisError, Server  # pylint: disable=wrong-import-position
 
 NAME = "bench"
-# The commands that clients call. INFO commandstats counts the commands of scripts, too.
-SCRIPTS, BLOCKS = "fcall|eval|evalsha", r"b\w+|xreadgroup"
-ASKED = re.compile(rf"cmdstat_({SCRIPTS}|{BLOCKS}|ping|publish):calls=(\d+)")
+# Scripts that clients call. INFO commandstats counts the commands inside of scripts, too.
+SCRIPTS = re.compile(r"cmdstat_(?:fcall|eval|evalsha):calls=(\d+)")
 
 
 def rank(values, share):
@@ -76,14 +74,8 @@ class Bench:
         while int(self.queue.stat()["relays"]) < count:
             time.sleep(0.05)
 
-    def bullmq(self, workers, rate, count, **more):
-        return self.start("node", HERE / "bullmq.js", self.port, workers, rate, count, 500, 1000,
-                          **more)
-
-    def asked(self):
-        """Returns the number of commands of each kind that clients have sent."""
-        found = ASKED.findall(self.redis("INFO", "commandstats").decode())
-        return collections.Counter({name: int(calls) for name, calls in found})
+    def scripts(self):
+        return sum(map(int, SCRIPTS.findall(self.redis("INFO", "commandstats").decode())))
 
 
 class Taker(threading.Thread):
@@ -107,32 +99,32 @@ class Taker(threading.Thread):
 
 
 def run_relay(build, relays, workers, rate, count):
-    """Returns the lateness of each task in us, and the commands that clients have sent."""
+    """Returns the lateness of each task in us, and how many scripts clients have called."""
     with Bench(build) as bench:
         bench.relays(relays)
         takers = [Taker(bench, number) for number in range(workers)]
         time.sleep(1)
-        before, begin = bench.asked(), time.monotonic()
+        before, begin = bench.scripts(), time.monotonic()
         for number in range(count):
             time.sleep(max(0, begin + number / rate - time.monotonic()))
             bench.queue.put(f"task-{number}", 1000 * (500 + random.randrange(1000)))
         while sum(len(taker.late) for taker in takers) < count:
             time.sleep(0.01)
         time.sleep(0.2)
-        asked = bench.asked() - before
+        scripts = bench.scripts() - before
         for taker in takers:
             taker.end()
-        return [late for taker in takers for late in taker.late], asked
+        return [late for taker in takers for late in taker.late], scripts
 
 
 def run_bullmq(build, workers, rate, count):
     with Bench(build) as bench:
-        before = bench.asked()
-        peer = bench.bullmq(workers, rate, count, stdout=subprocess.PIPE)
+        peer = bench.start("node", HERE / "bullmq.js", bench.port, workers, rate, count, 500, 1000,
+                           stdout=subprocess.PIPE)
         said = peer.communicate(timeout=300)[0]
         if peer.returncode != 0:
             raise subprocess.CalledProcessError(peer.returncode, peer.args)
-        return json.loads(said), bench.asked() - before
+        return json.loads(said), bench.scripts()
 
 
 SUBJECTS = {
@@ -142,52 +134,20 @@ SUBJECTS = {
 }
 
 
-def part_lateness(build, rounds, rate=20, count=150):
-    """With one worker; the tasks are due 0.5 to 1.5 s after their put."""
-    late = collections.defaultdict(list)
+def compare(build, rounds, workers, rate, count):
+    """The tasks are due 0.5 to 1.5 s after their put. A task's scripts include put and finish."""
+    late, scripts = collections.defaultdict(list), collections.Counter()
     for _ in range(rounds):
         for name, subject in SUBJECTS.items():
-            late[name] += subject(build, 1, rate, count)[0]
-    print(f"\n| lateness, {rate} a second | p50 ms | p99 ms | most ms | early |\n"
-          "|---|---|---|---|---|")
+            more, called = subject(build, workers, rate, count)
+            late[name] += more
+            scripts[name] += called
+    print(f"\n| {rate} tasks a second, {workers} workers | p50 ms | p99 ms | most ms | early | "
+          "scripts a task |\n|---|---|---|---|---|---|")
     for name, values in late.items():
         print(f"| {name} | {rank(values, .5) / 1000:.2f} | {rank(values, .99) / 1000:.2f} | "
-              f"{max(values) / 1000:.1f} | {sum(one < 0 for one in values)} |", flush=True)
-
-
-def part_fast(build, rounds):
-    part_lateness(build, rounds, 500, 1000)
-
-
-def part_scripts(build, _rounds):
-    print("\n| scripts a task, its put and finish included (and blocking reads) | 1 worker | "
-          "4 workers |\n|---|---|---|")
-    for name, subject in SUBJECTS.items():
-        cells = []
-        for workers in (1, 4):
-            asked = subject(build, workers, 20, 200)[1]
-            cells += [sum(calls for command, calls in asked.items()
-                          if re.fullmatch(which, command)) / 200 for which in (SCRIPTS, BLOCKS)]
-        print("| {} | {:.2f} ({:.2f}) | {:.2f} ({:.2f}) |".format(name, *cells), flush=True)
-
-
-def part_idle(build, _rounds):
-    print("\n| an idle queue | commands a second |\n|---|---|")
-    for name, relays in (("timerhub, 1 relay", 1), ("timerhub, 100 relays", 100),
-                         ("BullMQ, 4 workers", 0)):
-        with Bench(build) as bench:
-            if relays > 0:
-                bench.relays(relays)
-                time.sleep(30)  # until the relays' ranks are stable
-            else:
-                bench.bullmq(4, 1, 0)
-                time.sleep(10)
-            before = bench.asked()
-            time.sleep(20)
-            print(f"| {name} | {sum((bench.asked() - before).values()) / 20:.2f} |", flush=True)
-
-
-PARTS = {"lateness": part_lateness, "fast": part_fast, "scripts": part_scripts, "idle": part_idle}
+              f"{max(values) / 1000:.1f} | {sum(one < 0 for one in values)} | "
+              f"{scripts[name] / len(values):.2f} |", flush=True)
 
 
 def main():
@@ -195,11 +155,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default=",".join(PARTS))
     options = parser.parse_args()
     try:
-        for name in options.only.split(","):
-            PARTS[name](options.build.resolve(), options.rounds)
+        for workers, rate, count in ((1, 20, 150), (4, 20, 150), (1, 500, 1000)):
+            compare(options.build.resolve(), options.rounds, workers, rate, count)
     except (OSError, RedisError, subprocess.SubprocessError) as error:
         print(f"bullmq.py: {error}", file=sys.stderr)
         return 1

@@ -8,11 +8,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,8 +42,6 @@ static const struct workload workloads[] = {
 	  TIMERS, { 10000, 100000, 1000000, 10000000 }, { EACH_CPU }, 0, refresh_measure },
 	{ "churn", "cancel a random timer and arm a new one",
 	  TIMERS, { 10000, 1000000 }, { 1 }, 0, churn_measure },
-	{ "request", "arm a timeout, and cancel it 64 arms later",
-	  TIMERS, { 10000 }, { EACH_CPU }, 0, request_measure },
 	{ "busy", "arm and cancel while timers expire",
 	  TIMERS | CROSS, { 4000000 }, { EACH_CPU }, 0, busy_measure },
 	{ "burst", "deliver a timer, all due within a millisecond",
@@ -64,19 +60,10 @@ static const struct workload workloads[] = {
 
 const char *bench_folder;
 
-struct names {
-	const char *words[LIST_MAX];
-	unsigned count;
-};
-
-struct numbers {
-	uint32_t values[LIST_MAX + 1]; /* the list ends with 0 */
-	unsigned count;
-};
-
 static struct options {
-	struct names workloads, subjects; /* an empty list means all */
-	struct numbers timers, threads;   /* an empty list means the workload's numbers */
+	const char *workloads, *subjects; /* names with commas between; NULL: all */
+	/* Lists that end with 0; an empty one means the workload's numbers. */
+	uint32_t timers[LIST_MAX + 1], threads[LIST_MAX + 1];
 	uint32_t rounds, duration_ms;
 } options = { .rounds = 5, .duration_ms = 300 };
 
@@ -118,18 +105,6 @@ _Noreturn static void usage_error(const char *what, const char *argument)
 	exit(2);
 }
 
-static struct names names_from(char *text)
-{
-	struct names names = { .count = 0 };
-
-	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
-		if (names.count == LIST_MAX)
-			usage_error("the list has too many elements", word);
-		names.words[names.count++] = word;
-	}
-	return names;
-}
-
 static uint32_t number_from(const char *text, uint32_t max)
 {
 	char *end;
@@ -140,22 +115,29 @@ static uint32_t number_from(const char *text, uint32_t max)
 	return (uint32_t)value;
 }
 
-static struct numbers numbers_from(char *text, uint32_t max)
+static void numbers_from(char *text, uint32_t max, uint32_t *ret_numbers)
 {
-	struct names names = names_from(text);
-	struct numbers numbers = { .count = names.count };
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < names.count; i++)
-		numbers.values[i] = number_from(names.words[i], max);
-	return numbers;
+	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
+		if (count == LIST_MAX)
+			usage_error("the list has too many numbers", word);
+		ret_numbers[count++] = number_from(word, max);
+	}
+	ret_numbers[count] = 0;
 }
 
-static bool named(const struct names *names, const char *name)
+/* Tells whether the name is in a list with commas between, or the list is NULL. */
+static bool named(const char *list, const char *name)
 {
-	for (unsigned i = 0; i < names->count; i++)
-		if (strcmp(names->words[i], name) == 0)
+	size_t length = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
 			return true;
-	return names->count == 0;
+	}
+	return !list;
 }
 
 static void list(void)
@@ -168,39 +150,20 @@ static void list(void)
 		(void)printf("  %-20s%s\n", subjects[i]->name, subjects[i]->how);
 }
 
-static void check_names(void)
-{
-	for (unsigned i = 0, j; i < options.workloads.count; i++) {
-		for (j = 0; workloads[j].name; j++)
-			if (strcmp(workloads[j].name, options.workloads.words[i]) == 0)
-				break;
-		if (!workloads[j].name)
-			usage_error("there is no such workload", options.workloads.words[i]);
-	}
-	for (unsigned i = 0, j; i < options.subjects.count; i++) {
-		for (j = 0; subjects[j]; j++)
-			if (strcmp(subjects[j]->name, options.subjects.words[i]) == 0)
-				break;
-		if (!subjects[j])
-			usage_error("there is no such subject in this build",
-			            options.subjects.words[i]);
-	}
-}
-
 static void options_set(int option)
 {
 	switch (option) {
 	case 'w':
-		options.workloads = names_from(optarg);
+		options.workloads = optarg;
 		break;
 	case 's':
-		options.subjects = names_from(optarg);
+		options.subjects = optarg;
 		break;
 	case 'n':
-		options.timers = numbers_from(optarg, 60000000);
+		numbers_from(optarg, 60000000, options.timers);
 		break;
 	case 't':
-		options.threads = numbers_from(optarg, TEAM_MAX);
+		numbers_from(optarg, TEAM_MAX, options.threads);
 		break;
 	case 'r':
 		options.rounds = number_from(optarg, ROUNDS_MAX);
@@ -239,21 +202,16 @@ static void options_read(int argc, char **argv)
 		options_set(option);
 	if (optind < argc)
 		usage_error("unexpected argument", argv[optind]);
-	check_names();
 }
 
 /* ---- the folder of durable tasks ---- */
 
-/* Stores the path of a new folder. A sync in memory costs nothing, so such a folder is no use. */
+/* Stores the path of a new folder, which must not be in memory, where a sync costs nothing. */
 static void folder_make(char *path, size_t bytes)
 {
 	const char *base = getenv("TMPDIR");
-	struct statfs status;
 
-	base = base ? base : "/var/tmp";
-	if (statfs(base, &status) == 0 && status.f_type == TMPFS_MAGIC)
-		(void)fprintf(stderr, "timerhub-bench: %s is memory: set TMPDIR to a disk\n", base);
-	(void)snprintf(path, bytes, "%s/timerhub-bench-XXXXXX", base);
+	(void)snprintf(path, bytes, "%s/timerhub-bench-XXXXXX", base ? base : "/var/tmp");
 	if (!mkdtemp(path))
 		subject_fail(path, errno);
 }
@@ -318,7 +276,7 @@ static bool measure(const struct workload *workload, const struct run *run,
 static struct result results[LIST_MAX][ROUNDS_MAX]; /* of the subjects, in this group */
 static unsigned measured[LIST_MAX];                 /* how many rounds have not failed */
 static bool in_group[LIST_MAX];
-static bool failed;
+static bool failed, any;
 
 static int compare(const void *a, const void *b)
 {
@@ -364,7 +322,7 @@ static void print_row(const struct workload *workload, uint32_t timers, unsigned
 		(void)printf(", %u timers", timers);
 	(void)printf(", %u thread%s: %s |", threads, threads > 1 ? "s" : "", name);
 	for (unsigned i = 0; subjects[i]; i++)
-		if (named(&options.subjects, subjects[i]->name))
+		if (named(options.subjects, subjects[i]->name))
 			print_value(i, name);
 	(void)printf("\n");
 	(void)fflush(stdout);
@@ -394,7 +352,7 @@ static void print_group(const struct workload *workload, uint32_t timers, unsign
 static bool suits(const struct subject *subject, const struct workload *workload, uint32_t timers,
                   unsigned threads)
 {
-	return named(&options.subjects, subject->name) &&
+	return named(options.subjects, subject->name) &&
 	       (subject->can & workload->needs) == workload->needs &&
 	       (threads == 1 || (subject->can & CROSS) != 0 || subject->alone) &&
 	       (subject->timers_max == 0 || timers <= subject->timers_max);
@@ -413,6 +371,7 @@ static void measure_group(const struct workload *workload, uint32_t timers, unsi
 	}
 	if (suited == 0)
 		return;
+	any = true;
 	for (unsigned round = 0; round < rounds; round++)
 		for (unsigned i = 0; subjects[i]; i++) {
 			struct run run = { .subject = subjects[i],
@@ -433,27 +392,28 @@ static void measure_group(const struct workload *workload, uint32_t timers, unsi
 }
 
 /* 1, 2, 4 ... and two less than the CPUs, which leaves one each to the owner and the consumer. */
-static void numbers_of_cpus(struct numbers *ret)
+static void numbers_of_cpus(uint32_t ret_numbers[LIST_MAX + 1])
 {
-	unsigned most = cpus_count() > 4 ? cpus_count() - 2 : 2;
+	unsigned most = cpus_count() > 4 ? cpus_count() - 2 : 2, count = 0;
 
 	for (uint32_t threads = 1; threads < most; threads *= 2)
-		ret->values[ret->count++] = threads;
-	ret->values[ret->count++] = most;
+		ret_numbers[count++] = threads;
+	ret_numbers[count++] = most;
+	ret_numbers[count] = 0;
 }
 
 static void measure_workload(const struct workload *workload)
 {
 	const uint32_t *threads = workload->threads, *timers = workload->timers;
-	struct numbers each_cpu = { 0 };
+	uint32_t each_cpu[LIST_MAX + 1];
 
-	numbers_of_cpus(&each_cpu);
-	if (options.timers.count > 0 && timers[0] > 1)
-		timers = options.timers.values;
-	if (options.threads.count > 0 && (threads[0] == EACH_CPU || threads[1] > 0))
-		threads = options.threads.values;
+	numbers_of_cpus(each_cpu);
+	if (options.timers[0] > 0 && timers[0] > 1)
+		timers = options.timers;
+	if (options.threads[0] > 0 && (threads[0] == EACH_CPU || threads[1] > 0))
+		threads = options.threads;
 	else if (threads[0] == EACH_CPU)
-		threads = each_cpu.values;
+		threads = each_cpu;
 	for (; *timers > 0; timers++)
 		for (const uint32_t *count = threads; *count > 0; count++)
 			measure_group(workload, *timers, *count);
@@ -464,15 +424,17 @@ int main(int argc, char **argv)
 	options_read(argc, argv);
 	(void)printf("| median of rounds, an operation |");
 	for (unsigned i = 0; subjects[i]; i++)
-		if (named(&options.subjects, subjects[i]->name))
+		if (named(options.subjects, subjects[i]->name))
 			(void)printf(" %s |", subjects[i]->name);
 	(void)printf("\n|---|");
 	for (unsigned i = 0; subjects[i]; i++)
-		if (named(&options.subjects, subjects[i]->name))
+		if (named(options.subjects, subjects[i]->name))
 			(void)printf("---|");
 	(void)printf("\n");
 	for (const struct workload *workload = workloads; workload->name; workload++)
-		if (named(&options.workloads, workload->name))
+		if (named(options.workloads, workload->name))
 			measure_workload(workload);
+	if (!any)
+		usage_error("nothing to measure", "see --list");
 	return failed ? 1 : 0;
 }

@@ -27,19 +27,9 @@
 static pid_t server;
 static _Thread_local int connection = -1;
 
-/*
- * Returns whether beanstalkd is installed. Debian installs it in a directory that is only in root's
- * PATH.
- */
 static bool there(void)
 {
-	static const char *const places[] = { "/usr/bin/" PROGRAM, "/usr/sbin/" PROGRAM,
-		                              "/usr/local/bin/" PROGRAM };
-
-	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (access(places[i], X_OK) == 0)
-			return true;
-	return false;
+	return access("/usr/bin/" PROGRAM, X_OK) == 0 || access("/usr/sbin/" PROGRAM, X_OK) == 0;
 }
 
 __attribute__((noreturn)) static void be_server(void)

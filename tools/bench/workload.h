@@ -41,7 +41,7 @@ struct workload {
 
 #define EACH_CPU UINT32_MAX
 
-workload_measure refresh_measure, churn_measure, request_measure, server_measure, busy_measure;
+workload_measure refresh_measure, churn_measure, server_measure, busy_measure;
 workload_measure burst_measure, lateness_measure, memory_measure;
 workload_measure durable_measure, cycle_measure;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures calls. Timers expire in "busy" only. Each workload defines a turn of its callers.
+ * Measures calls. Timers expire in "busy" only. Each caller is a thread that repeats the same work
+ * with timers of its own; in a turn, which each workload defines, it caches the time and makes
+ * about 64 calls.
  *
  * In "refresh", a caller re-arms a random timer of its own to a minute from now. In "churn", it
- * cancels one, and arms it for one to two minutes. In "request", it arms a timer of 30 s and
- * cancels it 64 requests later, while N others stay armed.
+ * cancels one, and arms it for one to two minutes.
  *
  * In "server", a caller has N connections, and a turn handles 1 to 64 messages. A message touches
  * the record of a random connection, re-arms its idle timeout, ends a request and starts one, which
@@ -15,21 +16,148 @@
  * timers and a consumer takes the events. "apply_ms" is the time from the last call until all are
  * applied. A caller uses its timers in turn: nearly always one has ended before its next use.
  */
-#include "callers.h"
 #include "clocks.h"
 #include "driver.h"
+#include "randoms.h"
 #include "records.h"
+#include "thread_team.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)
 #define REQUEST_NS (30 * NS_PER_SECOND)
-#define IN_FLIGHT 64
-#define SERVER_IN_FLIGHT 256 /* number of a caller's requests in flight; at least BATCH_MAX */
+#define IN_FLIGHT 256 /* number of a caller's requests in flight; at least BATCH_MAX */
 #define CLOSES_ONE_IN 1000
 #define BUSY_FROM_NS NS_PER_MS
 #define BUSY_TO_NS (100 * NS_PER_MS)
 #define BUSY_LAG 64
 /* the room beyond the callers' own; if callers outrun the owner so far, they wait */
 #define BUSY_LIVE_MAX 8000000
+
+struct caller {
+	_Alignas(64) const struct subject *subject;
+	uint32_t first;    /* the caller's first timer */
+	uint32_t count;    /* number of the caller's timers */
+	uint32_t requests; /* the timer of the caller's first request */
+	uint32_t oldest;   /* the caller's oldest request, which ends next */
+	struct randoms randoms;
+	uint64_t ops;
+};
+
+/* The work of the callers of a workload. */
+struct calls {
+	unsigned (*turn)(struct caller *caller); /* makes some calls, and returns how many */
+	uint64_t from_ns, to_ns; /* bounds of the first delays; 0: none is armed before the turns */
+	uint64_t request_ns;     /* delay of the requests armed before the turns; 0: none */
+	uint32_t requests;       /* number of requests of each caller */
+	bool until_applied;      /* the wall time lasts until the service has applied all calls */
+	struct subject_setup setup; /* its timers are set here */
+};
+
+static const struct calls *calls;
+static uint64_t until_ns;
+static struct caller callers[TEAM_MAX];
+
+static void caller_arm(unsigned member, void *context)
+{
+	struct caller *caller = &callers[member];
+	const struct subject *subject = caller->subject;
+	uint32_t timers = calls->from_ns > 0 ? caller->count : 0;
+	uint32_t requests = calls->request_ns > 0 ? calls->requests : 0;
+
+	(void)context;
+	for (uint32_t i = 0; i < timers + requests; i++) {
+		if (i % TURN_OPS == 0)
+			subject->tick();
+		subject_must(
+			i < timers
+				? subject->arm(caller->first + i,
+		                               randoms_between(&caller->randoms, calls->from_ns,
+		                                               calls->to_ns))
+				: subject->arm(caller->requests + i - timers, calls->request_ns));
+	}
+}
+
+/* Works on a copy, because two states in a cache line would slow both callers down. */
+static void caller_run(unsigned member, void *context)
+{
+	struct caller mine = callers[member];
+
+	(void)context;
+	mine.ops = 0;
+	do {
+		mine.subject->tick();
+		mine.ops += calls->turn(&mine);
+	} while (now_ns() < until_ns);
+	callers[member] = mine;
+}
+
+static void caller_run_alone(void *context)
+{
+	caller_run(0, context);
+}
+
+static void callers_open(const struct run *run)
+{
+	struct subject_setup setup = calls->setup;
+	uint32_t each = run->timers / run->threads;
+
+	setup.timers = run->timers + run->threads * calls->requests;
+	setup.cross = setup.cross || run->threads > 1;
+	driver_open(run, &setup, NULL);
+	for (unsigned i = 0; i < run->threads; i++)
+		callers[i] = (struct caller){
+			.subject = run->subject,
+			.first = i * each,
+			.count = each,
+			.requests = run->timers + i * calls->requests,
+			.randoms = randoms_from(run->seed + i),
+		};
+	if (run->threads > 1)
+		(void)team_run(run->threads, caller_arm, NULL);
+	else
+		caller_arm(0, NULL);
+	driver_settle();
+}
+
+static struct team_times callers_run(unsigned threads, uint64_t duration_ns)
+{
+	struct team_times times = { .start_ns = now_ns(), .cpu_ns = thread_cpu_ns() };
+
+	until_ns = times.start_ns + duration_ns;
+	if (threads > 1)
+		return team_run(threads, caller_run, NULL);
+	driver_within(caller_run_alone, NULL);
+	times.cpu_ns = thread_cpu_ns() - times.cpu_ns;
+	return times;
+}
+
+/* Runs the callers, and measures their calls. Returns how long it took to apply the last ones. */
+static uint64_t callers_measure(const struct run *run, struct result *result,
+                                const struct calls *wanted)
+{
+	uint64_t done_ns, applied_ns, cpu_ns, ops = 0;
+	struct team_times team;
+
+	calls = wanted;
+	callers_open(run);
+	(void)callers_run(run->threads, run->duration_ns / 4); /* warms up */
+	driver_settle();
+	cpu_ns = process_cpu_ns();
+	team = callers_run(run->threads, run->duration_ns);
+	done_ns = now_ns();
+	driver_settle();
+	applied_ns = now_ns();
+	cpu_ns = process_cpu_ns() - cpu_ns;
+	for (unsigned i = 0; i < run->threads; i++)
+		ops += callers[i].ops;
+	result->ns = (double)((calls->until_applied ? applied_ns : done_ns) - team.start_ns) /
+	             (double)ops;
+	result->cpu_ns = (double)cpu_ns / (double)ops;
+	if ((run->subject->can & OWNER) != 0)
+		result_add(result, "callers' CPU ns", (double)team.cpu_ns / (double)ops);
+	return applied_ns - done_ns;
+}
+
+/* ---- turns ---- */
 
 static unsigned refresh_turn(struct caller *caller)
 {
@@ -57,22 +185,13 @@ static unsigned churn_turn(struct caller *caller)
 	return TURN_OPS;
 }
 
-static unsigned request_turn(struct caller *caller)
-{
-	for (uint32_t i = 0; i < IN_FLIGHT; i++) {
-		caller->subject->cancel(caller->requests + i);
-		subject_must(caller->subject->arm(caller->requests + i, REQUEST_NS));
-	}
-	return IN_FLIGHT;
-}
-
 /* ---- a server ---- */
 
 static uint32_t server_next_request(struct caller *caller)
 {
 	uint32_t request = caller->requests + caller->oldest;
 
-	caller->oldest = (caller->oldest + 1) % SERVER_IN_FLIGHT;
+	caller->oldest = (caller->oldest + 1) % IN_FLIGHT;
 	return request;
 }
 
@@ -157,24 +276,22 @@ static unsigned busy_turn(struct caller *caller)
 #define MEASURE(name, ...)                                                                         \
 	void name##_measure(const struct run *run, struct result *result)                          \
 	{                                                                                          \
-		static const struct calls calls = { .turn = name##_turn, __VA_ARGS__ };            \
+		static const struct calls its = { .turn = name##_turn, __VA_ARGS__ };              \
                                                                                                    \
-		(void)callers_measure(run, result, &calls);                                        \
+		(void)callers_measure(run, result, &its);                                          \
 	}
 
 MEASURE(refresh, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS)
 MEASURE(churn, .from_ns = MINUTE_NS, .to_ns = 2 * MINUTE_NS)
-MEASURE(request, .from_ns = MINUTE_NS, .to_ns = 2 * MINUTE_NS, .requests = IN_FLIGHT,
-        .request_ns = REQUEST_NS)
-MEASURE(server, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .requests = SERVER_IN_FLIGHT,
+MEASURE(server, .from_ns = MINUTE_NS, .to_ns = MINUTE_NS, .requests = IN_FLIGHT,
         .request_ns = REQUEST_NS, .setup.records = true)
 
 void busy_measure(const struct run *run, struct result *result)
 {
-	static const struct calls calls = { .turn = busy_turn,
-		                            .until_applied = true,
-		                            .setup = { .spare = BUSY_LIVE_MAX, .cross = true } };
-	uint64_t settle_ns = callers_measure(run, result, &calls);
+	static const struct calls its = { .turn = busy_turn,
+		                          .until_applied = true,
+		                          .setup = { .spare = BUSY_LIVE_MAX, .cross = true } };
+	uint64_t settle_ns = callers_measure(run, result, &its);
 
 	result_add(result, "apply_ms", (double)settle_ns * 1e-6);
 }
