@@ -789,6 +789,7 @@ END_TEST
 /* Install leaves all as it is, and open only makes it a WAL. */
 START_TEST(users_file_keeps_its_settings)
 {
+	const struct timerhub_store_config hasty = { .size = sizeof(hasty), .timeout_ns = 50 * MS };
 	static const char settings[] =
 		"SELECT user_version||' '||application_id||' '||page_size||' '||auto_vacuum FROM"
 		" pragma_user_version,pragma_application_id,pragma_page_size,pragma_auto_vacuum";
@@ -801,6 +802,9 @@ START_TEST(users_file_keeps_its_settings)
 	expect_eq(timerhub_store_install(plain), 0);
 	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
 	expect_eq(strcmp(sql_text("PRAGMA journal_mode"), "delete"), 0);
+	sql("BEGIN; SELECT * FROM mine"); /* nobody can make it a WAL now */
+	expect_eq(timerhub_store_open(&store, database, &hasty), -EBUSY);
+	sql("COMMIT");
 	store = fixture_open(NULL);
 	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
 	expect_eq(strcmp(sql_text("PRAGMA journal_mode"), "wal"), 0);
@@ -1079,6 +1083,20 @@ START_TEST(stop_hands_out_what_is_due_and_ends_takers)
 }
 END_TEST
 
+START_TEST(close_makes_what_was_submitted)
+{
+	struct timerhub_store_change change = put_of(NULL);
+
+	fixture_begin(NULL);
+	for (unsigned i = 0; i < 100; i++)
+		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
+	timerhub_store_close(store);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 100);
+	store = fixture_open(NULL);
+	fixture_end();
+}
+END_TEST
+
 START_TEST(close_sends_takers_away)
 {
 	pthread_t takers[3];
@@ -1221,6 +1239,7 @@ int main(int argc, char **argv)
 	tests_add(descriptors_close_on_exec_and_are_no_standard_ones, 60);
 	tests_add_loop(removed_file_ends_the_handle, 60, 3);
 	tests_add(stop_hands_out_what_is_due_and_ends_takers, 60);
+	tests_add(close_makes_what_was_submitted, 60);
 	tests_add(close_sends_takers_away, 60);
 	tests_add(fd_is_readable_when_something_is_due, 60);
 	tests_add(statistics_stop_counting, 60);
