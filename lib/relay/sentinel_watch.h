@@ -14,10 +14,9 @@ struct sentinel_watch {
 	uint64_t timeout_ns;
 	struct link link;
 	uint64_t asked_ns;
-	uint64_t ask_ns;   /* when to ask next */
-	uint64_t turn_ns;  /* when to ask the next Sentinel */
-	int named;         /* the first of an answer's two replies: 0 or -EROFS */
-	bool is_half;      /* the second is to come */
+	uint64_t turned_ns; /* when the Sentinel that is asked became the first; 0: ask the next */
+	int named;          /* the first of an answer's two replies: 0 or -EROFS */
+	bool is_half;       /* the second is to come */
 	unsigned outdated; /* Sentinels that one after the other told a lower epoch than is known */
 	unsigned rotations; /* the address's, at the first of these */
 	bool answered;      /* the Sentinel has answered on this connection */
@@ -26,8 +25,11 @@ struct sentinel_watch {
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
                          uint64_t seed);
 
-/* Ask if it is time. Returns when to call again. */
-uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns);
+/*
+ * Ask if it is time. The last call to the server was sent or answered at used_ns. Returns when to
+ * call again.
+ */
+uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 
 /* Returns -EROFS if the Sentinel names another master than `server`; any error closes the wire. */
 int sentinel_watch_read(struct sentinel_watch *watch, const struct address *server,
