@@ -134,7 +134,7 @@ def constants(root):
 
 
 def check_synopsis(page, text, header):
-    """The page shows the prototypes of the header: a short one on one line, a long one in a list."""
+    """The page shows the header's prototypes: a short one on one line, a long one in a list."""
     complaints = []
     synopsis = section(text, "SYNOPSIS")
     calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", synopsis, re.MULTILINE)
