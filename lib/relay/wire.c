@@ -190,7 +190,10 @@ struct bytes *wire_output(struct wire *wire)
 
 /* ---- bytes ---- */
 
-/* Returns the error of a connection: -EHOSTUNREACH for every loss of an open one. */
+/*
+ * Returns the errno of a failed call on the socket. Every loss of an open connection is
+ * -EHOSTUNREACH.
+ */
 static int lost(int error)
 {
 	switch (error) {
