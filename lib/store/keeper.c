@@ -89,7 +89,10 @@ static void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
-		/* relaxed, all: the eventcount's acquire shows what was set before its set */
+		/*
+		 * relaxed, all: the eventcount's acquire makes visible what was stored before it
+		 * was raised
+		 */
 		bool quits = u32_load_relaxed(&store->keeper.quits) != 0;
 		uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
 
@@ -122,7 +125,8 @@ void keeper_stop(struct timerhub_store *store)
 {
 	if (!store->keeper.is_started)
 		return;
-	u32_store_relaxed(&store->keeper.quits, 1); /* relaxed: the eventcount's release shows it */
+	/* relaxed: the eventcount's release makes it visible to the thread */
+	u32_store_relaxed(&store->keeper.quits, 1);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
 }

@@ -295,7 +295,10 @@ static void store_sync_folder(const struct timerhub_store *store)
 		*(strrchr(folder, '/') + 1) = '\0';
 		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	}
-	/* an error is ignored: a file system that cannot sync a folder has no other way */
+	/*
+	 * errors are ignored, because nothing else can be done on a file system that cannot sync a
+	 * folder
+	 */
 	if (fd >= 0) {
 		(void)fsync(fd);
 		(void)close(fd);

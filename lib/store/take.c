@@ -141,7 +141,7 @@ static int watch_look(struct timerhub_store *store, uint64_t deadline_ns, struct
 		.kind = WORK_LOOK,
 		.deadline_ns = deadline_ns > least_ns ? deadline_ns : least_ns,
 		.look = { .due_us = 1,
-		          /* the result if it gives up: something may be due */
+		          /* what it has found if it gives up: something may be due */
 		          .lease_us = INT64_MAX },
 	};
 	int result = writer_do(store, &work);

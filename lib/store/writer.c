@@ -12,7 +12,7 @@
  * otherwise.
  *
  * Labels:
- * [work] work_answer → work_await: carries what the leader has written to a work.
+ * [work] work_answer → work_await: carries what the leader has written to a work item.
  */
 #include "store/writer.h"
 
@@ -27,15 +27,16 @@
 /* ---- the queue ---- */
 
 /*
- * Appends a work to the queue. Returns true if the calling thread leads now. Nobody waits for a
- * submit, so the store's thread is to lead for it; that thread may just be about to append a work
- * of its own, and then leads with that.
+ * Appends a work item to the queue. Returns true if the calling thread leads now. Nobody waits for
+ * a submit, so the store's thread is to lead for it; that thread may just be about to append an
+ * item of its own, and then leads with that.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
 
-	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the lock's release shows it */
+	/* relaxed: the lock's release makes it visible */
+	u32_store_relaxed(&work->state, WORK_WAITS);
 	work->next = NULL;
 	work->is_at_leader = false;
 	lock_take(&store->queue_of_work.lock);
@@ -43,7 +44,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	store->queue_of_work.last = &work->next;
 	leads = !store->queue_of_work.is_led;
 	store->queue_of_work.is_led = true;
-	/* relaxed, both: under the lock, and the eventcount's release shows it */
+	/* relaxed, both: the lock's and the eventcount's release make them visible */
 	if (leads && work->is_submit)
 		u32_store_relaxed(&store->keeper.leads, 1);
 	else if (work->kind == WORK_RESTART_WAL)
@@ -52,7 +53,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	return leads;
 }
 
-/* Removes a work from the queue. Called with the lock. */
+/* Removes a work item from the queue. Called with the lock. */
 static void work_remove(struct timerhub_store *store, struct work *work)
 {
 	struct work **place = &store->queue_of_work.first;
@@ -64,7 +65,7 @@ static void work_remove(struct timerhub_store *store, struct work *work)
 		store->queue_of_work.last = place;
 }
 
-/* Takes all works out of the queue, or all that change nothing. */
+/* Takes all work items out of the queue, or all that change nothing. */
 static struct work *work_take(struct timerhub_store *store, bool changes_too)
 {
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
@@ -86,7 +87,7 @@ static struct work *work_take(struct timerhub_store *store, bool changes_too)
 	return taken;
 }
 
-/* Gives a work back to the thread that waits for it. Its memory may be gone afterwards. */
+/* Gives a work item back to the thread that waits for it, whose memory may be gone afterwards. */
 static void work_answer(struct work *work)
 {
 	u32_store_release(&work->state, WORK_DONE); /* [work] */
@@ -105,7 +106,7 @@ static void lead_hand_on(struct timerhub_store *store)
 		u32_store_release(&next->state, WORK_LEADS); /* [work] */
 		futex_wake(&next->state, 1);
 	} else if (store->queue_of_work.first) {
-		/* relaxed: the eventcount's release shows it */
+		/* relaxed: the eventcount's release makes it visible */
 		u32_store_relaxed(&store->keeper.leads, 1);
 		eventcount_advance(&store->keeper.work, 1);
 	} else {
@@ -115,7 +116,7 @@ static void lead_hand_on(struct timerhub_store *store)
 }
 
 /*
- * Takes a work back whose time is over, unless a leader has it or its thread was told to lead.
+ * Takes a work item back whose time is over, unless a leader has it or its thread was told to lead.
  * Returns whether it could.
  */
 static bool work_give_up(struct timerhub_store *store, struct work *work)
@@ -131,7 +132,9 @@ static bool work_give_up(struct timerhub_store *store, struct work *work)
 	return gives_up;
 }
 
-/* Waits until a work is done, or its thread is told to lead. Returns WORK_LEADS or WORK_DONE. */
+/*
+ * Waits until a work item is done, or its thread is told to lead. Returns WORK_LEADS or WORK_DONE.
+ */
 static uint32_t work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t now_ns, left_ns = UINT64_MAX;
@@ -314,7 +317,7 @@ static void batch_count(struct timerhub_store *store, const struct batch *batch)
 }
 
 /*
- * Does a batch within the transaction that the leader has begun. An error is that of every work in
+ * Does a batch within the transaction that the leader has begun. An error is that of every item in
  * it.
  */
 static int batch_run(struct timerhub_store *store, struct batch *batch)
@@ -377,7 +380,7 @@ static void submits_complete(struct timerhub_store *store, struct work *work)
 }
 
 /*
- * Answers the works of a batch, whose result as a whole is `result`. Called with synced.lock if
+ * Answers the items of a batch, whose result as a whole is `result`. Called with synced.lock if
  * there are submits.
  */
 static void batch_answer(struct timerhub_store *store, struct work *works, int result)
@@ -436,7 +439,7 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 
 /* ---- the lead ---- */
 
-/* What the works in the queue ask for, before a transaction is begun. */
+/* What the items in the queue ask for, before a transaction is begun. */
 struct wanted {
 	bool changes, restart, has_look;
 	uint64_t deadline_ns;
@@ -458,7 +461,7 @@ static struct wanted lead_wanted(struct timerhub_store *store, const struct work
 	return wanted;
 }
 
-/* Answers the works whose time is over, because the write lock did not come in time. */
+/* Answers the items whose time is over, because the write lock did not come in time. */
 static void lead_expire(struct timerhub_store *store, const struct look *look)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -543,7 +546,7 @@ int writer_do(struct timerhub_store *store, struct work *work)
 {
 	bool leads = work_append(store, work);
 
-	/* each lead either does its own work or lets it give up */
+	/* each lead either does the thread's own item or lets it give up */
 	if (leads || work_await(store, work) == WORK_LEADS)
 		writer_lead(store, work);
 	return work->result;

@@ -30,15 +30,15 @@ struct work {
 };
 
 /*
- * Does a work, or waits until another thread has done it. Returns its result, or -EAGAIN if it
+ * Does a work item, or waits until another thread has done it. Returns its result, or -EAGAIN if it
  * could not begin before its deadline.
  */
 int writer_do(struct timerhub_store *store, struct work *work);
 
-/* Submits a work, and returns at once. When it is done, it is put into synced.completed. */
+/* Submits a work item, and returns at once. When it is done, it is put into synced.completed. */
 void writer_submit(struct timerhub_store *store, struct work *work);
 
-/* Does the works that wait, on the store's own thread, which was told to lead. */
+/* Does the items that wait, on the store's own thread, which was told to lead. */
 void writer_lead_for_submits(struct timerhub_store *store);
 
 /*
