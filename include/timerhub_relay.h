@@ -102,7 +102,7 @@ struct timerhub_relay_config {
  * Redis when the next task is due, and when a wake-up message of another process asks for it.
  */
 struct timerhub_relay_stats {
-	/* of the queue, asked of Redis */
+	/* The first ten are about the queue, and are asked of Redis. */
 	uint64_t waiting;  /* tasks that wait for their time */
 	uint64_t ready;    /* tasks that are due, those that somebody has taken included */
 	uint64_t taken;    /* tasks that somebody has taken and not answered */
@@ -113,7 +113,7 @@ struct timerhub_relay_stats {
 	uint64_t leases_over; /* deliveries that were repeated because their lease was over */
 	uint64_t parked_ever; /* tasks that were parked since the queue exists */
 	uint64_t orphans;     /* ids and entries of other programs in the queue's keys */
-	/* of this process, since it opened the queue */
+	/* From here on: what this process has done since it opened the queue. */
 	uint64_t put;       /* puts that returned 0 */
 	uint64_t cancelled; /* cancels that returned 0 */
 	uint64_t moved;     /* moves that returned 0 */
@@ -128,8 +128,8 @@ struct timerhub_relay_stats {
 	uint64_t in_doubt;    /* calls that it has sent again because the connection was lost */
 	/* How late the tasks were that it made available; buckets as in struct timerhub_stats. */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	/* of the queue again */
-	uint64_t parked_cut; /* parked tasks lost to revival, because dead_max cut them off */
+	/* The last two are about the queue again. */
+	uint64_t parked_cut; /* parked tasks that dead_max has cut off, so nobody can revive them */
 	uint64_t paused;     /* 1 if the queue is paused on at least one server, else 0 */
 	uint64_t reserved[14];
 };
