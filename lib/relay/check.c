@@ -16,8 +16,8 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * how long overdue a promised look may be before the relays count as dead; a working one is late by
- * a grace (100 ms) at most
+ * how long the promised poll of the queue may be overdue before the relays count as dead, because a
+ * working one is late by a grace (100 ms) at most
  */
 #define OVERDUE_NS UINT64_C(5000000000)
 #define NS_PER_US UINT64_C(1000)
@@ -40,7 +40,10 @@ static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 		bytes_text(wire_output(wire), c);
 }
 
-/* The caller frees the reply; NULL: not allowed. */
+/*
+ * Asks for a setting of the server, whose reply the caller frees. It is NULL if the user has no
+ * right to ask.
+ */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
 	int result;
@@ -141,7 +144,10 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 	return 0;
 }
 
-/* Does nobody hear the common bell? False without the right to ask. */
+/*
+ * Asks whether nobody is subscribed to the channel of wake-up messages (bells) to all relays.
+ * Stores false if the user has no right to ask.
+ */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
 	char name[KEYS_NAME_BYTES];

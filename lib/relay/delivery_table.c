@@ -15,7 +15,7 @@
 #define PERIODIC_FIELDS 10u
 #define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
-#define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
+#define DRIFT 1024 /* clocks differ in speed by less than 1 in DRIFT */
 
 static struct delivery **bucket_of(struct deliveries *all, const char *entry)
 {
@@ -31,7 +31,10 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-/* Returns the address of the pointer to it, or of the NULL that ends its bucket. */
+/*
+ * Finds a held delivery. Returns the address of the pointer to it, or of the NULL that ends its
+ * bucket.
+ */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = bucket_of(all, entry);
@@ -71,9 +74,10 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Not after the lease's begin: a read may block long before the entry comes, whose id has the time
- * of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the lease of all it
- * lists again, also of held ones, so its sending counts.
+ * Returns a time, on this machine's clock, that is not later than the beginning of the entry's
+ * lease. A read may have been sent long before the entry came, so the time in the entry's id
+ * counts, that of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the
+ * lease of all that it lists again, also of held deliveries, so there the sending counts.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -87,8 +91,8 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 }
 
 /*
- * Reads `every` of a periodic task: its interval, and behind an @ the time of its period if its due
- * time is another. Its periods count on Redis's clock.
+ * Reads the field `every` of a periodic task, which has its interval, and behind an @ the time of
+ * its period if its due time is another one. Periods are counted on Redis's clock.
  */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {

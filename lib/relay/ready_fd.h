@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A flag: an eventfd, readable while it is raised. Any thread; only ready_fd.c uses eventfd(2). */
+/*
+ * A flag that a poller can see: an eventfd that is readable while the flag is raised. Any thread
+ * may call these functions.
+ */
 #ifndef RELAY_READY_FD_H
 #define RELAY_READY_FD_H
 

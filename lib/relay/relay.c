@@ -30,15 +30,15 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* A close wakes takers so often: one may begin to wait after a wake-up. */
+/* How often a close wakes the takers, because one may begin to wait just after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
-/* An open looks so often whether its time is over. */
+/* How often an open checks whether its time is over. */
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
- * how long a new put waits for an earlier one's reply: more than a round trip within a machine,
- * much less than between two
+ * how long a new put waits for the reply to an earlier one, which is more than a round trip within
+ * a machine, and much less than one between two machines
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -85,8 +85,8 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		struct shard *shard = &relay->shards[i];
 
 		/*
-		 * A relay has another name on each shard, so that its rank differs between the
-		 * shards.
+		 * A relay has another name on each shard, so that its rank is not the same on all
+		 * of them.
 		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
@@ -100,7 +100,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Make a shard for each server's address in the list. */
+/* Makes a shard for each server's address in the list. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
@@ -150,10 +150,10 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Whether the open may end after `passed_ns`, and with which result. An open of several servers
- * succeeds when one has answered, because a queue would otherwise be down as long as any of its
- * servers is. The others get some time, so that a wrong order or timeout is found here. Under the
- * lock.
+ * Returns whether the open may end after `passed_ns`, and with which result. An open of several
+ * servers succeeds when one of them has answered, because a queue would otherwise be down as long
+ * as any of its servers is. The others get some time, so that a wrong order or timeout is found
+ * here. Called with the lock.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -216,8 +216,8 @@ static int open_parts(struct timerhub_relay *relay)
 }
 
 /*
- * Perhaps partly open. In a forked child (`is_copy`) what other threads may have been changing is
- * leaked.
+ * Frees a relay, which may be only partly open. In a forked child (`is_copy`) it leaks what other
+ * threads may have been changing at the fork.
  */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
@@ -273,7 +273,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		/* End the shards' threads, if open_parts() has started threads. */
+		/* This ends the shards' threads, if open_parts() has started any. */
 		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay, false);
 		return result;
@@ -321,7 +321,9 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 	if (!is_copy) {
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
-		/* else it would go on waking an epoll, if a child of this process has it too */
+		/*
+		 * otherwise it would go on to wake an epoll, if a child of this process has it too
+		 */
 		ready_fd_lower(relay->shared.ready_fd);
 	}
 	free_relay(relay, is_copy);
@@ -341,7 +343,7 @@ struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
 	return &relay->shards[keys_shard(id, relay->shared.shard_count)];
 }
 
-/* Ask every server for its counters, and add up the counters. */
+/* Asks every server for its counters, and adds them up. */
 static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats *queue)
 {
 	uint64_t relays = 0;
@@ -352,9 +354,7 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		/*
-		 * Take the maximum of the numbers of relays, because every relay serves all shards.
-		 */
+		/* The numbers of relays are not added up, because every relay serves all shards. */
 		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes each kind of request and reads its reply, on the shard's thread; under the lock when a
- * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and wire_test.py, which
- * loses each reply once.
+ * Encodes each kind of request and reads its reply (request.h), on the shard's thread, and with the
+ * lock when a reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by
+ * wire_test.py, which loses each reply once.
  */
 #include "relay/request.h"
 
@@ -20,8 +20,8 @@
 /* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
 #define WAIT_MS 20u
 /*
- * Beside two round trips, the age at which a delivery is asked about though its lease is longer:
- * the lease may have been made shorter since the connect.
+ * A delivery whose age exceeds two round trips and this is asked about even if its lease is longer,
+ * because the lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
@@ -72,7 +72,10 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 			one->deadline_ns = by_ns;
 }
 
-/* One in doubt waits for its timeout, because until then its first sending may have effect. */
+/*
+ * Returns whether a request must be finished now. One that is in doubt waits for its timeout,
+ * because until then its first sending may have an effect.
+ */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
 	return request->deadline_ns <= now_ns || (why == -EEXIST && !request->in_doubt);
@@ -131,7 +134,7 @@ bool request_is_change(const struct request *request)
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* Signed, since a slow handshake may set the anchor after the deadline. */
+	/* This can be negative, because a slow handshake may set the anchor after the deadline. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -156,7 +159,10 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, recovers ? request->delivery : ">");
 }
 
-/* With this relay's numbers of looks and bells, for timerhub_stat. */
+/*
+ * Encodes a look (a call of timerhub_look) with this relay's numbers of looks and of bells, the
+ * messages that asked for one earlier; timerhub_stat shows them.
+ */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
@@ -277,7 +283,7 @@ void request_encode(const struct client *client, const struct request *request, 
 
 /* ---- from Redis ---- */
 
-/* Add the counters in the reply of one shard to `stats`. */
+/* Adds the counters in the reply of one shard to `stats`. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -347,7 +353,7 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
-/* 1: some are prefetched; 0; or -ENOMEM. */
+/* Prefetches the deliveries in a reply. Returns 1 if there were some, 0 if not, or -ENOMEM. */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -359,7 +365,7 @@ static int answer_read(struct client *client, const struct request *request,
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/* Set the anchor from a reply. Redis's time is at index `now_at` of the reply. */
+/* Sets the anchor by a reply, which has Redis's time at the index `now_at`. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
@@ -367,7 +373,7 @@ static void set_anchor(struct client *client, const struct request *request,
 	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/* 0 or a negative errno; several puts have one each. */
+/* Returns the code in a reply, 0 or a negative errno. In a reply to several puts each has one. */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -394,7 +400,10 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/* Redis's clock was set, unless it is over: convert it, and send again. */
+		/*
+		 * Unless the request's time is over, Redis's clock was set: convert the deadline
+		 * anew, and send it again.
+		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;
@@ -402,7 +411,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	if (request->kind == REQUEST_TOUCH && result == -ENOENT)
 		result = -ESTALE;
 	if (result == -ETIME)
-		result = -ETIMEDOUT; /* another client with this holder has sent a fence */
+		result = -ETIMEDOUT; /* somebody else has sent a fence for this holder */
 	if (request->kind == REQUEST_PUT && result == 0)
 		set_anchor(client, request, reply, index > 0 ? 1 : 2);
 	if (request->kind == REQUEST_TOUCH && result == 0)

@@ -59,7 +59,10 @@ void shard_leave(struct shard *shard)
 
 /* ---- lost connections ---- */
 
-/* And the bells' connection, without use now; the takers' may still bring tasks. */
+/*
+ * Closes the command connection, and with it the bells' connection, which is of no use then. The
+ * takers' connection may still bring tasks.
+ */
 static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
 {
 	pipeline_lose(&shard->pipeline, why, now_ns);
@@ -72,8 +75,8 @@ static void lose_takers(struct shard *shard, int why, uint64_t now_ns)
 }
 
 /*
- * On another server the takers' connection is closed; on the same it stays, for a task may be on
- * its way, and would be lost until its lease ends.
+ * Closes the takers' connection if the command connection is to another server now. On the same
+ * server it stays, because a task may be on its way there, and would be lost until its lease ends.
  */
 static void follow_server(struct shard *shard, uint64_t now_ns)
 {
@@ -85,8 +88,9 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * After a stop a server that does not answer holds up no take; nor, of several servers, one without
- * a connection, since the others may have tasks.
+ * Ends reads for takes that would wait too long: after a stop those of a server that does not
+ * answer, and of several servers those of one without a connection, because the others may have
+ * tasks.
  */
 static void end_reads(struct shard *shard, uint64_t now_ns)
 {
@@ -106,7 +110,8 @@ static void end_reads(struct shard *shard, uint64_t now_ns)
 }
 
 /*
- * Handle overdue replies, and calls whose timeout has ended. Returns the next deadline of either.
+ * Finishes calls whose timeout has ended, and closes a connection whose reply is overdue. Returns
+ * the next deadline of either.
  */
 static uint64_t expire(struct shard *shard, uint64_t now_ns)
 {
@@ -128,7 +133,10 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Offers again what no taker could confirm, now that there is a connection to ask on. */
+/*
+ * Offers again the deliveries that no taker could confirm, if there is a connection on which to ask
+ * now.
+ */
 static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 {
 	uint64_t next_ns;
@@ -140,7 +148,7 @@ static uint64_t bring_back(struct shard *shard, uint64_t now_ns)
 	return next_ns;
 }
 
-/* Tells the open whether the server is connected, or why not. */
+/* Lets the open know whether the server is connected, or why not. */
 static void tell_open(struct shard *shard)
 {
 	struct shared *shared = shard->shared;
@@ -154,10 +162,7 @@ static void tell_open(struct shard *shard)
 	lock_give(&shared->lock);
 }
 
-/*
- * Do all work of the shard's thread that is due now. Returns the time by which pass() must be
- * called again.
- */
+/* Does all of the thread's work that is due now. Returns when to call it again. */
 static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
@@ -167,7 +172,10 @@ static uint64_t pass(struct shard *shard)
 
 	tell_open(shard);
 	if (!open) {
-		/* A later layout: a task that is taken now could not be ended. */
+		/*
+		 * The keys have a later layout, so a task that is taken now could not be ended:
+		 * take no more.
+		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
 			lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);
@@ -178,7 +186,10 @@ static uint64_t pass(struct shard *shard)
 	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
-	/* A recovery lists what a blocked read may bring too: two ways to one entry. */
+	/*
+	 * A recovery lists what a blocked read may bring too, so one entry could come twice: end
+	 * that read first.
+	 */
 	if (pipeline->must_recover && shard->takers.reading)
 		lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
@@ -186,7 +197,7 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
 	if (shard->serves)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
-	/* what was just sent may be overdue before */
+	/* what was sent just now may become overdue before that */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
 }
 
@@ -202,7 +213,7 @@ static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
 		scheduler_lose_bells(&shard->scheduler, why, now_ns);
 }
 
-/* Send the buffered commands of all connections. Returns false if a connection was lost. */
+/* Sends the buffered commands of all connections. Returns false if one was lost. */
 static bool flush(struct shard *shard)
 {
 	bool good = true;
@@ -218,7 +229,10 @@ static bool flush(struct shard *shard)
 	return good;
 }
 
-/* If the Sentinel names another master, leave this one, which acknowledges what will be lost. */
+/*
+ * Reads what the Sentinel has answered. If it names another master, the thread leaves this one,
+ * which acknowledges what will be lost.
+ */
 static void read_watch(struct shard *shard, uint64_t now_ns)
 {
 	int result = sentinel_watch_read(&shard->watch, &shard->pipeline.server, now_ns);
@@ -245,14 +259,12 @@ static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
 		result = scheduler_read(&shard->scheduler, now_ns);
 	if (result < 0)
 		lose(shard, link, result, now_ns);
-	/* the group was deleted, or this is a replica now: close all, and connect again */
+	/* the group was deleted, or the server is a replica now: close all, and connect again */
 	if (link == TAKERS && result == -EROFS && shard->pipeline.link.wire)
 		lose_commands(shard, result, now_ns);
 }
 
-/*
- * Sleep until `until_ns` or until a connection is ready, and then read from all ready connections.
- */
+/* Sleeps until `until_ns` or until a connection is ready, and then reads from all that are. */
 static void wait_and_read(struct shard *shard, uint64_t until_ns)
 {
 	struct pollfd fds[LINKS + 2];
@@ -269,7 +281,7 @@ static void wait_and_read(struct shard *shard, uint64_t until_ns)
 	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
 	now_ns = sleeper_now_ns();
 	for (unsigned i = 0; i < LINKS; i++)
-		/* Skip a connection that the loss of another connection has closed. */
+		/* Skip a connection that was closed because another one was lost. */
 		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
 			read_link(shard, i, now_ns);
 }
@@ -301,8 +313,9 @@ static unsigned give_prefetched_back(struct shard *shard, struct wire *wire)
 }
 
 /*
- * Gives back what is prefetched, this consumer's name and this relay's registration. What fails
- * comes again after its lease, and others take over after their delays.
+ * Gives up what this relay has in Redis: its prefetched deliveries, its name as a consumer, and its
+ * rank. If that fails, the deliveries come again after their leases, and other relays take over
+ * after their delays.
  */
 static void say_goodbye(struct shard *shard)
 {
@@ -314,7 +327,7 @@ static void say_goodbye(struct shard *shard)
 
 	if (!pipeline_is_open(&shard->pipeline))
 		return;
-	/* A blocked read would make this consumer anew, and take a task for it. */
+	/* A read that is still blocked would create this consumer again, and take a task for it. */
 	if (shard->takers.link.wire)
 		lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
 	lock_take(&shard->shared->lock);

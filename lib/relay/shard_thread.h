@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that owns all connections to one server (together a shard): sends requests, hands out
- * replies, prefetches for takers, and looks if the relay serves. Sleeps until a reply, a bell, a
- * caller or a deadline; never blocks with the relay's lock.
+ * The thread that owns all connections to one server, which together are a shard. It sends requests
+ * and hands out their replies, prefetches deliveries for takers, and polls the queue if this relay
+ * serves it. It sleeps until a reply or a message comes, a caller wakes it or a deadline has
+ * passed, and it never blocks while it holds the relay's lock.
  */
 #ifndef RELAY_SHARD_THREAD_H
 #define RELAY_SHARD_THREAD_H
@@ -22,7 +23,7 @@ struct shard {
 	struct scheduler scheduler;
 	struct sentinel_watch watch;
 	struct sleeper *sleeper; /* the sleeper of the thread, or NULL if not open */
-	bool serves;             /* copy of shared.serves, which callers change */
+	bool serves;             /* the thread's copy of shared.serves, which callers change */
 	pthread_t thread;
 	bool has_thread;
 	/*
@@ -34,7 +35,10 @@ struct shard {
 
 #define SHARD_UNTRIED 1
 
-/* `keys` and `shard` of its `client` are set. `seed` spreads different relays' retries. */
+/*
+ * Prepares a shard, whose client has its `keys` and `shard` set already. `seed` spreads the retries
+ * of different relays.
+ */
 void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
                 uint64_t seed);
 
@@ -44,16 +48,16 @@ void shard_init(struct shard *shard, struct shared *shared, const struct address
  */
 int shard_start(struct shard *shard);
 
-/*
- * End the threads of all shards. Before a thread ends, it returns its prefetched deliveries to
- * Redis.
- */
+/* Ends the threads of all shards. Each first gives its prefetched deliveries back to Redis. */
 void shards_end(struct shard *shards, uint32_t count);
 
-/* Its thread has ended, or it is partly open. */
+/* Frees a shard whose thread has ended or was never started. */
 void shard_fini(struct shard *shard);
 
-/* A forked child's copy: only descriptors, since the thread may have been changing the rest. */
+/*
+ * Closes the descriptors of a forked child's copy, and nothing else, because the thread may have
+ * been changing the rest at the fork.
+ */
 void shard_leave(struct shard *shard);
 
 #endif

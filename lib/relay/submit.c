@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes that nobody waits for. Each is copied into one piece of memory with its request, whose
- * end moves it to the list of completions, on the shard's thread. Tested by
+ * Changes that nobody waits for. Each is copied, with its request, into one piece of memory. When
+ * the request is finished, the shard's thread moves it to the list of completions. Tested by
  * tests/relay/test_calls.c.
  */
 #include <errno.h>
@@ -18,8 +18,9 @@
 
 struct submitted {
 	struct request request;
-	struct submitted *before, *after; /* all that are not taken yet */
-	struct submitted *next;           /* completions */
+	/* neighbours in the list of all whose completion nobody has taken yet */
+	struct submitted *before, *after;
+	struct submitted *next; /* next in the list of completions */
 	struct timerhub_relay *relay;
 	uint64_t tag;
 	uint32_t index;
@@ -28,7 +29,10 @@ struct submitted {
 	char data[];
 };
 
-/* The relay's lock may be held, so the completions have a lock of their own. */
+/*
+ * Moves a finished change to the completions. They have a lock of their own, because the relay's
+ * lock may be held here.
+ */
 static void complete(struct request *request)
 {
 	struct submitted *one = (struct submitted *)(void *)request;
@@ -91,7 +95,7 @@ static void unlink_one(struct submissions *all, struct submitted *one)
 	all->count--;
 }
 
-/* Returns the copies as a list by `next`, or an error, after which there is none. */
+/* Copies the changes into a list that is linked by `next`. After an error there is no list. */
 static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_change *changes,
                     unsigned count, uint64_t tag, struct submitted **ret_first)
 {
@@ -118,7 +122,7 @@ static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_ch
 	return 0;
 }
 
-/* False: there is no room for so many. */
+/* Counts changes as submitted. Returns false if there is no room for so many. */
 static bool reserve(struct submissions *all, struct submitted *first, unsigned count)
 {
 	bool fits;

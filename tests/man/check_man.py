@@ -134,7 +134,7 @@ def constants(root):
 
 
 def check_synopsis(page, text, header):
-    """The page has the prototypes of the header: a short one on one line, a long one in a list."""
+    """The page shows the header's prototypes: a short one on one line, a long one in a list."""
     complaints = []
     synopsis = section(text, "SYNOPSIS")
     calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", synopsis, re.MULTILINE)
@@ -154,7 +154,7 @@ def check_safety(page, text):
     (tests/service/test_cancellation.c holds the core to it)."""
     attributes, names = section(text, "ATTRIBUTES"), names_of(text)
     every = re.match(rf"(?:The call is|No call on this page is a cancellation point, and all are) "
-                     rf"(?:{MT_SAFETY}) and (?:{AS_SAFETY})(, and no cancellation point)?\n",
+                     rf"(?:{MT_SAFETY}) and (?:{AS_SAFETY})(, and no cancellation point)?\.\n",
                      attributes)
     if every:
         return [] if bool(every[1]) == (len(names) == 1) else [f"{page}: how many calls has it?"]
