@@ -151,6 +151,7 @@ enum timerhub_relay_fault {
 	TIMERHUB_RELAY_FAULT_EVICTS = 8,   /* the server may remove tasks when its memory is full */
 	TIMERHUB_RELAY_FAULT_LOST = 16,    /* tasks have records, but neither wait nor are due */
 	TIMERHUB_RELAY_FAULT_FOREIGN = 32, /* ids or entries have no record of a task */
+	TIMERHUB_RELAY_FAULT_AWAY = 64,    /* one of several servers does not answer */
 };
 
 /* What timerhub_relay_check() has found out. */
@@ -435,7 +436,7 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
  * whether its keys agree with each other, and stores that in *ret_report. Changes nothing.
  *
  * Returns 0 even if there are faults, -ENOENT if there is no such queue, -EINVAL if an argument is
- * wrong, or a network error, but not -ETIMEDOUT.
+ * wrong, or if no server answers, a network error, but not -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

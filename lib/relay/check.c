@@ -218,6 +218,7 @@ static const struct {
 	  "records without an id that waits or an entry: entries were deleted by hand" },
 	{ TIMERHUB_RELAY_FAULT_FOREIGN,
 	  "ids or entries without a record: another program has written the keys" },
+	{ TIMERHUB_RELAY_FAULT_AWAY, "a server does not answer: this is what the others say" },
 };
 
 const char *check_fault_text(uint64_t all, unsigned index)
@@ -262,6 +263,7 @@ static int ask_all(struct wire *wire, const struct keys *keys, struct timerhub_r
 	return result;
 }
 
+/* Stores the fault AWAY if it returns the error of a server that cannot be connected to. */
 static int check_server(struct address *address, const struct keys *keys,
                         struct timerhub_relay_report *ret_report)
 {
@@ -270,8 +272,10 @@ static int check_server(struct address *address, const struct keys *keys,
 	bool unheard = false;
 	int result = handshake_open(&wire, address, NULL, STEP_NS);
 
-	if (result < 0)
+	if (result < 0) {
+		ret_report->faults = TIMERHUB_RELAY_FAULT_AWAY;
 		return result;
+	}
 	result = ask_all(wire, keys, &report);
 	if (result == 0)
 		result = ask_bell(wire, keys, &unheard);
@@ -320,7 +324,8 @@ int timerhub_relay_check(const char *redis, const char *queue,
 	struct keys keys;
 	const char *list;
 	char *text = NULL;
-	int result;
+	int result, away = 0;
+	bool is_answered = false;
 
 	if (!queue || !ret_report)
 		return -EINVAL;
@@ -337,10 +342,18 @@ int timerhub_relay_check(const char *redis, const char *queue,
 		address.slot = keys.slot;
 		if (result == 0)
 			result = check_server(&address, &keys, &one);
-		if (result == 0)
+		if (result == 0) {
 			add_report(&all, &one);
+			is_answered = true;
+		} else if (one.faults == TIMERHUB_RELAY_FAULT_AWAY) {
+			all.faults |= one.faults;
+			away = result;
+			result = 0;
+		}
 	} while (result == 0 && list);
 	free(text);
+	if (result == 0 && !is_answered)
+		result = away;
 	all.fault = check_fault_text(all.faults, 0);
 	if (result == 0)
 		*ret_report = all;

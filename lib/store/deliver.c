@@ -61,7 +61,8 @@ int deliver_begin(struct timerhub_store *store)
 	result = statement_ask(&store->statements, statement, &store->offset_us);
 	if (result == 1 && !clock_was_set(store))
 		return 0;
-	if (result == 0)
+	/* a boot without a name is known by the wall clock's time at which it began */
+	if (result == 0 || (result == 1 && !*store->boot))
 		result = statement_run_numbers(&store->statements, DO_VOID_LEASES, 0, NULL);
 	return result < 0 ? result : clock_mend(store);
 }

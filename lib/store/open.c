@@ -273,16 +273,16 @@ static void store_init(struct timerhub_store *store)
 	deadline_fd_init(&store->takers.again, &store->since_boot);
 }
 
-static int store_read_boot(struct timerhub_store *store)
+/* Without /proc the name stays empty, and an open goes by the clocks alone. */
+static void store_read_boot(struct timerhub_store *store)
 {
-	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC)), result = 0;
+	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC));
 
 	if (fd < 0)
-		return fd;
+		return;
 	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
-		result = -errno;
+		store->boot[0] = '\0';
 	(void)close(fd);
-	return result;
 }
 
 /* Syncs the folder of the database, because the entry of a new file is on the disk only then. */
@@ -360,8 +360,7 @@ static int store_open_parts(struct timerhub_store *store, const char *path)
 {
 	int result = fork_check_open(&store->fork_check, sizeof(uint32_t));
 
-	if (result == 0)
-		result = store_read_boot(store);
+	store_read_boot(store);
 	if (result == 0)
 		result = store_open_connections(store, path);
 	if (result == 0)

@@ -57,8 +57,9 @@ static const char *const statement_texts[STATEMENTS] = {
 		"UPDATE " TASKS " SET due_us=due_us-interval_us*((due_us-?1-1)/interval_us),"
 		"claim=" CLAIM_NEXT " WHERE lease=" LEASE_BY_DONE
 		" AND due_us>?1 AND due_us>?1+interval_us",
-	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE boot=?1",
-	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?1,boot=?2",
+	[DO_CLOCK] = "SELECT offset_us FROM main.timerhub_clock WHERE ?1 IN(boot,'')",
+	[DO_SET_CLOCK] = "UPDATE main.timerhub_clock SET offset_us=?1,"
+			 "boot=coalesce(nullif(?2,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
 	/* these count in the order of their index, from where the last step has ended */

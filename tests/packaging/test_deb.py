@@ -45,8 +45,8 @@ def check_packages(debs):
     names = {path.name.split("_")[0] for path in debs}
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
-    # The tools must depend on libtimerhub-store0.5, the package with the library's soname. A package
-    # with the next soname must not satisfy this dependency. No library depends on another one.
+    # The tools must depend on libtimerhub-store0.5, the package with the library's soname. A
+    # package with the next soname must not satisfy this dependency. No library depends on another.
     store = "libtimerhub-store0.5 ("
     for name, needs in (("libtimerhub-store0", ""), ("libtimerhub-relay0", ""),
                         ("timerhub-relay", ""), ("timerhub-tools", store)):

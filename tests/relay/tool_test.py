@@ -510,8 +510,8 @@ def check_metrics(tool, queue):
 
 
 def check_away(many, other, due):
-    """While a server is away, stat, list and the metrics say what the other one has, and which
-    server fails."""
+    """While a server is away, stat, list, top, check and the metrics say what the other one has,
+    and which server fails."""
     other.kill()
     where = f"unix:{other.address}"
     for command in ("stat", "list"):
@@ -519,6 +519,14 @@ def check_away(many, other, due):
         expect((there["waiting"] if command == "stat" else len(there)) == due, command, there)
         expect(away["result"] < 0 and away["server"] == where, command, away)
         expect(where in many.says(3, command, "many"), command)
+    lines = many("--json", "--count", "2", "--interval", "10", "top", "many", status=3).splitlines()
+    for away, there in zip(*2 * [map(json.loads, lines)], strict=True):
+        expect(away["server"] == where and there["waiting"] == due, "top", away, there)
+        expect(there["promoted_per_s"] == 0, "a rate of a server that is away", there)
+    for words in (("check",), ("--repair", "check")):
+        away, there = map(json.loads, many("--json", *words, "many", status=3).splitlines())
+        expect(away["server"] == where and there["tasks"] == due, "check", away, there)
+        expect("a server does not answer" in there["faults"][-1], "check", there)
     text = many("--metrics", "stat", "many", status=3)
     for line in (f'timerhub_relay_waiting{{queue="many",server="0"}} {due}',
                  'timerhub_relay_server_up{queue="many",server="0"} 1',
@@ -678,6 +686,25 @@ def check_drain(tool):
             expect(drain.wait(ARRIVES) == 0 and rest.endswith("\r" + " " * 79 + "\r"), rest)
 
 
+def check_drain_away(tool):
+    """While a server is away, drain waits for the others, and then fails."""
+    with Server() as other:
+        many = Tool(tool.program, tool.server)
+        many.environment["REDIS_URL"] = f"unix:{tool.server.address},unix:{other.address}"
+        many("create", "away")
+        task = next(f"id-{number}" for number in range(99)
+                    if zlib.crc32(b"id-%d" % number) % 2 == 0)
+        many("put", "away", task, "1h")
+        other.kill()
+        with subprocess.Popen([many.program, "drain", "away"], env=many.environment, text=True,
+                              stderr=subprocess.PIPE) as drain:
+            said = drain.stderr.readline()
+            expect(other.address in said, "the server that is away", said)
+            expect(drain.poll() is None, "it ends before the other server is empty")
+            many("cancel", "away", task)
+            expect(drain.wait(ARRIVES) == 3 and drain.stderr.read() == "", "named once")
+
+
 def check_dead(tool, redis):
     """A task that has used up its attempts must be listed as dead, and revive must put it again."""
     tool("create", QUEUE, "attempts_max=1")
@@ -779,6 +806,7 @@ def main(arguments):
         check_servers(tool, redis)
         check_top(tool, redis)
         check_drain(tool)
+        check_drain_away(tool)
     return 0
 
 

@@ -59,7 +59,7 @@ static int put(void)
 	return timerhub_store_put(store, &put, NULL);
 }
 
-START_TEST(thousand_tasks_end_on_a_disk_without_room)
+TEST(thousand_tasks_end_on_a_disk_without_room, 120)
 {
 	struct timerhub_store_task tasks[1000];
 	struct timerhub_store_stats stats = { 0 };
@@ -95,9 +95,26 @@ START_TEST(thousand_tasks_end_on_a_disk_without_room)
 	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(puts_stop_at_the_low_water_mark)
+TEST(tasks_are_taken_on_a_disk_without_room, 120)
+{
+	struct timerhub_store_task task;
+
+	fixture_begin(NULL);
+	for (int i = 0; i < 200; i++)
+		(void)put_in(0, NULL, "data of a task that must come");
+	is_full = true;
+	for (int i = 0; i < 200; i++) {
+		task = take_one();
+		expect_eq(timerhub_store_touch(store, &task, HOUR), 0);
+		expect_eq(timerhub_store_done(store, &task), 0);
+	}
+	take_none();
+	is_full = false;
+	fixture_end();
+}
+
+TEST(puts_stop_at_the_low_water_mark, 60)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
 	struct timerhub_store_completion completion;
@@ -116,9 +133,8 @@ START_TEST(puts_stop_at_the_low_water_mark)
 	expect_eq(completion.result, -ENOSPC);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(dead_disk_ends_changes_and_takes)
+TEST(dead_disk_ends_changes_and_takes, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config), .lease_ns = 20 * MS };
 	struct timerhub_store_task task;
@@ -140,9 +156,8 @@ START_TEST(dead_disk_ends_changes_and_takes)
 	expect_eq(stats.failed, -EIO);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(sync_that_fails_alone_ends_the_handle)
+TEST(sync_that_fails_alone_ends_the_handle, 60)
 {
 	fixture_begin(NULL);
 	is_dead = true;
@@ -153,15 +168,4 @@ START_TEST(sync_that_fails_alone_ends_the_handle)
 	store = fixture_open(NULL);
 	expect_eq(put(), 0);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store full", argc, argv);
-	tests_add(thousand_tasks_end_on_a_disk_without_room, 120);
-	tests_add(puts_stop_at_the_low_water_mark, 60);
-	tests_add(dead_disk_ends_changes_and_takes, 60);
-	tests_add(sync_that_fails_alone_ends_the_handle, 60);
-	return tests_run();
 }

@@ -254,22 +254,54 @@ static void notice_kind(unsigned kind, unsigned rounds, bool polls)
 	fixture_end();
 }
 
-START_TEST(commit_of_every_kind_is_noticed)
+TEST_LOOP(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds))
 {
 	notice_kind((unsigned)_i, scaled(ROUNDS), false);
 }
-END_TEST
 
-START_TEST(commit_is_noticed_without_inotify)
+TEST(commit_is_noticed_without_inotify, 60)
 {
 	notice_kind(0, scaled(10), true);
 }
-END_TEST
 
-int main(int argc, char **argv)
+static void *rest(void *tid)
 {
-	tests_begin("store notice", argc, argv);
-	tests_add_loop(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds));
-	tests_add(commit_is_noticed_without_inotify, 60);
-	return tests_run();
+	struct timerhub_store_task task;
+
+	*(atomic_int *)tid = gettid();
+	expect_eq(timerhub_store_take(store, &task, 1, UINT64_MAX), -ESHUTDOWN);
+	return NULL;
+}
+
+/* How often the taker and the store's thread have slept. */
+static uint64_t sleeps_of(pid_t taker)
+{
+	return thread_status(taker, "voluntary_ctxt_switches:", 10) +
+	       thread_status(thread_find("timerhub-store"), "voluntary_ctxt_switches:", 10);
+}
+
+TEST(nobody_wakes_up_while_nothing_is_due, 60)
+{
+	uint64_t before, end_ns = monotonic_ns() + ARRIVES;
+	struct timerhub_store_task task;
+	atomic_int tid = 0;
+	pthread_t taker;
+
+	fixture_begin(NULL);
+	(void)put_in(HOUR, NULL, "waits");
+	(void)put_in(0, NULL, "has a lease of 30 s");
+	task = take_one();
+	thread_start(&taker, rest, &tid);
+	while (tid == 0)
+		sleep_ns(MS);
+	do {
+		/* the rest of the WAL is checkpointed first, after a tenth of a second */
+		expect_lt(monotonic_ns(), end_ns);
+		before = sleeps_of(tid);
+		sleep_ns(300 * MS);
+	} while (sleeps_of(tid) != before);
+	timerhub_store_stop(store);
+	thread_join(taker);
+	timerhub_store_release(store, &task);
+	fixture_end();
 }

@@ -134,9 +134,8 @@ void owner_release(void)
 	atomic_store(&owner.released, true);
 }
 
-void stopped_threads_begin(const char *name, int argc, char **argv)
+static __attribute__((constructor)) void hook_install(void)
 {
-	rigs_begin(name, argc, argv);
 	test_point_hook = hook;
 }
 

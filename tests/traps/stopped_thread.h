@@ -65,9 +65,6 @@ void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
 
-/* Calls rigs_begin(), and installs the hook that stops threads. */
-void stopped_threads_begin(const char *name, int argc, char **argv);
-
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
 /* Returns the queue's next event. The event must have this data and come within ARRIVES ns. */
 struct timerhub_event expect_event(struct rig *rig, uint64_t data);

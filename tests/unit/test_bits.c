@@ -4,7 +4,7 @@
 
 #include "base/bits.h"
 
-START_TEST(lowest_and_highest_are_found_wherever_they_are)
+TEST(lowest_and_highest_are_found_wherever_they_are, 10)
 {
 	for (unsigned low = 0; low < 64; low++) {
 		for (unsigned high = low; high < 64; high++) {
@@ -15,9 +15,8 @@ START_TEST(lowest_and_highest_are_found_wherever_they_are)
 		}
 	}
 }
-END_TEST
 
-START_TEST(power_of_two_is_the_smallest_that_holds)
+TEST(power_of_two_is_the_smallest_that_holds, 10)
 {
 	for (unsigned k = 2; k < 63; k++) {
 		uint64_t power = (uint64_t)1 << k;
@@ -31,9 +30,8 @@ START_TEST(power_of_two_is_the_smallest_that_holds)
 	expect_eq(bits_power_of_two(2), 2);
 	expect_eq(bits_power_of_two((uint64_t)1 << 63), (uint64_t)1 << 63);
 }
-END_TEST
 
-START_TEST(sums_saturate_instead_of_wrapping)
+TEST(sums_saturate_instead_of_wrapping, 10)
 {
 	expect_eq(u64_add_saturating(1, 2), 3);
 	expect_eq(u64_add_saturating(UINT64_MAX - 1, 1), UINT64_MAX);
@@ -44,14 +42,4 @@ START_TEST(sums_saturate_instead_of_wrapping)
 	expect_eq(u64_min(UINT64_MAX, 3), 3);
 	expect_eq(u64_max(3, UINT64_MAX), UINT64_MAX);
 	expect_eq(u64_max(UINT64_MAX, 3), UINT64_MAX);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("bits", argc, argv);
-	tests_add(lowest_and_highest_are_found_wherever_they_are, 10);
-	tests_add(power_of_two_is_the_smallest_that_holds, 10);
-	tests_add(sums_saturate_instead_of_wrapping, 10);
-	return tests_run();
 }

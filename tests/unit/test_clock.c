@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-START_TEST(manual_clock_starts_at_zero_and_never_goes_back)
+TEST(manual_clock_starts_at_zero_and_never_goes_back, 10)
 {
 	struct clock clock;
 
@@ -22,9 +22,8 @@ START_TEST(manual_clock_starts_at_zero_and_never_goes_back)
 	expect(!clock_set(&clock, 0));
 	expect_eq(clock_now_ns(&clock), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(real_clock_is_the_kernels_monotonic_one)
+TEST(real_clock_is_the_kernels_monotonic_one, 10)
 {
 	struct clock clock;
 	uint64_t before_ns, now_ns, after_ns;
@@ -37,13 +36,4 @@ START_TEST(real_clock_is_the_kernels_monotonic_one)
 		expect_le(before_ns, now_ns);
 		expect_le(now_ns, after_ns);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("clock", argc, argv);
-	tests_add(manual_clock_starts_at_zero_and_never_goes_back, 10);
-	tests_add(real_clock_is_the_kernels_monotonic_one, 10);
-	return tests_run();
 }

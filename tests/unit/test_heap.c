@@ -99,7 +99,7 @@ static void bench_step(struct bench *bench, struct dice *dice)
 	}
 }
 
-START_TEST(random_operations_agree_with_a_sorted_array)
+TEST(random_operations_agree_with_a_sorted_array, 60)
 {
 	unsigned rounds = scaled(40);
 
@@ -118,9 +118,8 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 		expect_eq(heap_first_ns(&bench.heap), UINT64_MAX);
 	}
 }
-END_TEST
 
-START_TEST(any_entry_can_be_removed_and_the_rest_comes_in_order)
+TEST(any_entry_can_be_removed_and_the_rest_comes_in_order, 20)
 {
 	for (uint32_t size = 1; size <= 40; size++) {
 		for (uint32_t victim = 0; victim < size; victim++) {
@@ -138,13 +137,4 @@ START_TEST(any_entry_can_be_removed_and_the_rest_comes_in_order)
 				bench_take(&bench);
 		}
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("heap", argc, argv);
-	tests_add(random_operations_agree_with_a_sorted_array, 60);
-	tests_add(any_entry_can_be_removed_and_the_rest_comes_in_order, 20);
-	return tests_run();
 }

@@ -96,7 +96,7 @@ static void slow_callback(struct timerhub_loop *of, struct timerhub_timeout *tim
 	loop_rig_move(of, clock_now_ns(&of->clock) + 3 * SEC);
 }
 
-START_TEST(never_early_after_a_slow_callback)
+TEST(never_early_after_a_slow_callback, 20)
 {
 	struct item *items = items_new(2);
 
@@ -112,9 +112,8 @@ START_TEST(never_early_after_a_slow_callback)
 	expect_eq(turn_at(START + 6 * SEC), 1);
 	items_free(items);
 }
-END_TEST
 
-START_TEST(never_early_at_the_end_of_time)
+TEST(never_early_at_the_end_of_time, 20)
 {
 	struct item *items = items_new(3);
 
@@ -135,10 +134,9 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(turn_at(NEVER), 1);
 	items_free(items);
 }
-END_TEST
 
 /* A full array of sets moves the clock of the next set on, and with it the longest delay. */
-START_TEST(longest_delay_is_that_of_the_clock_that_counts)
+TEST(longest_delay_is_that_of_the_clock_that_counts, 20)
 {
 	struct item *items = items_new(TIMERHUB_LOOP_FRESH_MAX + 1);
 	struct timerhub_timeout *last = &items[TIMERHUB_LOOP_FRESH_MAX].timeout;
@@ -152,11 +150,10 @@ START_TEST(longest_delay_is_that_of_the_clock_that_counts)
 	expect_eq(timerhub_timeout_deadline(last), NEVER - 1);
 	items_free(items);
 }
-END_TEST
 
 /* ---- a clock that the program gives ---- */
 
-START_TEST(manual_loop_has_no_descriptor_and_does_not_go_back)
+TEST(manual_loop_has_no_descriptor_and_does_not_go_back, 20)
 {
 	loop = loop_rig_open_kind(LOOP_RIG_MANUAL, 1, START);
 	expect_eq(timerhub_loop_fd(loop), -EINVAL);
@@ -167,11 +164,10 @@ START_TEST(manual_loop_has_no_descriptor_and_does_not_go_back)
 	expect_eq(timerhub_loop_now(loop), NEVER - 1);
 	loop_rig_close(loop);
 }
-END_TEST
 
 /* ---- statistics ---- */
 
-START_TEST(stats_count_turns_that_were_slow_or_empty)
+TEST(stats_count_turns_that_were_slow_or_empty, 20)
 {
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
 	struct item *items = items_new(2);
@@ -195,7 +191,6 @@ START_TEST(stats_count_turns_that_were_slow_or_empty)
 	expect_le(2 + stats.empty_wakes, stats.turns);
 	items_free(items);
 }
-END_TEST
 
 static uint64_t board_turns(void)
 {
@@ -226,7 +221,7 @@ static void adopted_child_counts(void)
 }
 
 /* The child of fork() (0) or clone(2) (1) shares no counter with its parent, and shows its own. */
-START_TEST(adopted_child_of_an_observable_loop_has_its_own_board)
+TEST_LOOP(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
 		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
@@ -248,7 +243,6 @@ START_TEST(adopted_child_of_an_observable_loop_has_its_own_board)
 	expect_eq(u32_load_acquire(&loop->board->header.state), BOARD_OPEN);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
 static void *refused_thread(void *unused)
 {
@@ -259,7 +253,7 @@ static void *refused_thread(void *unused)
 }
 
 /* Although the loop's own thread makes no turn. */
-START_TEST(refused_calls_are_on_the_board_at_once)
+TEST(refused_calls_are_on_the_board_at_once, 20)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
 		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
@@ -274,7 +268,6 @@ START_TEST(refused_calls_are_on_the_board_at_once)
 	expect_eq(u64_load_relaxed(&loop->board->loop.refused), 7);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
 /* ---- law 3: in order ---- */
 
@@ -288,7 +281,7 @@ static void on_overflowing(struct timerhub_loop *of, struct timerhub_timeout *ti
 }
 
 /* 128 sets make the loop read its clock inside the callback, and two were due in this turn. */
-START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
+TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn, 20)
 {
 	struct item *items = items_new(1 + 2 * TIMERHUB_LOOP_FRESH_MAX);
 
@@ -302,7 +295,6 @@ START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
 	expect_eq(turn_at(START + 3), 2 * TIMERHUB_LOOP_FRESH_MAX);
 	items_free(items);
 }
-END_TEST
 
 /*
  * One of three due timeouts' callbacks adds, sets, stops or removes one of four, or closes the
@@ -375,7 +367,7 @@ static void on_acting(struct timerhub_loop *of, struct timerhub_timeout *timeout
 		act_once();
 }
 
-START_TEST(callbacks_are_obeyed_in_every_position)
+TEST_LOOP(callbacks_are_obeyed_in_every_position, 20, ACTIONS *POSITIONS *TARGETS)
 {
 	enum action action = (enum action)(_i % ACTIONS);
 	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
@@ -415,7 +407,6 @@ START_TEST(callbacks_are_obeyed_in_every_position)
 		expect_eq(memcmp(&act.poison, &items[target].timeout, sizeof(act.poison)), 0);
 	items_free(items);
 }
-END_TEST
 
 static void on_nested(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
@@ -424,7 +415,7 @@ static void on_nested(struct timerhub_loop *of, struct timerhub_timeout *timeout
 	expect_eq(timerhub_loop_turn(of), -EBUSY);
 }
 
-START_TEST(turn_inside_a_callback_is_refused)
+TEST(turn_inside_a_callback_is_refused, 20)
 {
 	struct item *items = items_new(1);
 
@@ -436,11 +427,10 @@ START_TEST(turn_inside_a_callback_is_refused)
 	expect_eq(timerhub_loop_turn(loop), 0);
 	items_free(items);
 }
-END_TEST
 
 /* ---- laws 4 and 5: memory, infallible after add ---- */
 
-START_TEST(memory_is_free_after_remove)
+TEST(memory_is_free_after_remove, 20)
 {
 	enum { COUNT = 300 };
 	struct item *items = items_new(COUNT);
@@ -465,9 +455,8 @@ START_TEST(memory_is_free_after_remove)
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
-START_TEST(only_add_can_be_refused)
+TEST(only_add_can_be_refused, 20)
 {
 	enum { COUNT = 100 };
 	struct item *items = items_new(COUNT);
@@ -487,10 +476,9 @@ START_TEST(only_add_can_be_refused)
 	}
 	items_free(items);
 }
-END_TEST
 
 /* One timeout for each request: the next gets the freed place, with its schedule entry. */
-START_TEST(place_keeps_its_filing)
+TEST(place_keeps_its_filing, 20)
 {
 	struct item *items = items_new(1);
 	uint64_t filed_ns;
@@ -517,7 +505,6 @@ START_TEST(place_keeps_its_filing)
 	expect_eq(turn_at(START + 8 * SEC), 1);
 	items_free(items);
 }
-END_TEST
 
 static unsigned allocations;
 
@@ -545,7 +532,7 @@ int __wrap_posix_memalign(void **ret, size_t align, size_t bytes)
 	return __real_posix_memalign(ret, align, bytes);
 }
 
-START_TEST(no_allocation_after_open)
+TEST(no_allocation_after_open, 60)
 {
 	enum { COUNT = 20000 };
 	struct item *items = items_new(COUNT);
@@ -569,11 +556,10 @@ START_TEST(no_allocation_after_open)
 	expect_eq(allocations, before);
 	items_free(items);
 }
-END_TEST
 
 /* ---- law 6: quiet ---- */
 
-START_TEST(quiet_if_nothing_is_set)
+TEST(quiet_if_nothing_is_set, 20)
 {
 	struct item *items = items_new(1000);
 
@@ -590,10 +576,9 @@ START_TEST(quiet_if_nothing_is_set)
 	}
 	items_free(items);
 }
-END_TEST
 
 /* At most one wake for it. */
-START_TEST(quiet_after_a_stop)
+TEST(quiet_after_a_stop, 20)
 {
 	struct item *items = items_new(2);
 
@@ -607,9 +592,8 @@ START_TEST(quiet_after_a_stop)
 	expect_eq(calls, 0);
 	items_free(items);
 }
-END_TEST
 
-START_TEST(timeout_that_stays_wakes_a_small_loop_once)
+TEST(timeout_that_stays_wakes_a_small_loop_once, 20)
 {
 	enum { COUNT = 8 };
 	struct item *items = items_new(COUNT);
@@ -632,10 +616,9 @@ START_TEST(timeout_that_stays_wakes_a_small_loop_once)
 	}
 	items_free(items);
 }
-END_TEST
 
 /* A freed place keeps its grid, so even a gone timeout's exact entry is corrected. */
-START_TEST(quiet_after_a_remove_near_the_deadline)
+TEST(quiet_after_a_remove_near_the_deadline, 20)
 {
 	struct item *items = items_new(9);
 
@@ -648,7 +631,6 @@ START_TEST(quiet_after_a_remove_near_the_deadline)
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	items_free(items);
 }
-END_TEST
 
 /* The ways to move the timeouts of 3 s. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
@@ -665,7 +647,7 @@ static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
 	}
 }
 
-START_TEST(quiet_however_many_timeouts_move)
+TEST_LOOP(quiet_however_many_timeouts_move, 120, 4 * BEATS_KINDS)
 {
 	const unsigned counts[] = { 8, 9, 10000, scaled(100000) };
 	unsigned count = counts[_i / BEATS_KINDS], kind = (unsigned)_i % BEATS_KINDS;
@@ -700,11 +682,10 @@ START_TEST(quiet_however_many_timeouts_move)
 	free(beats_ns);
 	items_free(items);
 }
-END_TEST
 
 /* ---- law 7: storms ---- */
 
-START_TEST(storm_leaves_room_for_sockets)
+TEST_LOOP(storm_leaves_room_for_sockets, 120, 2)
 {
 	unsigned count = scaled(1000000), left = count;
 	struct item *items = items_new(count);
@@ -725,7 +706,6 @@ START_TEST(storm_leaves_room_for_sockets)
 		expect_eq(items[i].calls, 1);
 	items_free(items);
 }
-END_TEST
 
 /* ---- the ABI ---- */
 
@@ -735,7 +715,7 @@ END_TEST
 		expect_eq(sizeof(((struct type *)NULL)->member), bytes);                           \
 	} while (0)
 
-START_TEST(layout_is_that_of_the_abi)
+TEST(layout_is_that_of_the_abi, 20)
 {
 	expect_eq(sizeof(struct timerhub_timeout), 32);
 	EXPECT_AT(timerhub_timeout, deadline_ns, 0, 8);
@@ -756,10 +736,9 @@ START_TEST(layout_is_that_of_the_abi)
 	expect_eq(sizeof(struct timerhub_loop_config), 16);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
 }
-END_TEST
 
 /* With the effect of the header's inline ones. */
-START_TEST(functions_are_there_without_inlining)
+TEST(functions_are_there_without_inlining, 20)
 {
 	struct item *items = items_new(1);
 
@@ -772,33 +751,4 @@ START_TEST(functions_are_there_without_inlining)
 		expect_eq(turn_at(START + i), 1);
 	}
 	items_free(items);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("loop", argc, argv);
-	tests_add(never_early_after_a_slow_callback, 20);
-	tests_add(never_early_at_the_end_of_time, 20);
-	tests_add(longest_delay_is_that_of_the_clock_that_counts, 20);
-	tests_add(manual_loop_has_no_descriptor_and_does_not_go_back, 20);
-	tests_add(stats_count_turns_that_were_slow_or_empty, 20);
-	tests_add_loop(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2);
-	tests_add(refused_calls_are_on_the_board_at_once, 20);
-	tests_add(set_in_a_callback_that_overflows_comes_in_a_later_turn, 20);
-	tests_add_loop(callbacks_are_obeyed_in_every_position, 20, ACTIONS * POSITIONS * TARGETS);
-	tests_add(turn_inside_a_callback_is_refused, 20);
-	tests_add(memory_is_free_after_remove, 20);
-	tests_add(only_add_can_be_refused, 20);
-	tests_add(place_keeps_its_filing, 20);
-	tests_add(no_allocation_after_open, 60);
-	tests_add(quiet_if_nothing_is_set, 20);
-	tests_add(quiet_after_a_stop, 20);
-	tests_add(timeout_that_stays_wakes_a_small_loop_once, 20);
-	tests_add(quiet_after_a_remove_near_the_deadline, 20);
-	tests_add_loop(quiet_however_many_timeouts_move, 120, 4 * BEATS_KINDS);
-	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
-	tests_add(layout_is_that_of_the_abi, 20);
-	tests_add(functions_are_there_without_inlining, 20);
-	return tests_run();
 }

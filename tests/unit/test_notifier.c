@@ -27,7 +27,7 @@ static void open_notifier(struct notifier *notifier)
 	expect_le(0, notifier->fd);
 }
 
-START_TEST(signals_ring_once_until_cleared)
+TEST(signals_ring_once_until_cleared, 20)
 {
 	struct notifier notifier;
 
@@ -45,13 +45,12 @@ START_TEST(signals_ring_once_until_cleared)
 	}
 	bell_close(notifier.fd);
 }
-END_TEST
 
 /*
  * Law 8: a clear without a signal makes no system call, so it does not read what the test has
  * written.
  */
-START_TEST(clear_reads_only_what_was_rung)
+TEST(clear_reads_only_what_was_rung, 20)
 {
 	struct notifier notifier;
 
@@ -67,10 +66,9 @@ START_TEST(clear_reads_only_what_was_rung)
 	}
 	bell_close(notifier.fd);
 }
-END_TEST
 
 /* Law 9: the first signal after the clear makes it readable again. */
-START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
+TEST(fd_read_by_the_caller_rings_again_after_the_next_clear, 20)
 {
 	struct notifier notifier;
 	uint64_t count;
@@ -87,14 +85,4 @@ START_TEST(fd_read_by_the_caller_rings_again_after_the_next_clear)
 	expect(notifier_signal(&notifier, 1));
 	expect(fd_readable(notifier.fd));
 	bell_close(notifier.fd);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("notifier", argc, argv);
-	tests_add(signals_ring_once_until_cleared, 20);
-	tests_add(clear_reads_only_what_was_rung, 20);
-	tests_add(fd_read_by_the_caller_rings_again_after_the_next_clear, 20);
-	return tests_run();
 }

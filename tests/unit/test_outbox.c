@@ -10,7 +10,7 @@
 
 #include "queue/outbox.h"
 
-START_TEST(nothing_comes_out_before_it_is_published)
+TEST(nothing_comes_out_before_it_is_published, 20)
 {
 	struct outbox outbox = { .cells = NULL };
 	uint64_t handles[8];
@@ -31,10 +31,9 @@ START_TEST(nothing_comes_out_before_it_is_published)
 	expect_eq(outbox_count(&outbox), 0);
 	outbox_close(&outbox);
 }
-END_TEST
 
 /* Room for 2 x n handles while at most n timers are pending, and it says when that is used up. */
-START_TEST(room_is_told_exactly)
+TEST(room_is_told_exactly, 20)
 {
 	static const uint32_t capacities[] = { 1, 2, 3, 7, 8, 100, 2047, 2048, 5000 };
 
@@ -65,7 +64,6 @@ START_TEST(room_is_told_exactly)
 		outbox_close(&outbox);
 	}
 }
-END_TEST
 
 /* One thread puts, publishes and takes at random; two counters are the model. */
 static void check_steps(struct dice *dice, uint32_t capacity)
@@ -100,7 +98,7 @@ static void check_steps(struct dice *dice, uint32_t capacity)
 	outbox_close(&outbox);
 }
 
-START_TEST(handles_come_in_order_through_laps_and_restarts)
+TEST(handles_come_in_order_through_laps_and_restarts, 20)
 {
 	unsigned rounds = scaled(50);
 
@@ -111,10 +109,9 @@ START_TEST(handles_come_in_order_through_laps_and_restarts)
 		check_steps(&dice, 1 + (uint32_t)dice_magnitude(&dice, 13));
 	}
 }
-END_TEST
 
 /* If consumers keep up, the outbox uses only its first cells. */
-START_TEST(empty_outbox_goes_back_to_the_beginning)
+TEST(empty_outbox_goes_back_to_the_beginning, 20)
 {
 	struct outbox outbox = { .cells = NULL };
 	uint64_t handle, place;
@@ -130,7 +127,6 @@ START_TEST(empty_outbox_goes_back_to_the_beginning)
 	}
 	outbox_close(&outbox);
 }
-END_TEST
 
 /* ---- compaction ---- */
 
@@ -155,7 +151,7 @@ static bool keep_wanted(void *context, uint64_t handle, uint64_t new_place)
 	return true;
 }
 
-START_TEST(compaction_keeps_what_is_wanted_in_order)
+TEST(compaction_keeps_what_is_wanted_in_order, 20)
 {
 	unsigned rounds = scaled(500);
 
@@ -197,16 +193,4 @@ START_TEST(compaction_keeps_what_is_wanted_in_order)
 		expect(outbox_exhausted(&outbox));
 		outbox_close(&outbox);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("outbox", argc, argv);
-	tests_add(nothing_comes_out_before_it_is_published, 20);
-	tests_add(room_is_told_exactly, 20);
-	tests_add(handles_come_in_order_through_laps_and_restarts, 20);
-	tests_add(empty_outbox_goes_back_to_the_beginning, 20);
-	tests_add(compaction_keeps_what_is_wanted_in_order, 20);
-	return tests_run();
 }

@@ -55,11 +55,10 @@ static void check_questions(struct pair pair)
 	          parts.phase == TIMER_PENDING || parts.phase == TIMER_OVERDUE);
 }
 
-START_TEST(questions_are_answered_by_their_bits_alone)
+TEST(questions_are_answered_by_their_bits_alone, 20)
 {
 	for_every_pair(check_questions);
 }
-END_TEST
 
 /* Only the generation decides whether a handle belongs to a pair. */
 static void check_whose(struct pair pair)
@@ -85,11 +84,10 @@ static void check_whose(struct pair pair)
 		}
 }
 
-START_TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends)
+TEST(a_timer_is_of_the_handle_with_its_generation_until_it_ends, 60)
 {
 	for_every_pair(check_whose);
 }
-END_TEST
 
 /* ---- periods ---- */
 
@@ -114,7 +112,7 @@ static void check_drift(struct dice *dice, uint64_t first_ns, uint64_t interval_
 	}
 }
 
-START_TEST(periods_are_exact_up_to_the_latest_deadline)
+TEST(periods_are_exact_up_to_the_latest_deadline, 60)
 {
 	struct dice dice = dice_new(3);
 
@@ -126,9 +124,8 @@ START_TEST(periods_are_exact_up_to_the_latest_deadline)
 		            1 + dice_magnitude(&dice, bits));
 	}
 }
-END_TEST
 
-START_TEST(periods_past_the_latest_deadline_are_never)
+TEST(periods_past_the_latest_deadline_are_never, 20)
 {
 	static const struct {
 		uint64_t deadline_ns, interval_ns, now_ns, next_ns, count;
@@ -154,20 +151,18 @@ START_TEST(periods_past_the_latest_deadline_are_never)
 		          rows[i].count);
 	}
 }
-END_TEST
 
 /* ---- handles, queues ---- */
 
-START_TEST(generations_go_round_without_zero)
+TEST(generations_go_round_without_zero, 20)
 {
 	expect_eq(generation_next(0), 1);
 	expect_eq(generation_next(1), 2);
 	expect_eq(generation_next(GENERATION_MAX - 1), GENERATION_MAX);
 	expect_eq(generation_next(GENERATION_MAX), 1);
 }
-END_TEST
 
-START_TEST(handles_hold_slot_and_generation)
+TEST(handles_hold_slot_and_generation, 20)
 {
 	struct dice dice = dice_new(5);
 
@@ -182,9 +177,8 @@ START_TEST(handles_hold_slot_and_generation)
 		expect_eq(handle >> 26, generation);
 	}
 }
-END_TEST
 
-START_TEST(queue_and_slack_are_kept_and_slack_saturates)
+TEST(queue_and_slack_are_kept_and_slack_saturates, 20)
 {
 	struct dice dice = dice_new(6);
 
@@ -198,7 +192,6 @@ START_TEST(queue_and_slack_are_kept_and_slack_saturates)
 		          slack_ns < SLACK_MAX_NS ? slack_ns : SLACK_MAX_NS);
 	}
 }
-END_TEST
 
 /* Returns a random deadline of any size, up to the largest deadline. */
 static uint64_t some_deadline_ns(struct dice *dice)
@@ -225,7 +218,7 @@ static uint64_t slow_slacken_ns(uint64_t deadline_ns, uint64_t slack_ns)
 	return deadline_ns;
 }
 
-START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
+TEST(slack_picks_the_instant_with_most_trailing_zeros, 20)
 {
 	struct dice dice = dice_new(7);
 
@@ -247,10 +240,9 @@ START_TEST(slack_picks_the_instant_with_most_trailing_zeros)
 	expect_eq(timer_slacken_ns(NEVER, 5), NEVER);
 	expect_eq(timer_slacken_ns(MAX_NS, SLACK_MAX_NS), MAX_NS);
 }
-END_TEST
 
 /* The owner relies on it. */
-START_TEST(slack_is_monotone_in_the_deadline)
+TEST(slack_is_monotone_in_the_deadline, 20)
 {
 	struct dice dice = dice_new(8);
 
@@ -268,20 +260,4 @@ START_TEST(slack_is_monotone_in_the_deadline)
 			b_ns = MAX_NS;
 		expect_le(timer_slacken_ns(a_ns, slack_ns), timer_slacken_ns(b_ns, slack_ns));
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("pair", argc, argv);
-	tests_add(questions_are_answered_by_their_bits_alone, 20);
-	tests_add(a_timer_is_of_the_handle_with_its_generation_until_it_ends, 60);
-	tests_add(periods_are_exact_up_to_the_latest_deadline, 60);
-	tests_add(periods_past_the_latest_deadline_are_never, 20);
-	tests_add(generations_go_round_without_zero, 20);
-	tests_add(handles_hold_slot_and_generation, 20);
-	tests_add(queue_and_slack_are_kept_and_slack_saturates, 20);
-	tests_add(slack_picks_the_instant_with_most_trailing_zeros, 20);
-	tests_add(slack_is_monotone_in_the_deadline, 20);
-	return tests_run();
 }

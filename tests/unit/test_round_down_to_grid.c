@@ -7,7 +7,7 @@
 
 #include "loop/round_down_to_grid.h"
 
-START_TEST(grid_is_an_eighth_of_the_rest)
+TEST(grid_is_an_eighth_of_the_rest, 10)
 {
 	for (uint64_t rest_ns = 0; rest_ns < 8; rest_ns++)
 		expect_eq(grid_for(rest_ns), 0);
@@ -20,9 +20,8 @@ START_TEST(grid_is_an_eighth_of_the_rest)
 		expect_lt(most / 16, UINT64_C(1) << grid_for(most));
 	}
 }
-END_TEST
 
-START_TEST(instant_is_on_the_grid_or_exact)
+TEST(instant_is_on_the_grid_or_exact, 10)
 {
 	struct dice dice = dice_new(1);
 
@@ -48,9 +47,8 @@ START_TEST(instant_is_on_the_grid_or_exact)
 			       deadline_ns % (UINT64_C(1) << shift) < GRID_NEAR_NS);
 	}
 }
-END_TEST
 
-START_TEST(short_rest_of_a_moved_timeout_keeps_its_grid)
+TEST(short_rest_of_a_moved_timeout_keeps_its_grid, 10)
 {
 	unsigned shift = grid_for(3 * SEC);
 
@@ -60,14 +58,4 @@ START_TEST(short_rest_of_a_moved_timeout_keeps_its_grid)
 	/* A timeout with a delay of another length gets a grid of another width. */
 	expect_eq(grid_next(shift, false, HOUR), grid_for(HOUR));
 	expect_eq(grid_next(shift, true, SEC / 100), grid_for(SEC / 100));
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("round_down_to_grid", argc, argv);
-	tests_add(grid_is_an_eighth_of_the_rest, 10);
-	tests_add(instant_is_on_the_grid_or_exact, 10);
-	tests_add(short_rest_of_a_moved_timeout_keeps_its_grid, 10);
-	return tests_run();
 }

@@ -78,7 +78,7 @@ static void bench_take_all(struct bench *bench, const uint64_t *left_ns, uint32_
 	expect_eq(run_peek(&bench->run, 0), SLOT_NONE);
 }
 
-START_TEST(slots_come_in_order_whatever_was_removed)
+TEST(slots_come_in_order_whatever_was_removed, 20)
 {
 	static struct bench bench;
 	unsigned rounds = scaled(1000);
@@ -97,9 +97,8 @@ START_TEST(slots_come_in_order_whatever_was_removed)
 		bench_take_all(&bench, left_ns, left);
 	}
 }
-END_TEST
 
-START_TEST(slots_can_be_removed_while_others_are_taken)
+TEST(slots_can_be_removed_while_others_are_taken, 20)
 {
 	static struct bench bench;
 	unsigned rounds = scaled(1000);
@@ -127,13 +126,4 @@ START_TEST(slots_can_be_removed_while_others_are_taken)
 		}
 		expect(run_empty(&bench.run));
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("run", argc, argv);
-	tests_add(slots_come_in_order_whatever_was_removed, 20);
-	tests_add(slots_can_be_removed_while_others_are_taken, 20);
-	return tests_run();
 }

@@ -57,7 +57,7 @@ static void expect_no_wait(bool running)
 	thread_join(waiter.thread);
 }
 
-START_TEST(nobody_waits_for_other_timers_nor_for_what_is_over)
+TEST(nobody_waits_for_other_timers_nor_for_what_is_over, 20)
 {
 	struct callback *callback;
 
@@ -83,9 +83,8 @@ START_TEST(nobody_waits_for_other_timers_nor_for_what_is_over)
 	expect_no_wait(true);
 	callbacks_close(&callbacks);
 }
-END_TEST
 
-START_TEST(thread_knows_of_its_own)
+TEST(thread_knows_of_its_own, 20)
 {
 	struct callback *outer, *inner;
 
@@ -117,7 +116,6 @@ START_TEST(thread_knows_of_its_own)
 	callbacks_leave(outer);
 	callbacks_close(&callbacks);
 }
-END_TEST
 
 static void *inside_main(void *argument)
 {
@@ -125,7 +123,7 @@ static void *inside_main(void *argument)
 	return NULL;
 }
 
-START_TEST(thread_is_not_inside_anothers)
+TEST(thread_is_not_inside_anothers, 20)
 {
 	struct callback *callback;
 	pthread_t thread;
@@ -141,9 +139,8 @@ START_TEST(thread_is_not_inside_anothers)
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
 }
-END_TEST
 
-START_TEST(who_waits_does_so_until_it_is_over)
+TEST(who_waits_does_so_until_it_is_over, 60)
 {
 	struct callback *callback;
 	struct waiter waiters[3];
@@ -172,7 +169,6 @@ START_TEST(who_waits_does_so_until_it_is_over)
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
 }
-END_TEST
 
 static atomic_bool napping;
 
@@ -186,7 +182,7 @@ static void see_nap(enum test_point point)
  * Inside a callback it waits for no running one, but until the callback begins of a timer that is
  * about to be delivered.
  */
-START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
+TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided, 60)
 {
 	struct callback *callback;
 	struct waiter waiter;
@@ -205,16 +201,4 @@ START_TEST(not_waiting_for_what_runs_still_waits_for_what_is_decided)
 	callback_end(callback);
 	callbacks_leave(callback);
 	callbacks_close(&callbacks);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("running_callbacks", argc, argv);
-	tests_add(nobody_waits_for_other_timers_nor_for_what_is_over, 20);
-	tests_add(thread_knows_of_its_own, 20);
-	tests_add(thread_is_not_inside_anothers, 20);
-	tests_add(who_waits_does_so_until_it_is_over, 60);
-	tests_add(not_waiting_for_what_runs_still_waits_for_what_is_decided, 60);
-	return tests_run();
 }

@@ -189,11 +189,10 @@ static void check_wrong_handles(struct bench *bench)
 	expect_slot(bench, bench->parts);
 }
 
-START_TEST(handles_of_other_timers_are_refused)
+TEST(handles_of_other_timers_are_refused, 20)
 {
 	for_every_state(check_wrong_handles);
 }
-END_TEST
 
 /* ---- a caller's decisions ---- */
 
@@ -249,7 +248,7 @@ static void check_arm(struct bench *bench)
 	}
 }
 
-START_TEST(arm_pushes_a_free_slot_unless_it_is_scheduled_early_enough)
+TEST(arm_pushes_a_free_slot_unless_it_is_scheduled_early_enough, 20)
 {
 	struct bench unused = { .parts = { .deadline_ns = NEVER } };
 
@@ -262,7 +261,6 @@ START_TEST(arm_pushes_a_free_slot_unless_it_is_scheduled_early_enough)
 	                  .left,
 	          TIMER_PUSH);
 }
-END_TEST
 
 static void check_rearm(struct bench *bench)
 {
@@ -293,11 +291,10 @@ static void check_rearm(struct bench *bench)
 	}
 }
 
-START_TEST(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest)
+TEST(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest, 20)
 {
 	for_every_state(check_rearm);
 }
-END_TEST
 
 /*
  * The slot of a cancelled ARMED timer may keep a schedule entry up to the timer's instant. The
@@ -322,11 +319,10 @@ static void check_cancel(struct bench *bench)
 	}
 }
 
-START_TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for)
+TEST(cancel_frees_and_says_what_the_slot_is_scheduled_for, 20)
 {
 	for_every_state(check_cancel);
 }
-END_TEST
 
 /* ---- reading ---- */
 
@@ -367,11 +363,10 @@ static void check_read(struct bench *bench)
 	expect_slot(bench, parts);
 }
 
-START_TEST(reading_tells_what_is_there_and_changes_nothing)
+TEST(reading_tells_what_is_there_and_changes_nothing, 20)
 {
 	for_every_state(check_read);
 }
-END_TEST
 
 /* ---- the owner's decisions ---- */
 
@@ -390,11 +385,10 @@ static void check_look(struct bench *bench)
 	expect_slot(bench, parts);
 }
 
-START_TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule)
+TEST(look_takes_out_of_the_inbox_and_tells_when_to_schedule, 20)
 {
 	for_every_state(check_look);
 }
-END_TEST
 
 /*
  * Returns `parts` as they are after the owner has removed the slot from the schedule. The deadline
@@ -442,11 +436,10 @@ static void check_expire(struct bench *bench)
 	}
 }
 
-START_TEST(expire_makes_pending_what_is_due_and_overdue_what_was_not_delivered_for_a_period)
+TEST(expire_makes_pending_what_is_due_and_overdue_what_was_not_delivered_for_a_period, 20)
 {
 	for_every_state(check_expire);
 }
-END_TEST
 
 static void check_true_ns(struct bench *bench)
 {
@@ -465,13 +458,12 @@ static void check_true_ns(struct bench *bench)
 	}
 }
 
-START_TEST(true_instant_is_never_earlier_than_the_entry_and_a_free_slot_has_none)
+TEST(true_instant_is_never_earlier_than_the_entry_and_a_free_slot_has_none, 20)
 {
 	for_every_state(check_true_ns);
 }
-END_TEST
 
-START_TEST(next_period_is_the_first_that_is_not_due_put_off_within_the_slack)
+TEST(next_period_is_the_first_that_is_not_due_put_off_within_the_slack, 20)
 {
 	static const struct {
 		uint64_t deadline_ns, slack_ns, now_ns, next_ns;
@@ -493,7 +485,6 @@ START_TEST(next_period_is_the_first_that_is_not_due_put_off_within_the_slack)
 		expect_eq(timer_next_period_ns(&expiry, rows[i].now_ns), rows[i].next_ns);
 	}
 }
-END_TEST
 
 static void check_drop(struct bench *bench)
 {
@@ -508,11 +499,10 @@ static void check_drop(struct bench *bench)
 	expect_slot(bench, parts);
 }
 
-START_TEST(drop_frees_what_is_undelivered_and_nothing_else)
+TEST(drop_frees_what_is_undelivered_and_nothing_else, 20)
 {
 	for_every_state(check_drop);
 }
-END_TEST
 
 /* ---- a consumer's decisions ---- */
 
@@ -574,11 +564,10 @@ static void check_deliver(struct bench *bench)
 		check_delivery(bench, &deliveries[i / 2], i % 2);
 }
 
-START_TEST(delivery_frees_idles_arms_for_the_next_period_or_gives_back)
+TEST(delivery_frees_idles_arms_for_the_next_period_or_gives_back, 20)
 {
 	for_every_state(check_deliver);
 }
-END_TEST
 
 /* ---- two decisions at once ---- */
 
@@ -857,11 +846,10 @@ static void check_acts(struct bench *bench)
 				check_both(bench, &acts[i], &acts[j]);
 }
 
-START_TEST(each_decision_is_one_step_whatever_another_thread_decides_in_between)
+TEST(each_decision_is_one_step_whatever_another_thread_decides_in_between, 100)
 {
 	for_every_state(check_acts);
 }
-END_TEST
 
 /* ---- possible changes ---- */
 
@@ -890,7 +878,7 @@ static bool change_traps(struct parts before, struct parts after)
 	return WIFSIGNALED(status);
 }
 
-START_TEST(phases_follow_each_other_as_drawn)
+TEST(phases_follow_each_other_as_drawn, 20)
 {
 	static const char phases[] = "FAPOI";
 	static const char *const follow[] = { "FA", "FAPO", "FAPOI", "FAO", "FAI" };
@@ -911,14 +899,13 @@ START_TEST(phases_follow_each_other_as_drawn)
 		expect_eq(change_traps(before, after), !strchr(follow[from], phases[to]));
 	}
 }
-END_TEST
 
 #define PARTS(phase_, deadline_ns_, ...)                                                           \
 	{                                                                                          \
 		.phase = TIMER_##phase_, .deadline_ns = deadline_ns_, __VA_ARGS__                  \
 	}
 
-START_TEST(illegal_changes_stop_a_program_of_the_tests)
+TEST(illegal_changes_stop_a_program_of_the_tests, 20)
 {
 	static const struct {
 		bool traps;
@@ -959,35 +946,11 @@ START_TEST(illegal_changes_stop_a_program_of_the_tests)
 		expect_eq(change_traps(rows[i].before, rows[i].after), rows[i].traps);
 	}
 }
-END_TEST
 
 /* A cache line holds four pairs. With fewer pairs in a cache line, the library would be slower. */
-START_TEST(records_are_as_small_as_promised)
+TEST(records_are_as_small_as_promised, 20)
 {
 	expect_eq(sizeof(struct timer), 16);
 	expect_le(sizeof(struct timer) + sizeof(struct timer_cold) + sizeof(struct timer_filing),
 	          48);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("timer", argc, argv);
-	tests_add(handles_of_other_timers_are_refused, 20);
-	tests_add(arm_pushes_a_free_slot_unless_it_is_scheduled_early_enough, 20);
-	tests_add(rearm_tells_the_owner_of_what_may_come_earlier_and_move_does_the_rest, 20);
-	tests_add(cancel_frees_and_says_what_the_slot_is_scheduled_for, 20);
-	tests_add(reading_tells_what_is_there_and_changes_nothing, 20);
-	tests_add(look_takes_out_of_the_inbox_and_tells_when_to_schedule, 20);
-	tests_add(expire_makes_pending_what_is_due_and_overdue_what_was_not_delivered_for_a_period,
-	          20);
-	tests_add(true_instant_is_never_earlier_than_the_entry_and_a_free_slot_has_none, 20);
-	tests_add(next_period_is_the_first_that_is_not_due_put_off_within_the_slack, 20);
-	tests_add(drop_frees_what_is_undelivered_and_nothing_else, 20);
-	tests_add(delivery_frees_idles_arms_for_the_next_period_or_gives_back, 20);
-	tests_add(each_decision_is_one_step_whatever_another_thread_decides_in_between, 100);
-	tests_add(phases_follow_each_other_as_drawn, 20);
-	tests_add(illegal_changes_stop_a_program_of_the_tests, 20);
-	tests_add(records_are_as_small_as_promised, 20);
-	return tests_run();
 }

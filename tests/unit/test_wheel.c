@@ -321,7 +321,7 @@ static void bench_step(struct bench *bench, struct dice *dice, uint32_t slots)
 	}
 }
 
-START_TEST(random_operations_keep_every_slot_where_it_belongs)
+TEST(random_operations_keep_every_slot_where_it_belongs, 60)
 {
 	unsigned rounds = scaled(150);
 
@@ -344,13 +344,12 @@ START_TEST(random_operations_keep_every_slot_where_it_belongs)
 		bench_free(bench);
 	}
 }
-END_TEST
 
 /*
  * If a bucket is long, the wheel does not compute the bucket's bound again. The bound may then be
  * early, but never late.
  */
-START_TEST(bound_of_a_long_bucket_is_never_late)
+TEST(bound_of_a_long_bucket_is_never_late, 20)
 {
 	struct dice dice = dice_new(1000);
 	struct bench *bench = bench_new();
@@ -374,7 +373,6 @@ START_TEST(bound_of_a_long_bucket_is_never_late)
 	bench_verify_buckets(bench);
 	bench_free(bench);
 }
-END_TEST
 
 /* Puts all slots into one bucket, removes the first slot, and returns the bucket. */
 #define SWEPT_NS (UINT64_C(5) << 40)
@@ -451,7 +449,7 @@ static void bench_sweep(struct bench *bench, struct dice *dice, unsigned disturb
 	bench_verify_buckets(bench);
 }
 
-START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
+TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile, 60)
 {
 	unsigned rounds = scaled(300);
 
@@ -464,13 +462,12 @@ START_TEST(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile)
 		bench_free(bench);
 	}
 }
-END_TEST
 
 /*
  * A sweep (the scan of a whole bucket) makes the bound of a long bucket exact. If the first slot of
  * the bucket leaves the wheel after the sweep, the wheel does not search the bucket again.
  */
-START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
+TEST(sweep_tells_the_first_of_a_long_bucket_once, 20)
 {
 	struct dice dice = dice_new(3000);
 	struct bench *bench = bench_new();
@@ -507,13 +504,12 @@ START_TEST(sweep_tells_the_first_of_a_long_bucket_once)
 	expect_lt(0, wheel_doubt(&bench->wheel, UINT64_MAX, slots, SLOTS));
 	bench_free(bench);
 }
-END_TEST
 
 /*
  * The base of the wheel enters a bucket during the bucket's sweep. If the bucket is filled again
  * later, a new sweep begins.
  */
-START_TEST(sweep_ends_where_its_bucket_is_entered)
+TEST(sweep_ends_where_its_bucket_is_entered, 20)
 {
 	struct dice dice = dice_new(3001);
 	struct bench *bench = bench_new();
@@ -537,13 +533,12 @@ START_TEST(sweep_ends_where_its_bucket_is_entered)
 	bench_verify_bound(bench);
 	bench_free(bench);
 }
-END_TEST
 
 /*
  * The wheel's chunks suffice for any distribution of the slots to buckets. In the test, each bucket
  * first has one slot, and then one bucket has all slots.
  */
-START_TEST(chunks_are_enough_for_any_spread)
+TEST(chunks_are_enough_for_any_spread, 20)
 {
 	struct bench *bench = bench_new();
 
@@ -566,13 +561,12 @@ START_TEST(chunks_are_enough_for_any_spread)
 	}
 	bench_free(bench);
 }
-END_TEST
 
 /*
  * The clock is 1 ns before a power of two. The distance from the clock to the slot's instant is a
  * power of two. The loops choose both powers.
  */
-START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
+TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two, 20)
 {
 	struct bench *bench = bench_new();
 
@@ -596,18 +590,4 @@ START_TEST(lone_slot_comes_out_at_every_level_boundary_and_power_of_two)
 		}
 	}
 	bench_free(bench);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("wheel", argc, argv);
-	tests_add(random_operations_keep_every_slot_where_it_belongs, 60);
-	tests_add(bound_of_a_long_bucket_is_never_late, 20);
-	tests_add(sweep_passes_every_slot_of_a_bucket_whatever_happens_meanwhile, 60);
-	tests_add(sweep_tells_the_first_of_a_long_bucket_once, 20);
-	tests_add(sweep_ends_where_its_bucket_is_entered, 20);
-	tests_add(chunks_are_enough_for_any_spread, 20);
-	tests_add(lone_slot_comes_out_at_every_level_boundary_and_power_of_two, 20);
-	return tests_run();
 }

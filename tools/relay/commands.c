@@ -334,9 +334,9 @@ static enum status repair(struct call *call, const char *queue)
 
 	console_work_begin("check --repair");
 	for (uint32_t i = 0; i < call->shards && result == 0; i++) {
-		result = connect_call(call, i);
-		if (result == 0)
-			result = handshake_load(call->wire, false, STEP_NS);
+		if (connect_call(call, i) < 0)
+			continue; /* it was named already */
+		result = handshake_load(call->wire, false, STEP_NS);
 		if (result == 0)
 			result = repair_server(call, &restored, &removed);
 	}
@@ -400,16 +400,21 @@ enum status do_check(struct call *call, char **words, int count)
 	};
 	struct timerhub_relay_report report;
 	enum status status = GOOD;
+	uint32_t answers = 0;
 	char fault[256];
 	int result;
 
 	(void)count;
-	for (uint32_t i = 0; i < call->shards && status == GOOD; i++)
-		status = reach(call, i, NEEDS_QUEUE, words[0]);
-	if (status == GOOD && call->options->repair)
-		status = repair(call, words[0]);
-	if (status != GOOD)
+	for (uint32_t i = 0; i < call->shards && status != REFUSED; i++) {
+		enum status one = reach(call, i, NEEDS_QUEUE, words[0]);
+
+		answers += one == GOOD;
+		status = one == REFUSED ? one : worse(status, one);
+	}
+	if (status == REFUSED || answers == 0)
 		return status;
+	if (call->options->repair && repair(call, words[0]) != GOOD)
+		return FAILED;
 	result = timerhub_relay_check(call->options->redis, words[0], &report);
 	if (result < 0)
 		return complain(call, words[0], result);
@@ -437,5 +442,5 @@ enum status do_check(struct call *call, char **words, int count)
 				fault, console_colour(stdout, CONSOLE_PLAIN));
 		}
 	}
-	return report.fault ? REFUSED : GOOD;
+	return worse(status, report.fault ? REFUSED : GOOD);
 }

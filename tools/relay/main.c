@@ -92,11 +92,6 @@ static enum status run_at(const struct command *command, struct call *call, uint
 	return status == GOOD ? command->run(call, words, count) : status;
 }
 
-static enum status worse(enum status a, enum status b)
-{
-	return a > b ? a : b;
-}
-
 /* With --json, several servers make one array. */
 static enum status run_at_each(const struct command *command, struct call *call, char **words,
                                int count)

@@ -231,11 +231,8 @@ enum status do_metrics(struct call *call, char **words, int count)
 	enum status status = GOOD, printed;
 
 	(void)count;
-	for (uint32_t i = 0; i < told.count; i++) {
-		enum status one = ask_server(call, i, words[0], &told);
-
-		status = one > status ? one : status;
-	}
+	for (uint32_t i = 0; i < told.count; i++)
+		status = worse(status, ask_server(call, i, words[0], &told));
 	printed = status == REFUSED ? GOOD : print_told(&told);
 	for (uint32_t i = 0; i < told.count; i++)
 		reply_free(told.replies[i]);

@@ -93,6 +93,11 @@ const char *failure_words(int error);
 
 enum status out_of_memory(void);
 
+static inline enum status worse(enum status a, enum status b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- commands.c ---- */
 
 enum status do_create(struct call *call, char **words, int count);

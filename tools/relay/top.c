@@ -32,8 +32,8 @@ struct watched {
 	struct call call;
 	const char *name;
 	struct reading now, before;
-	/* for the reading `now`, with the values that the relays sent with their last polls */
-	struct reply *replies[KEYS_SHARDS_MAX];
+	/* of the two readings; they also have what the relays sent with their last polls */
+	struct reply *replies[KEYS_SHARDS_MAX], *earlier[KEYS_SHARDS_MAX];
 };
 
 static void add_field(struct reading *reading, const char *name, uint64_t value)
@@ -56,44 +56,47 @@ static void add_field(struct reading *reading, const char *name, uint64_t value)
 	}
 }
 
-static void forget(struct watched *watched)
+static void add_reply(struct reading *reading, const struct reply *reply)
 {
-	for (unsigned i = 0; i < KEYS_SHARDS_MAX; i++) {
-		reply_free(watched->replies[i]);
-		watched->replies[i] = NULL;
-	}
+	for (size_t i = 1; i + 1 < reply_count(reply); i += 2)
+		add_field(reading, reply_text(reply_at(reply, i)),
+		          (uint64_t)reply_integer_at(reply, i + 1));
 }
 
-static int read_server(struct watched *watched, uint32_t shard)
+static enum status read_server(struct watched *watched, uint32_t shard)
 {
 	struct call *call = &watched->call;
-	const struct reply *reply;
 	int result = connect_call(call, shard);
 
-	if (result < 0)
-		return result;
-	begin_stat(call);
-	result = handshake_call(call->wire, &watched->replies[shard], STEP_NS);
+	reply_free(watched->earlier[shard]);
+	watched->earlier[shard] = watched->replies[shard];
+	watched->replies[shard] = NULL;
+	if (result == 0) {
+		begin_stat(call);
+		result = handshake_call(call->wire, &watched->replies[shard], STEP_NS);
+	}
 	close_call(call);
-	reply = watched->replies[shard];
-	for (size_t i = 1; result == 0 && i + 1 < reply_count(reply); i += 2)
-		add_field(&watched->now, reply_text(reply_at(reply, i)),
-		          (uint64_t)reply_integer_at(reply, i + 1));
-	return result;
+	return result < 0 ? complain(call, watched->name, result) : GOOD;
 }
 
-static int read_queue(struct watched *watched)
+/*
+ * Both readings are of the servers that answer now. One that was away, and comes back, counts from
+ * now on.
+ */
+static enum status read_queue(struct watched *watched)
 {
-	int result = 0;
+	bool is_first = watched->now.fields[NOW] == 0;
+	enum status status = GOOD;
 
-	watched->before = watched->now;
-	watched->now = (struct reading){ .fields = { 0 } };
-	forget(watched);
-	for (uint32_t i = 0; i < watched->call.shards && result == 0; i++)
-		result = read_server(watched, i);
-	if (result < 0)
-		watched->now = watched->before;
-	return result;
+	watched->now = watched->before = (struct reading){ .fields = { 0 } };
+	for (uint32_t i = 0; i < watched->call.shards; i++) {
+		status = worse(status, read_server(watched, i));
+		add_reply(&watched->now, watched->replies[i]);
+		if (watched->replies[i] && !is_first)
+			add_reply(&watched->before,
+			          watched->earlier[i] ? watched->earlier[i] : watched->replies[i]);
+	}
+	return status;
 }
 
 /* ---- what follows from two readings ---- */
@@ -213,11 +216,12 @@ static enum status read_all(const struct options *options, struct watched *all, 
 	if (!options->json && isatty(STDOUT_FILENO))
 		(void)fputs("\033[H\033[J", stdout); /* clear the screen, begin at its top */
 	for (int i = 0; i < count; i++) {
-		int result = read_queue(&all[i]);
+		enum status one = read_queue(&all[i]);
 
-		if (result < 0)
-			status = complain(&all[i].call, all[i].name, result);
-		else if (options->json)
+		status = worse(status, one);
+		if (one != GOOD && all[i].now.fields[NOW] == 0)
+			continue; /* no server has answered */
+		if (options->json)
 			print_json(&all[i]);
 		else
 			print_plain(&all[i]);
@@ -249,7 +253,10 @@ enum status top_run(const struct options *options, char **queues, int count)
 		(void)nanosleep(&interval, NULL);
 	}
 	for (int i = 0; i < count; i++)
-		forget(&all[i]);
+		for (unsigned k = 0; k < KEYS_SHARDS_MAX; k++) {
+			reply_free(all[i].replies[k]);
+			reply_free(all[i].earlier[k]);
+		}
 	free(all);
 	return status;
 }

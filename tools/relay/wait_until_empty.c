@@ -17,38 +17,42 @@ static uint64_t tasks_of(const struct reply *reply)
 	return 0;
 }
 
-static enum status count_tasks(struct call *call, const char *queue, uint64_t *ret_tasks)
+/* A server that fails is named once and left out from then on; its status is kept. */
+static enum status count_tasks(struct call *call, const char *queue, enum status *servers,
+                               uint64_t *ret_tasks)
 {
-	enum status status = GOOD;
+	enum status all = GOOD;
 
 	*ret_tasks = 0;
-	for (uint32_t i = 0; i < call->shards && status == GOOD; i++) {
+	for (uint32_t i = 0; i < call->shards; i++) {
 		struct reply *reply;
 
-		status = reach(call, i, NEEDS_QUEUE, queue);
-		if (status != GOOD)
-			break;
-		begin_stat(call);
-		status = ask_reply(call, queue, &reply);
-		if (status != GOOD)
-			break;
-		*ret_tasks += tasks_of(reply);
-		reply_free(reply);
+		if (servers[i] == GOOD)
+			servers[i] = reach(call, i, NEEDS_QUEUE, queue);
+		if (servers[i] == GOOD) {
+			begin_stat(call);
+			servers[i] = ask_reply(call, queue, &reply);
+		}
+		if (servers[i] == GOOD) {
+			*ret_tasks += tasks_of(reply);
+			reply_free(reply);
+		}
+		all = worse(all, servers[i]);
 	}
-	return status;
+	return all;
 }
 
 enum status do_drain(struct call *call, char **words, int count)
 {
 	static const struct timespec interval = { .tv_nsec = INTERVAL_NS };
-	enum status status;
+	enum status servers[KEYS_SHARDS_MAX] = { GOOD }, status;
 	uint64_t tasks;
 
 	(void)count;
 	console_work_begin("drain");
 	for (;;) {
-		status = count_tasks(call, words[0], &tasks);
-		if (status != GOOD || tasks == 0)
+		status = count_tasks(call, words[0], servers, &tasks);
+		if (status == REFUSED || tasks == 0)
 			break;
 		console_work("tasks left: %" PRIu64, tasks);
 		(void)nanosleep(&interval, NULL);

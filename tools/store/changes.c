@@ -86,14 +86,14 @@ static enum status put(const struct options *options, const char *path,
 	return GOOD;
 }
 
-enum status tool_put(const struct options *options, char **arguments, int count)
+enum status tool_put(const struct options *options, char **arguments)
 {
 	struct timerhub_store_put what = {
 		.size = sizeof(what),
 		.flags = options->replace ? TIMERHUB_STORE_REPLACE : 0,
 		.interval_ns = options->interval_ns,
 		.key = options->key,
-		.data = count > 2 ? arguments[2] : "",
+		.data = arguments[2] ? arguments[2] : "",
 	};
 	char *input = NULL;
 	struct when when;
@@ -106,7 +106,7 @@ enum status tool_put(const struct options *options, char **arguments, int count)
 	what.when_ns = when.ns;
 	what.flags |= when.is_absolute ? TIMERHUB_ABSOLUTE : 0;
 	what.data_len = strlen(what.data);
-	if (count > 2 && strcmp(arguments[2], "-") == 0) {
+	if (arguments[2] && strcmp(arguments[2], "-") == 0) {
 		what.data = input = read_data(&what.data_len);
 		if (!input)
 			return tool_complain("standard input", -errno);
@@ -136,21 +136,20 @@ static enum status change(const struct options *options, char **arguments,
 	return result < 0 ? refused(arguments[1], result) : GOOD;
 }
 
-enum status tool_cancel(const struct options *options, char **arguments, int count)
+enum status tool_cancel(const struct options *options, char **arguments)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_CANCEL };
 
-	(void)count;
 	return change(options, arguments, &what);
 }
 
 /* A revive has no time: the task becomes due now. */
-enum status tool_move(const struct options *options, char **arguments, int count)
+enum status tool_move(const struct options *options, char **arguments)
 {
 	struct timerhub_store_change what = { .op = TIMERHUB_STORE_MOVE };
 	struct when when = { .ns = 0 };
 
-	if (count > 2 && !when_read(arguments[2], &when))
+	if (arguments[2] && !when_read(arguments[2], &when))
 		return misused(WHEN_WRONG, arguments[2]);
 	what.when_ns = when.ns;
 	what.flags = when.is_absolute ? TIMERHUB_ABSOLUTE : 0;

@@ -15,18 +15,7 @@
 
 #include "tool.h"
 
-#define BUSY_MS 5000
-
 /* ---- the connection ---- */
-
-/* Says what SQLite has against the file. */
-static enum status complain_of(sqlite3 *db, const char *path)
-{
-	(void)fprintf(stderr, "timerhub-store: %s: %s\n", path, sqlite3_errmsg(db));
-	return sqlite3_errcode(db) == SQLITE_CORRUPT || sqlite3_errcode(db) == SQLITE_NOTADB
-	               ? DAMAGED
-	               : FAILED;
-}
 
 /* A query of a database. */
 struct look {
@@ -34,6 +23,15 @@ struct look {
 	sqlite3 *db;
 	sqlite3_stmt *statement;
 };
+
+/* Says what SQLite has against the file. */
+static enum status look_complain(const struct look *look)
+{
+	int error = sqlite3_errcode(look->db);
+
+	(void)tool_refuse(look->path, sqlite3_errmsg(look->db));
+	return error == SQLITE_CORRUPT || error == SQLITE_NOTADB ? DAMAGED : FAILED;
+}
 
 static void look_close(struct look *look)
 {
@@ -48,8 +46,18 @@ static enum status look_ask(struct look *look, const char *sql, const char *text
 	look->statement = NULL;
 	if (sqlite3_prepare_v2(look->db, sql, -1, &look->statement, NULL) != SQLITE_OK ||
 	    (text && sqlite3_bind_text(look->statement, 1, text, -1, SQLITE_STATIC) != SQLITE_OK))
-		return complain_of(look->db, look->path);
+		return look_complain(look);
 	return GOOD;
+}
+
+/* Steps to the next row. *ret_status says what is wrong if there is none for another reason. */
+static bool look_next(struct look *look, enum status *ret_status)
+{
+	int rc = sqlite3_step(look->statement);
+
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		*ret_status = look_complain(look);
+	return rc == SQLITE_ROW;
 }
 
 /* Opens a database that has the tables of a store, and prepares a query. */
@@ -61,34 +69,20 @@ static enum status look_open(struct look *look, const char *path, const char *sq
 	if (access(path, F_OK) < 0)
 		return tool_complain(path, -errno);
 	if (sqlite3_open_v2(path, &look->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-	    sqlite3_busy_timeout(look->db, BUSY_MS) != SQLITE_OK)
-		status = complain_of(look->db, path);
+	    sqlite3_busy_timeout(look->db, 5000) != SQLITE_OK)
+		status = look_complain(look);
 	if (status == GOOD)
 		status = look_ask(look, "SELECT 1 FROM sqlite_schema WHERE name = ?1",
 		                  "timerhub_about");
-	if (status == GOOD && sqlite3_step(look->statement) != SQLITE_ROW) {
-		if (sqlite3_errcode(look->db) != SQLITE_DONE)
-			status = complain_of(look->db, path);
-		else
-			(void)fprintf(stderr, "timerhub-store: %s: has no tables of a store\n",
-			              path);
-		status = status == GOOD ? FAILED : status;
+	if (status == GOOD && !look_next(look, &status) && status == GOOD) {
+		(void)tool_refuse(path, "has no tables of a store");
+		status = FAILED;
 	}
 	if (status == GOOD)
 		status = look_ask(look, sql, text);
 	if (status != GOOD)
 		look_close(look);
 	return status;
-}
-
-/* Steps to the next row. *ret_status says what is wrong if there is none for another reason. */
-static bool look_next(struct look *look, enum status *ret_status)
-{
-	int rc = sqlite3_step(look->statement);
-
-	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-		*ret_status = complain_of(look->db, look->path);
-	return rc == SQLITE_ROW;
 }
 
 /* ---- output ---- */
@@ -170,13 +164,13 @@ static enum status print_rows(struct look *look, bool json)
 
 /* ---- list, show ---- */
 
-enum status tool_list(const struct options *options, char **arguments, int count)
+enum status tool_list(const struct options *options, char **arguments)
 {
 	uint64_t limit = INT64_MAX;
 	enum status status;
 	struct look look;
 
-	if (count > 1 && (!console_number(arguments[1], &limit) || limit > INT64_MAX))
+	if (arguments[1] && (!console_number(arguments[1], &limit) || limit > INT64_MAX))
 		return misused("COUNT must be a number, not", arguments[1]);
 	status = look_open(&look, arguments[0],
 	                   "SELECT id, state, due_us, leased_until_us, attempts, interval_us,"
@@ -192,13 +186,12 @@ enum status tool_list(const struct options *options, char **arguments, int count
 	return status;
 }
 
-enum status tool_show(const struct options *options, char **arguments, int count)
+enum status tool_show(const struct options *options, char **arguments)
 {
 	struct named_task task;
 	enum status status;
 	struct look look;
 
-	(void)count;
 	if (!tool_read_task(arguments[1], &task))
 		return misused("TASK must be the id of a task, or =KEY, not", arguments[1]);
 	status = look_open(&look, arguments[0],
@@ -281,13 +274,12 @@ static enum status print_metrics(struct look *look)
 	return status;
 }
 
-enum status tool_stat(const struct options *options, char **arguments, int count)
+enum status tool_stat(const struct options *options, char **arguments)
 {
 	struct look look;
 	enum status status = look_open(&look, arguments[0], stat_query, options->queue);
 	bool is_empty = true;
 
-	(void)count;
 	if (status != GOOD)
 		return status;
 	if (options->metrics)
@@ -343,14 +335,13 @@ static unsigned find_faults(struct look *look, const char *what, enum status *re
 	return found;
 }
 
-enum status tool_check(const struct options *options, char **arguments, int count)
+enum status tool_check(const struct options *options, char **arguments)
 {
 	const unsigned all = sizeof(invariants) / sizeof(invariants[0]);
 	struct look look;
 	enum status status = look_open(&look, arguments[0], invariants[0].sql, NULL);
 	unsigned faults = 0;
 
-	(void)count;
 	(void)options;
 	if (status != GOOD)
 		return status;

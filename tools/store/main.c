@@ -31,22 +31,22 @@ const char console_help[] =
 	"Exit status: 0 done; 1 refused, or damage found; 2 wrong use; 3 the database\n"
 	"could not be read or written.\n";
 
-enum status tool_complain(const char *what, int error)
-{
-	(void)fprintf(stderr, "timerhub-store: %s: %s\n", what, strerror(-error));
-	return FAILED;
-}
-
 enum status tool_refuse(const char *what, const char *why)
 {
 	(void)fprintf(stderr, "timerhub-store: %s: %s\n", what, why);
 	return REFUSED;
 }
 
+enum status tool_complain(const char *what, int error)
+{
+	(void)tool_refuse(what, strerror(-error));
+	return FAILED;
+}
+
 static const struct command {
 	const char *name;
 	int words_min, words_max; /* how many arguments it takes, with the file */
-	enum status (*run)(const struct options *options, char **arguments, int count);
+	enum status (*run)(const struct options *options, char **arguments);
 } commands[] = {
 	{ "put", 2, 3, tool_put },   { "list", 1, 2, tool_list },
 	{ "show", 2, 2, tool_show }, { "cancel", 2, 2, tool_cancel },
@@ -65,41 +65,36 @@ static enum status command_line(const struct options *options, char **words, int
 			continue;
 		if (count - 1 < command->words_min || count - 1 > command->words_max)
 			return misused("wrong number of arguments for", words[0]);
-		return command->run(options, words + 1, count - 1);
+		return command->run(options, words + 1);
 	}
 	return misused("there is no command named", words[0]);
 }
 
 /* Reads an option. Returns how many words it took: 0 if this is none, -1 if its value is wrong. */
-static int read_option(struct options *options, char **words, int count)
+static int read_option(struct options *options, char **words)
 {
-	const char *value = count > 1 ? words[1] : NULL;
-	bool takes_value = strcmp(words[0], "--queue") == 0 || strcmp(words[0], "--key") == 0 ||
-	                   strcmp(words[0], "--interval") == 0;
+	const struct {
+		const char *name;
+		bool *is_given;
+	} flags[] = { { "--json", &options->json },
+		      { "--metrics", &options->metrics },
+		      { "--replace", &options->replace },
+		      { "--ns", &when_in_ns } };
 	struct when when;
 
-	if (takes_value && !value)
-		return -1;
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (strcmp(words[0], flags[i].name) == 0)
+			return *flags[i].is_given = true;
 	if (strcmp(words[0], "--queue") == 0)
-		options->queue = value;
-	else if (strcmp(words[0], "--key") == 0)
-		options->key = value;
-	else if (strcmp(words[0], "--interval") == 0)
-		options->interval_ns = when_read(value, &when) && !when.is_absolute ? when.ns : 0;
-	else if (strcmp(words[0], "--json") == 0)
-		options->json = true;
-	else if (strcmp(words[0], "--metrics") == 0)
-		options->metrics = true;
-	else if (strcmp(words[0], "--replace") == 0)
-		options->replace = true;
-	else if (strcmp(words[0], "--ns") == 0)
-		when_in_ns = true;
-	else
+		return (options->queue = words[1]) ? 2 : -1;
+	if (strcmp(words[0], "--key") == 0)
+		return (options->key = words[1]) ? 2 : -1;
+	if (strcmp(words[0], "--interval") != 0)
 		return 0;
-	if (strcmp(words[0], "--interval") == 0 &&
-	    (options->interval_ns == 0 || options->interval_ns == WHEN_NEVER))
+	if (!words[1] || !when_read(words[1], &when) || when.is_absolute || when.ns == WHEN_NEVER)
 		return -1;
-	return takes_value ? 2 : 1;
+	options->interval_ns = when.ns;
+	return when.ns > 0 ? 2 : -1;
 }
 
 int main(int argc, char **argv)
@@ -109,7 +104,7 @@ int main(int argc, char **argv)
 
 	console_begin();
 	for (int i = 1; i < argc;) {
-		int taken = read_option(&options, argv + i, argc - i);
+		int taken = read_option(&options, argv + i);
 
 		if (taken < 0)
 			return (int)misused("the value is missing or wrong for", argv[i]);
@@ -121,5 +116,6 @@ int main(int argc, char **argv)
 			argv[words++] = argv[i++];
 		i += taken;
 	}
+	argv[words] = NULL;
 	return console_end(command_line(&options, argv, words), FAILED);
 }

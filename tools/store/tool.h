@@ -25,9 +25,11 @@ enum status tool_refuse(const char *what, const char *why);
 
 /* ---- changes.c: commands that change a task, by the library ---- */
 
-enum status tool_put(const struct options *options, char **arguments, int count);
-enum status tool_cancel(const struct options *options, char **arguments, int count);
-enum status tool_move(const struct options *options, char **arguments, int count);
+/* In each command, the argument after the last is NULL. */
+
+enum status tool_put(const struct options *options, char **arguments);
+enum status tool_cancel(const struct options *options, char **arguments);
+enum status tool_move(const struct options *options, char **arguments);
 
 /* A task as the user names it: by its id, or as =KEY. */
 struct named_task {
@@ -39,9 +41,9 @@ bool tool_read_task(const char *text, struct named_task *ret_task);
 
 /* ---- looks.c: commands that only read, on a read-only connection ---- */
 
-enum status tool_list(const struct options *options, char **arguments, int count);
-enum status tool_show(const struct options *options, char **arguments, int count);
-enum status tool_stat(const struct options *options, char **arguments, int count);
-enum status tool_check(const struct options *options, char **arguments, int count);
+enum status tool_list(const struct options *options, char **arguments);
+enum status tool_show(const struct options *options, char **arguments);
+enum status tool_stat(const struct options *options, char **arguments);
+enum status tool_check(const struct options *options, char **arguments);
 
 #endif
