@@ -86,9 +86,10 @@ def plain(text):
 
 
 def literal_blocks(text):
-    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", section(text, "EXAMPLES"),
-                        re.MULTILINE | re.DOTALL)
-    return [plain(block) for block in blocks]
+    """The programs of a page and what they print, which is a .Dl if it is one line."""
+    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed|^\.Dl ([^\n]*\n)",
+                        section(text, "EXAMPLES"), re.MULTILINE | re.DOTALL)
+    return [plain(block or line) for block, line in blocks]
 
 
 def program_and_output(path, number=0):
