@@ -26,6 +26,7 @@ struct hub_living {
 	struct bell_words bells;
 	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* the futexes of the queues' notifiers, by index */
 };
+_Static_assert(offsetof(struct hub_living, is_opener) == 0, "fork_check.h asks the first word");
 
 struct timerhub {
 	struct arena arena;

@@ -31,10 +31,10 @@
 
 #include "base/cpu.h"
 #include "base/test_point.h"
+#include "timer/pair.h"
 
-#define INBOX_SLOT_BITS 26
-#define INBOX_FILLED ((uint64_t)1 << INBOX_SLOT_BITS)
-#define INBOX_LAP ((uint64_t)2 << INBOX_SLOT_BITS)
+#define INBOX_FILLED ((uint64_t)1 << TIMER_SLOT_BITS)
+#define INBOX_LAP ((uint64_t)2 << TIMER_SLOT_BITS)
 #define INBOX_LANES_MAX BOARD_LANES_MAX
 #ifndef INBOX_LINE
 #define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
@@ -43,6 +43,7 @@
 #ifndef INBOX_LANE_CELLS
 #define INBOX_LANE_CELLS 2048
 #endif
+_Static_assert(INBOX_LANE_CELLS % INBOX_LINE == 0, "a lap ends with a cache line");
 /* A hub has a further lane only if each then stands for so many slots. */
 #ifndef INBOX_LANE_SLOTS_MIN
 #define INBOX_LANE_SLOTS_MIN 256

@@ -8,6 +8,8 @@
  */
 #include "schedule/schedule.h"
 
+_Static_assert(RUN_TIME_BITS == WHEEL_FINEST_SHIFT, "a run holds one bucket of the finest level");
+
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
 {
 	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);

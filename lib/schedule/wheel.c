@@ -15,7 +15,6 @@
  */
 #include "schedule/wheel.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/invariant.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The calls that change tasks and wait until the change is on stable storage. */
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,12 +185,13 @@ int timerhub_store_sync(struct timerhub_store *store)
 
 /* One block of memory: the work, its changes, the tasks to end, keys and data. */
 struct submit {
-	struct work work; /* the first member */
+	struct work work;
 	uint64_t tag;
 	struct timerhub_store_task **theirs; /* the caller's structs, by change */
 	struct timerhub_store_task *tasks;
 	struct timerhub_store_change changes[];
 };
+_Static_assert(offsetof(struct submit, work) == 0, "completed_take() casts the work");
 
 static void *block_take(char **block, size_t bytes)
 {

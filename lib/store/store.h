@@ -21,6 +21,7 @@
 #define STORE_SUBMITS_MAX 1024
 /* what a change of the library's own, touch, has as its op */
 #define STORE_TOUCH 7u
+_Static_assert(STORE_TOUCH == TIMERHUB_STORE_PARK + 1, "change_check() takes the ops in between");
 /* A lease, interval or delay that is longer than that is as good as for ever. */
 #define STORE_LENGTH_MAX_US (INT64_C(1) << 56)
 
@@ -31,7 +32,7 @@ struct taker;
  * Counted by whoever does it, read at any time, and nobody acts on them: all accesses are relaxed.
  */
 struct counts {
-	atomic_u64 done[8]; /* changes, by their op */
+	atomic_u64 done[STORE_TOUCH + 1]; /* changes, by their op */
 	atomic_u64 delivered, leases_over, commits, syncs, checkpoints, disk_full;
 	atomic_u64 lateness[TIMERHUB_LATENESS_BUCKETS], sync_ns[TIMERHUB_LATENESS_BUCKETS];
 };

@@ -45,6 +45,7 @@ _Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows wh
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* How many bits of a stack's top count the takes. */
 #define TAKES_BITS (64 - TIMER_SLOT_BITS)
+_Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and depth alike");
 /* How many slots a shard has at least, if there are several shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -89,7 +90,7 @@ static uint64_t top_takes(uint64_t top)
 
 /*
  * Returns the generation from which the slots of a new hub count. It is the hub's serial number
- * with its 38 bits reversed, so that any two hubs begin far apart, and each rejects the other's
+ * with its bits reversed, so that any two hubs begin far apart, and each rejects the other's
  * handles.
  */
 static uint64_t arena_first_generation(void)
@@ -98,8 +99,8 @@ static uint64_t arena_first_generation(void)
 	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only uniqueness matters */
 	uint64_t generation = 0;
 
-	for (unsigned bit = 0; bit < 38; bit++)
-		generation |= (serial >> bit & 1) << (37 - bit);
+	for (unsigned bit = 0; bit < TIMER_GENERATION_BITS; bit++)
+		generation |= (serial >> bit & 1) << (TIMER_GENERATION_BITS - 1 - bit);
 	return generation;
 }
 
