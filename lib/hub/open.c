@@ -16,6 +16,7 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "base/options.h"
 #include "base/valgrind.h"
 #include "hub/hub.h"
@@ -217,7 +218,9 @@ static bool hub_try_enter(struct timerhub *hub)
 static void hub_leave(struct timerhub *hub)
 {
 	/* [advance] Whoever advances next, or waits for this pass, sees all that it has written. */
-	(void)u32_fetch_add_release(&hub->advancing, 1);
+	uint32_t before = u32_fetch_add_release(&hub->advancing, 1);
+
+	invariant(before % 2 == 1);
 }
 
 int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)

@@ -30,6 +30,7 @@
 #include "owner/inbox.h"
 
 #include "base/cpu.h"
+#include "base/invariant.h"
 #include "base/test_point.h"
 #include "timer/pair.h"
 
@@ -296,6 +297,7 @@ void inbox_begin(struct inbox *inbox)
 		uint64_t spilled = u64_load_relaxed(&lane->spilled);
 
 		lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
+		invariant(u64_load_relaxed(&lane->head) <= lane->end);
 		if (spilled == u64_load_relaxed(&lane->drained))
 			continue;
 		u64_store_relaxed(&lane->drained, spilled);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
@@ -485,6 +486,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
+	/* A reply belongs to the first request of a command, and to those that joined it. */
+	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;
 	answer_one(pipeline, request, reply, index, now_ns);

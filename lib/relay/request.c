@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/invariant.h"
+
 #define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
 #define PUT_WORDS 8u  /* arguments of timerhub_put */
@@ -27,6 +29,7 @@
 
 void requests_append(struct requests *requests, struct request *request)
 {
+	invariant(!requests->first == !requests->last);
 	request->next = NULL;
 	if (requests->last)
 		requests->last->next = request;
@@ -53,6 +56,8 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
+	/* Once: from then on its caller may have freed it. */
+	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
 }

@@ -6,11 +6,13 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "relay/change.h"
 #include "relay/ready_fd.h"
 
@@ -27,6 +29,7 @@ struct submitted {
 	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES];
 	char data[];
 };
+_Static_assert(offsetof(struct submitted, request) == 0, "complete() casts the request");
 
 /* The relay's lock may be held, so the completions have a lock of their own. */
 static void complete(struct request *request)
@@ -82,6 +85,7 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 
 static void unlink_one(struct submissions *all, struct submitted *one)
 {
+	invariant(all->count > 0 && (one->before ? one->before->after : all->all) == one);
 	if (one->before)
 		one->before->after = one->after;
 	else

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "relay/ready_fd.h"
 #include "relay/relay.h"
 
@@ -44,6 +45,7 @@ void relay_end_reads(struct timerhub_relay *relay)
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
+	invariant(one->shard < relay->shared.shard_count);
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
 		struct request touch = { .kind = REQUEST_TOUCH,
 			                 .id = one->id,
@@ -122,6 +124,7 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 	lock_give(&relay->shared.lock);
 	eventcount_wait(&relay->shared.takers, number, left_ns);
 	lock_take(&relay->shared.lock);
+	invariant(relay->shared.waiting > 0);
 	relay->shared.waiting--;
 	if (relay->shared.waiting == 0)
 		relay->shared.wait_until_ns = 0;
@@ -268,6 +271,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	else
 		result = relay->shared.watched ? take_watched(relay, ret_task)
 		                               : take_at_once(relay, ret_task);
+	invariant(relay->inside > 0);
 	relay->inside--;
 	lock_give(&relay->shared.lock);
 	return result;

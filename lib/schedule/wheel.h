@@ -77,6 +77,7 @@ struct wheel {
 	uint64_t base_ns; /* every slot is due after the finest bucket that has this time */
 	struct wheel_level *levels;
 	struct wheel_chunk *chunks;
+	uint32_t chunks_max;  /* how many chunks there are */
 	uint32_t chunks_used; /* the chunks from this one on have never been used */
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
@@ -99,11 +100,11 @@ _Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUN
                "timer_filing.where has a number for each chunk");
 
 /*
- * Begins an empty wheel. `levels` and `chunks` must be zeroed. They are not touched here, so that
- * the kernel commits their pages only when they are used.
+ * Begins an empty wheel. `levels` and the `chunks_max` chunks must be zeroed. They are not touched
+ * here, so that the kernel commits their pages only when they are used.
  */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
-                struct timer_filing *filings);
+                uint32_t chunks_max, struct timer_filing *filings);
 
 /*
  * Tells whether the wheel can hold an entry of this time, because it is after the current bucket.

@@ -7,6 +7,7 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "base/options.h"
 #include "store/takers.h"
 #include "store/writer.h"
@@ -254,6 +255,7 @@ static bool submit_enter(struct timerhub_store *store)
 static void submit_leave(struct timerhub_store *store)
 {
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.submits > 0);
 	store->queue_of_work.submits--;
 	lock_give(&store->queue_of_work.lock);
 }

@@ -25,6 +25,7 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
@@ -261,8 +262,10 @@ static void taker_remove(struct timerhub_store *store, struct taker *taker)
 {
 	struct taker **place = &store->takers.first;
 
-	while (*place != taker)
+	while (*place != taker) {
+		invariant(*place); /* it is in the list, since no leader has it */
 		place = &(*place)->next;
+	}
 	*place = taker->next;
 	if (!*place)
 		store->takers.last = place;
@@ -298,6 +301,7 @@ static void taker_leave(struct timerhub_store *store, struct taker *taker)
 		futex_wait(&taker->state, state, UINT64_MAX);
 	}
 	lock_take(&store->takers.lock);
+	invariant(store->takers.inside > 0 && store->takers.watcher != taker);
 	store->takers.inside--;
 	lock_give(&store->takers.lock);
 }

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/invariant.h"
 #include "schedule/entry.h"
 
 /*
@@ -188,9 +189,11 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
-	uint64_t next_ns = u64_add_saturating(last_ns, interval_ns);
+	uint64_t last_ns, next_ns;
 
+	invariant(interval_ns > 0 && deadline_ns <= now_ns);
+	last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
+	next_ns = u64_add_saturating(last_ns, interval_ns);
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 

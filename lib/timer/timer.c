@@ -82,6 +82,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* Relaxed: the arena's [free] has acquired what the last user did, and the CAS checks. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
+	invariant(state_phase(free.state) == TIMER_FREE); /* a slot has one user */
 	generation = state_generation(free.state);
 	generation = generation_next(generation == 0 ? timers->first_generation : generation);
 	u64_store_relaxed(&cold->data, arming->data);

@@ -35,7 +35,8 @@ static struct bench *bench_new(void)
 	expect(bench->levels && bench->chunks);
 	memset(bench->chunks, 0, chunks_bytes);
 	memset(bench->at_ns, 0xff, sizeof(bench->at_ns));
-	wheel_init(&bench->wheel, bench->levels, bench->chunks, bench->filings);
+	wheel_init(&bench->wheel, bench->levels, bench->chunks, wheel_chunks_for(SLOTS),
+	           bench->filings);
 	return bench;
 }
 
