@@ -14,7 +14,6 @@
 
 #define ENTRY_FIELDS 8u
 #define PERIODIC_FIELDS 10u
-#define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
 #define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
 

@@ -12,8 +12,6 @@
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 /* Beside a step, for the next bytes of a reply to a request of the shard's thread itself. */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /*

@@ -11,16 +11,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/options.h"
 #include "relay/error_reply.h"
 #include "relay/functions.h"
-#include "relay/ready_fd.h"
 #include "relay/url_file.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (5 * NS_PER_S)
 #define HORIZON_DEFAULT_NS (10 * NS_PER_S)
 #define HORIZON_MAX_NS (600 * NS_PER_S)
@@ -211,7 +208,7 @@ static int open_parts(struct timerhub_relay *relay)
 
 	if (result < 0)
 		return result;
-	relay->shared.ready_fd = ready_fd_open();
+	relay->shared.ready_fd = bell_open();
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
@@ -231,8 +228,7 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 	free(relay->url_file);
 	if (!is_copy)
 		deliveries_fini(&relay->shared.deliveries);
-	if (relay->shared.ready_fd >= 0)
-		(void)close(relay->shared.ready_fd);
+	bell_close(relay->shared.ready_fd);
 	submissions_fini(&relay->submissions, is_copy);
 	lock_fini(&relay->shared.lock);
 	fork_check_close(&relay->fork_check);
@@ -297,7 +293,7 @@ static void send_takers_away(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	relay->shared.closing = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	while (relay->inside > 0) {
 		uint32_t number;
 
@@ -322,7 +318,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
 		/* else it would go on waking an epoll, if a child of this process has it too */
-		ready_fd_lower(relay->shared.ready_fd);
+		bell_clear(relay->shared.ready_fd);
 	}
 	free_relay(relay, is_copy);
 }

@@ -14,7 +14,6 @@
 
 #include "base/invariant.h"
 
-#define NS_PER_US UINT64_C(1000)
 #define INFO_BYTES 48
 #define PUT_WORDS 8u  /* arguments of timerhub_put */
 #define PUTS_WORDS 6u /* arguments of each put of timerhub_puts */

@@ -6,7 +6,7 @@
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
 
-#include <stdint.h>
+#include "base/clock.h"
 
 struct sleeper;
 struct pollfd;
@@ -17,10 +17,13 @@ int sleeper_open(struct sleeper **ret_sleeper);
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * On CLOCK_BOOTTIME, so that a timeout that ends during a suspend expires at once after it. All
- * `_ns` times of a shard are on it; only wire_call()'s are on CLOCK_MONOTONIC: never mix them.
+ * Returns the time on CLOCK_BOOTTIME. All `_ns` times of a shard are on it; only the timeout of
+ * wire_call() counts on CLOCK_MONOTONIC, and the two must not be mixed.
  */
-uint64_t sleeper_now_ns(void);
+static inline uint64_t sleeper_now_ns(void)
+{
+	return clock_boottime_ns();
+}
 
 /*
  * Until `until_ns`, a ready descriptor, or sleeper_wake(), also an earlier one. Sets `revents`;

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/invariant.h"
 #include "relay/change.h"
-#include "relay/ready_fd.h"
 
 #define IN_FLIGHT_MAX 1024u
 
@@ -45,7 +45,7 @@ static void complete(struct request *request)
 		all->first = one;
 	all->last = one;
 	if (all->fd_plus_one > 0)
-		ready_fd_raise(all->fd_plus_one - 1);
+		bell_ring(all->fd_plus_one - 1);
 	lock_give(&all->lock);
 }
 
@@ -187,7 +187,7 @@ static struct submitted *take_one(struct submissions *all)
 		unlink_one(all, one);
 	}
 	if (!all->first && all->fd_plus_one > 0)
-		ready_fd_lower(all->fd_plus_one - 1);
+		bell_clear(all->fd_plus_one - 1);
 	lock_give(&all->lock);
 	return one;
 }
@@ -233,10 +233,10 @@ int timerhub_relay_completion_fd(struct timerhub_relay *relay)
 	all = &relay->submissions;
 	lock_take(&all->lock);
 	if (all->fd_plus_one == 0) {
-		int fd = ready_fd_open();
+		int fd = bell_open();
 
 		if (fd >= 0 && all->first)
-			ready_fd_raise(fd);
+			bell_ring(fd);
 		all->fd_plus_one = fd >= 0 ? fd + 1 : 0;
 		result = fd;
 	} else {
@@ -249,7 +249,7 @@ int timerhub_relay_completion_fd(struct timerhub_relay *relay)
 void submissions_fini(struct submissions *all, bool is_copy)
 {
 	if (all->fd_plus_one > 0)
-		(void)close(all->fd_plus_one - 1);
+		bell_close(all->fd_plus_one - 1);
 	while (!is_copy && all->all) {
 		struct submitted *one = all->all;
 

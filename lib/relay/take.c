@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/invariant.h"
-#include "relay/ready_fd.h"
 #include "relay/relay.h"
 
-#define NS_PER_US UINT64_C(1000)
 /* A delivery that could not be confirmed is offered again after this time at the earliest. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
@@ -21,7 +20,7 @@
 #define ANSWER_NS UINT64_C(100000000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
-#define READS_END_NS UINT64_C(1000000000)
+#define READS_END_NS NS_PER_S
 
 /* Make each shard's thread do another pass. The caller holds the relay's lock. */
 static void wake_shards(struct timerhub_relay *relay)
@@ -247,7 +246,7 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	}
 	relay->shared.armed = result != 1;
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
-		ready_fd_lower(relay->shared.ready_fd);
+		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
 		wake_shards(relay);
 	return result != 0 ? result : failure;
@@ -285,7 +284,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	shared_wake_takers(&relay->shared);
 	lock_give(&relay->shared.lock);
 }

@@ -14,6 +14,7 @@
 #include "base/cancellation.h"
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/whole_read.h"
 #include "store/deliver.h"
 #include "store/error.h"
 #include "store/keeper.h"
@@ -266,14 +267,14 @@ static void store_init(struct timerhub_store *store)
 
 static int store_read_boot(struct timerhub_store *store)
 {
-	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC)), result = 0;
+	int fd = DESCRIPTOR_ABOVE_STDIO(open(BOOT_ID, O_RDONLY | O_CLOEXEC));
+	long length;
 
 	if (fd < 0)
 		return fd;
-	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
-		result = -errno;
+	length = whole_read(fd, store->boot, BOOT_ID_BYTES);
 	(void)close(fd);
-	return result;
+	return length < 0 ? (int)length : 0;
 }
 
 /* A new file's entry is on the disk only when its folder is. */

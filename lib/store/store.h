@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <timerhub_store.h>
 
-#include "base/bits.h"
 #include "base/clock.h"
 #include "base/deadline_fd.h"
 #include "base/eventcount.h"
 #include "base/fork_check.h"
+#include "base/histogram.h"
 #include "base/lock.h"
 #include "store/files.h"
 #include "store/statements.h"
@@ -113,7 +113,7 @@ static inline int64_t store_us(uint64_t ns)
 
 static inline void store_count_time(atomic_u64 *buckets, uint64_t ns)
 {
-	(void)u64_fetch_add_relaxed(&buckets[ns > 0 ? bits_highest(ns) : 0], 1);
+	(void)u64_fetch_add_relaxed(&buckets[histogram_bucket(ns)], 1);
 }
 
 /* Tells whether the disk has less room than puts may use. */

@@ -42,8 +42,7 @@
 static void sleep_on(int fd, uint64_t left_ns)
 {
 	struct pollfd poll = { .fd = fd, .events = POLLIN };
-	struct timespec limit = { .tv_sec = (time_t)(left_ns / 1000000000u),
-		                  .tv_nsec = (long)(left_ns % 1000000000u) };
+	struct timespec limit = timespec_of(left_ns);
 
 	(void)syscall(SYS_ppoll, &poll, 1, left_ns == UINT64_MAX ? NULL : &limit, NULL, 0);
 }
