@@ -222,7 +222,7 @@ int pipeline_why(const struct pipeline *pipeline)
 /* Returns whether replicas must confirm the request before the request is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
-	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
+	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
 /*
