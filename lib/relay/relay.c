@@ -29,6 +29,8 @@
 #define REPLICAS_MAX 100u
 /* A close wakes takers so often: one may begin to wait after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
+/* How long reads of takes may still go on after a stop, or in a close. */
+#define READS_END_NS NS_PER_S
 /* An open looks so often whether its time is over. */
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
@@ -287,6 +289,19 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 }
 
 /* ---- close ---- */
+
+void relay_wake_shards(struct timerhub_relay *relay)
+{
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
+		mailbox_wake(&relay->shards[i].mailbox);
+}
+
+void relay_end_reads(struct timerhub_relay *relay)
+{
+	if (relay->shared.reads_end_ns == UINT64_MAX)
+		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
+	relay_wake_shards(relay);
+}
 
 static void send_takers_away(struct timerhub_relay *relay)
 {

@@ -8,20 +8,7 @@
 
 #include "base/fork_check.h"
 #include "relay/shard_thread.h"
-
-struct submitted;
-
-/* Changes that nobody waits for (submit.c). */
-struct submissions {
-	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
-	struct submitted *all;
-	struct submitted *first, *last; /* completions that nobody has taken */
-	unsigned count;                 /* of all */
-	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
-};
-
-/* No thread uses it any more. Of a forked child's copy only the descriptor is closed. */
-void submissions_fini(struct submissions *submissions, bool is_copy);
+#include "relay/submissions.h"
 
 struct timerhub_relay {
 	struct shared shared;
@@ -46,7 +33,10 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
 
-/* A second from now reads of takes end, answered or not. The caller holds the relay's lock. */
+/* Makes each shard's thread do another pass. The caller holds the relay's lock. */
+void relay_wake_shards(struct timerhub_relay *relay);
+
+/* Ends reads of takes a second from now, answered or not. The caller holds the relay's lock. */
 void relay_end_reads(struct timerhub_relay *relay);
 
 /* Returns the shard that keeps the task with the id `id`. */

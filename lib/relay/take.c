@@ -20,21 +20,6 @@
 #define ANSWER_NS UINT64_C(100000000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
-#define READS_END_NS NS_PER_S
-
-/* Make each shard's thread do another pass. The caller holds the relay's lock. */
-static void wake_shards(struct timerhub_relay *relay)
-{
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
-		mailbox_wake(&relay->shards[i].mailbox);
-}
-
-void relay_end_reads(struct timerhub_relay *relay)
-{
-	if (relay->shared.reads_end_ns == UINT64_MAX)
-		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
-	wake_shards(relay);
-}
 
 /*
  * Begins a lease again that may be over, because this process stood still or nobody took the
@@ -119,7 +104,7 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 	relay->shared.waiting++;
 	if (until_ns > relay->shared.wait_until_ns)
 		relay->shared.wait_until_ns = until_ns;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	eventcount_wait(&relay->shared.takers, number, left_ns);
 	lock_take(&relay->shared.lock);
@@ -184,7 +169,7 @@ static void begin_taking(struct timerhub_relay *relay)
 		return;
 	relay->shared.takes = true;
 	relay->shared.serves |= !relay->shared.never_serves;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 }
 
 /* ---- take without waiting, for who has the fd ---- */
@@ -248,7 +233,7 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
 		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
-		wake_shards(relay);
+		relay_wake_shards(relay);
 	return result != 0 ? result : failure;
 }
 
@@ -301,7 +286,7 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	/* Its first poll may come before the first take. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	return relay->shared.ready_fd;
 }
