@@ -223,7 +223,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 	/*
 	 * The pair is stored even if nothing in it changes, because a thread that finds its push
-	 * already made relies on this store to be ordered behind it. inbox.c explains it.
+	 * already made relies on this store to be ordered behind it. spill_map.c explains it.
 	 */
 	do {
 		looked = pair_looked_at(pair);
