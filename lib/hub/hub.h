@@ -68,6 +68,19 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
  */
 void hub_wait_pass(struct timerhub *hub);
 
+/* Checks the arguments of a consumer's call. Returns 0, -EINVAL, or -EOWNERDEAD in a child. */
+int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
+
+/* Takes up to `max` events, and leaves the descriptor as it must be. */
+unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
+
+/*
+ * Returns the result of a call, or -EOWNERDEAD if a signal handler has forked inside it and this is
+ * the child. What such a call did since then has changed only the child's memory, because what it
+ * hands to the kernel is zero there.
+ */
+int queue_result(const struct timerhub_queue *queue, int result);
+
 /*
  * How often an open that is interrupted tries again. There is a limit because a filter may
  * interrupt each.

@@ -15,7 +15,7 @@
  * Models:
  *   lib/owner/promise.c       promise_begin_pass() promise_make() promise_woken()
  *                             promise_wants_wake() promise_record_wake()
- *   lib/hub/push_and_wake.c hub_submit() hub_wake()
+ *   lib/hub/submit.c hub_submit() hub_wake()
  *   lib/owner/owner.c         owner_pass() owner_run_passes() owner_expire() owner_gather()
  *   lib/owner/owner_thread.c  owner_sleep() owner_spin() owner_main()
  *   lib/owner/sleeper_poll.c  poll_sleep()
