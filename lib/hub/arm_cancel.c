@@ -294,6 +294,15 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 
 /* ---- cancel ---- */
 
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+{
+	int result = timer_cancel(&hub->arena.timers, timer, queue);
+
+	if (result == 0)
+		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
+	return result;
+}
+
 /* Cancels a timer whose handle has no slot, or in a forked child. */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {

@@ -14,7 +14,6 @@
 
 #include "base/cancellation.h"
 
-#define NS_PER_US UINT64_C(1000)
 /* The latest due time, in microseconds, that a double in Redis holds exactly. */
 #define LAST_US ((UINT64_C(1) << 53) - 1)
 /* How many changes are queued at a time, because each needs memory until it is answered. */

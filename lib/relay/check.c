@@ -20,7 +20,6 @@
  * working one is late by a grace (100 ms) at most
  */
 #define OVERDUE_NS UINT64_C(5000000000)
-#define NS_PER_US UINT64_C(1000)
 
 /* Returns the number behind `name` in a reply to INFO, or 0. */
 static uint64_t number_of(const char *text, const char *name)
@@ -187,7 +186,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 {
 	*ret_ns = UINT64_MAX;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t begin_ns = wire_now_ns(), passed_ns;
+		uint64_t begin_ns = clock_monotonic_ns(), passed_ns;
 		struct reply *reply;
 		int result;
 
@@ -196,7 +195,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 		if (result < 0)
 			return result;
 		reply_free(reply);
-		passed_ns = wire_now_ns() - begin_ns;
+		passed_ns = clock_monotonic_ns() - begin_ns;
 		*ret_ns = passed_ns < *ret_ns ? passed_ns : *ret_ns;
 	}
 	return 0;

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
 #define PERIODIC_FIELDS 10u
-#define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
 #define DRIFT 1024 /* clocks differ in speed by less than 1 in DRIFT */
 
@@ -129,6 +129,7 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
 	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
 	memcpy(one->data, reply_text(data), reply_len(data) + 1);
+	invariant(!all->first == !all->last && !all->first == (all->prefetched == 0));
 	if (all->last)
 		all->last->next = one;
 	else
@@ -167,6 +168,7 @@ static struct delivery *take_out(struct deliveries *all)
 
 	if (!one)
 		return NULL;
+	invariant(all->prefetched > 0 && (one->next != NULL) == (one != all->last));
 	all->first = one->next;
 	if (!all->first)
 		all->last = NULL;
@@ -190,6 +192,7 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 {
 	struct delivery **at = find(all, one->entry, one->id);
 
+	invariant(*at == one); /* it is held */
 	*at = one->next;
 	one->aside_ns = until_ns;
 	one->next = NULL;
@@ -239,6 +242,7 @@ struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard)
 	*at = one->next;
 	if (!is_prefetched)
 		return one;
+	invariant(all->prefetched > 0);
 	all->prefetched--;
 	all->last = all->first;
 	while (all->last && all->last->next)

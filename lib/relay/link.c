@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#define NS_PER_MS UINT64_C(1000000)
 #define BACKOFF_FIRST_NS (10 * NS_PER_MS)
 #define BACKOFF_MAX_NS (5000 * NS_PER_MS)
 #define STEP_MIN_NS (1000 * NS_PER_MS)

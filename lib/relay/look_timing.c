@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define NS_PER_US UINT64_C(1000)
+#include "base/clock.h"
+
 /* the largest failover delay, to which rank times grace is added; as in timerhub.lua */
 #define PUT_OFF_US UINT64_C(15000000)
 /* a bell on the common channel wakes all relays, so that of rank r looks r ms later */

@@ -8,11 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 /*
  * How much longer than a step the thread waits for the next bytes of a reply to a request of its
  * own.
@@ -241,7 +240,7 @@ int pipeline_why(const struct pipeline *pipeline)
 /* Returns whether replicas must confirm the request before the request is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
-	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
+	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
 /*
@@ -513,6 +512,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
+	/* A reply belongs to the first request of a command, and to those that joined it. */
+	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;
 	answer_one(pipeline, request, reply, index, now_ns);

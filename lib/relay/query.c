@@ -10,7 +10,6 @@
 #include "base/cancellation.h"
 #include "relay/relay.h"
 
-#define NS_PER_US UINT64_C(1000)
 #define ROWS_MAX 128u /* how many tasks one step lists */
 #define ROW_FIELDS 8u
 #define CURSOR_BYTES 192

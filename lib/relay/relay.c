@@ -11,16 +11,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/options.h"
 #include "relay/error_reply.h"
 #include "relay/functions.h"
-#include "relay/ready_fd.h"
 #include "relay/url_file.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (5 * NS_PER_S)
 #define HORIZON_DEFAULT_NS (10 * NS_PER_S)
 #define HORIZON_MAX_NS (600 * NS_PER_S)
@@ -32,6 +29,8 @@
 #define REPLICAS_MAX 100u
 /* How often a close wakes the takers, because one may begin to wait just after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
+/* How long reads of takes may still go on after a stop, or in a close. */
+#define READS_END_NS NS_PER_S
 /* How often an open checks whether its time is over. */
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
@@ -211,7 +210,7 @@ static int open_parts(struct timerhub_relay *relay)
 
 	if (result < 0)
 		return result;
-	relay->shared.ready_fd = ready_fd_open();
+	relay->shared.ready_fd = bell_open();
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
@@ -231,8 +230,7 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 	free(relay->url_file);
 	if (!is_copy)
 		deliveries_fini(&relay->shared.deliveries);
-	if (relay->shared.ready_fd >= 0)
-		(void)close(relay->shared.ready_fd);
+	bell_close(relay->shared.ready_fd);
 	submissions_fini(&relay->submissions, is_copy);
 	lock_fini(&relay->shared.lock);
 	fork_check_close(&relay->fork_check);
@@ -292,12 +290,25 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- close ---- */
 
+void relay_wake_shards(struct timerhub_relay *relay)
+{
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
+		mailbox_wake(&relay->shards[i].mailbox);
+}
+
+void relay_end_reads(struct timerhub_relay *relay)
+{
+	if (relay->shared.reads_end_ns == UINT64_MAX)
+		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
+	relay_wake_shards(relay);
+}
+
 static void send_takers_away(struct timerhub_relay *relay)
 {
 	lock_take(&relay->shared.lock);
 	relay->shared.closing = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	while (relay->inside > 0) {
 		uint32_t number;
 
@@ -324,7 +335,7 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 		/*
 		 * otherwise it would go on to wake an epoll, if a child of this process has it too
 		 */
-		ready_fd_lower(relay->shared.ready_fd);
+		bell_clear(relay->shared.ready_fd);
 	}
 	free_relay(relay, is_copy);
 }

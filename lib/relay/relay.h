@@ -9,23 +9,7 @@
 
 #include "base/fork_check.h"
 #include "relay/shard_thread.h"
-
-struct submitted;
-
-/* Changes that nobody waits for (submit.c). */
-struct submissions {
-	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
-	struct submitted *all;
-	struct submitted *first, *last; /* completions that nobody has taken */
-	unsigned count;  /* how many were submitted and have no completion that was taken */
-	int fd_plus_one; /* the descriptor plus 1; 0 if nobody has asked for it */
-};
-
-/*
- * Frees the submissions, which no thread uses any more. Of a forked child's copy it only closes the
- * descriptor.
- */
-void submissions_fini(struct submissions *submissions, bool is_copy);
+#include "relay/submissions.h"
 
 struct timerhub_relay {
 	struct shared shared;
@@ -51,6 +35,9 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
                const struct timerhub_relay_config *config, const struct watcher *watcher);
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
+
+/* Makes each shard's thread do another pass over its work. Called with the relay's lock. */
+void relay_wake_shards(struct timerhub_relay *relay);
 
 /* Lets reads for takes end a second from now, answered or not. Called with the relay's lock. */
 void relay_end_reads(struct timerhub_relay *relay);

@@ -20,9 +20,8 @@ enum request_kind {
 	REQUEST_MOVE,
 	REQUEST_DONE,
 	REQUEST_PARK,
-	/* the last kind whose effect replicas may have to confirm (is_fact) */
 	REQUEST_RETRY,
-	REQUEST_TOUCH,   /* the last kind that carries the client's holder, epoch and `until` */
+	REQUEST_TOUCH,
 	REQUEST_READ,    /* prefetches a task that is ready, and does not wait for one */
 	REQUEST_RECOVER, /* reads some of the deliveries that this consumer has not answered */
 	REQUEST_STAT,
@@ -34,6 +33,7 @@ enum request_kind {
 	REQUEST_EACH,
 	REQUEST_WAIT, /* asks how many replicas have the changes to which Redis has replied */
 	REQUEST_TIME, /* finds out whether a connection that was idle for long still works */
+	REQUEST_KINDS
 };
 
 struct request {
@@ -149,8 +149,14 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns);
  */
 void requests_expire(struct requests *requests, int why, uint64_t now_ns);
 
-/* Returns whether a request changes a task, so that it must not arrive late. */
+/*
+ * Returns whether a request changes a task or a lease, so that it must not arrive late. It then
+ * carries `until` and the client's holder and epoch.
+ */
 bool request_is_change(const struct request *request);
+
+/* Returns whether replicas may have to confirm the request before it is finished. */
+bool request_is_fact(const struct request *request);
 
 /* Returns the deadline of a request on Redis's clock. */
 uint64_t request_until_us(const struct client *client, const struct request *request);

@@ -12,8 +12,6 @@
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)

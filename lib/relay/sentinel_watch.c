@@ -16,7 +16,6 @@
 
 #include "relay/handshake.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define ASK_NS (250 * NS_PER_MS)
 #define TURN_NS (500 * NS_PER_MS)
 #define ASK_AT_REST_NS (1000 * NS_PER_MS)

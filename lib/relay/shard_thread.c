@@ -13,7 +13,7 @@
 
 #include "base/thread.h"
 
-#define STEP_NS UINT64_C(1000000000) /* timeout of each reply at close */
+#define STEP_NS NS_PER_S /* timeout of each reply at close */
 
 enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
 

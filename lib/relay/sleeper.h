@@ -6,7 +6,7 @@
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
 
-#include <stdint.h>
+#include "base/clock.h"
 
 struct sleeper;
 struct pollfd;
@@ -21,7 +21,10 @@ void sleeper_close(struct sleeper *sleeper);
  * expires as soon as it resumes. All `_ns` times of a shard are on this clock; only those of
  * wire_call() are on CLOCK_MONOTONIC, and must not be mixed with them.
  */
-uint64_t sleeper_now_ns(void);
+static inline uint64_t sleeper_now_ns(void)
+{
+	return clock_boottime_ns();
+}
 
 /*
  * Sleeps until `until_ns`, until a descriptor is ready, or until a sleeper_wake(), which may have

@@ -8,47 +8,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cancellation.h"
 #include "relay/change.h"
-#include "relay/ready_fd.h"
-
-#define IN_FLIGHT_MAX 1024u
-
-struct submitted {
-	struct request request;
-	/* neighbours in the list of all whose completion nobody has taken yet */
-	struct submitted *before, *after;
-	struct submitted *next; /* next in the list of completions */
-	struct timerhub_relay *relay;
-	uint64_t tag;
-	uint32_t index;
-	char id[TIMERHUB_RELAY_ID_BYTES];
-	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES];
-	char data[];
-};
-
-/*
- * Moves a finished change to the completions. They have a lock of their own, because the relay's
- * lock may be held here.
- */
-static void complete(struct request *request)
-{
-	struct submitted *one = (struct submitted *)(void *)request;
-	struct submissions *all = &one->relay->submissions;
-
-	lock_take(&all->lock);
-	one->next = NULL;
-	if (all->last)
-		all->last->next = one;
-	else
-		all->first = one;
-	all->last = one;
-	if (all->fd_plus_one > 0)
-		ready_fd_raise(all->fd_plus_one - 1);
-	lock_give(&all->lock);
-}
 
 static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                        struct submitted **ret_one)
@@ -67,7 +29,7 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 		free(one);
 		return result;
 	}
-	one->relay = relay;
+	one->submissions = &relay->submissions;
 	if (one->request.id != one->id)
 		memcpy(one->id, one->request.id, strlen(one->request.id) + 1);
 	one->request.id = one->id;
@@ -79,20 +41,9 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 		memcpy(one->data, change->data, size);
 		one->request.data = one->data;
 	}
-	one->request.completed = complete;
+	one->request.completed = submissions_complete;
 	*ret_one = one;
 	return 0;
-}
-
-static void unlink_one(struct submissions *all, struct submitted *one)
-{
-	if (one->before)
-		one->before->after = one->after;
-	else
-		all->all = one->after;
-	if (one->after)
-		one->after->before = one->before;
-	all->count--;
 }
 
 /* Copies the changes into a list that is linked by `next`. After an error there is no list. */
@@ -122,25 +73,6 @@ static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_ch
 	return 0;
 }
 
-/* Counts changes as submitted. Returns false if there is no room for so many. */
-static bool reserve(struct submissions *all, struct submitted *first, unsigned count)
-{
-	bool fits;
-
-	lock_take(&all->lock);
-	fits = all->count + count <= IN_FLIGHT_MAX;
-	for (struct submitted *one = fits ? first : NULL; one; one = one->next) {
-		one->before = NULL;
-		one->after = all->all;
-		if (all->all)
-			all->all->before = one;
-		all->all = one;
-		all->count++;
-	}
-	lock_give(&all->lock);
-	return fits;
-}
-
 int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_relay_change *changes,
                           unsigned count, uint64_t tag)
 {
@@ -152,12 +84,12 @@ int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_re
 		return result;
 	if (!changes && count > 0)
 		return -EINVAL;
-	if (count > IN_FLIGHT_MAX)
+	if (count > SUBMISSIONS_MAX)
 		return -E2BIG;
 	result = copy_all(relay, changes, count, tag, &first);
 	if (result < 0)
 		return result;
-	if (!reserve(&relay->submissions, first, count)) {
+	if (!submissions_reserve(&relay->submissions, first, count)) {
 		for (; first; first = next) {
 			next = first->next;
 			free(first);
@@ -173,25 +105,6 @@ int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_re
 	return 0;
 }
 
-/* Takes one completion, or returns NULL. */
-static struct submitted *take_one(struct submissions *all)
-{
-	struct submitted *one;
-
-	lock_take(&all->lock);
-	one = all->first;
-	if (one) {
-		all->first = one->next;
-		if (!all->first)
-			all->last = NULL;
-		unlink_one(all, one);
-	}
-	if (!all->first && all->fd_plus_one > 0)
-		ready_fd_lower(all->fd_plus_one - 1);
-	lock_give(&all->lock);
-	return one;
-}
-
 int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_relay_completion *ret,
                                unsigned max)
 {
@@ -204,7 +117,7 @@ int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_rel
 		return result;
 	if ((!ret && max > 0) || max > INT_MAX)
 		return -EINVAL;
-	while (count < max && (one = take_one(&relay->submissions))) {
+	while (count < max && (one = submissions_take(&relay->submissions))) {
 		ret[count] = (struct timerhub_relay_completion){
 			.tag = one->tag,
 			.index = one->index,
@@ -225,36 +138,7 @@ int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_rel
 int timerhub_relay_completion_fd(struct timerhub_relay *relay)
 {
 	CANCELLATION_HELD;
-	struct submissions *all;
 	int result = relay_may_call(relay);
 
-	if (result < 0)
-		return result;
-	all = &relay->submissions;
-	lock_take(&all->lock);
-	if (all->fd_plus_one == 0) {
-		int fd = ready_fd_open();
-
-		if (fd >= 0 && all->first)
-			ready_fd_raise(fd);
-		all->fd_plus_one = fd >= 0 ? fd + 1 : 0;
-		result = fd;
-	} else {
-		result = all->fd_plus_one - 1;
-	}
-	lock_give(&all->lock);
-	return result;
-}
-
-void submissions_fini(struct submissions *all, bool is_copy)
-{
-	if (all->fd_plus_one > 0)
-		(void)close(all->fd_plus_one - 1);
-	while (!is_copy && all->all) {
-		struct submitted *one = all->all;
-
-		unlink_one(all, one);
-		free(one);
-	}
-	lock_fini(&all->lock);
+	return result < 0 ? result : submissions_fd(&relay->submissions);
 }

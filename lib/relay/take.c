@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
-#include "relay/ready_fd.h"
+#include "base/invariant.h"
 #include "relay/relay.h"
 
-#define NS_PER_US UINT64_C(1000)
 /* A delivery that could not be confirmed is offered again after this time at the earliest. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
@@ -20,21 +20,6 @@
 #define ANSWER_NS UINT64_C(100000000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
-#define READS_END_NS UINT64_C(1000000000)
-
-/* Makes each shard's thread do another pass over its work. Called with the relay's lock. */
-static void wake_shards(struct timerhub_relay *relay)
-{
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
-		mailbox_wake(&relay->shards[i].mailbox);
-}
-
-void relay_end_reads(struct timerhub_relay *relay)
-{
-	if (relay->shared.reads_end_ns == UINT64_MAX)
-		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
-	wake_shards(relay);
-}
 
 /*
  * Begins a lease again that may be over, because this process stood still or nobody took the
@@ -44,6 +29,7 @@ void relay_end_reads(struct timerhub_relay *relay)
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
+	invariant(one->shard < relay->shared.shard_count);
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
 		struct request touch = { .kind = REQUEST_TOUCH,
 			                 .id = one->id,
@@ -127,10 +113,11 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 	relay->shared.waiting++;
 	if (until_ns > relay->shared.wait_until_ns)
 		relay->shared.wait_until_ns = until_ns;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	eventcount_wait(&relay->shared.takers, number, left_ns);
 	lock_take(&relay->shared.lock);
+	invariant(relay->shared.waiting > 0);
 	relay->shared.waiting--;
 	if (relay->shared.waiting == 0)
 		relay->shared.wait_until_ns = 0;
@@ -197,7 +184,7 @@ static void begin_taking(struct timerhub_relay *relay)
 		return;
 	relay->shared.takes = true;
 	relay->shared.serves |= !relay->shared.never_serves;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 }
 
 /* ---- take without waiting, for who has the fd ---- */
@@ -265,9 +252,9 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	}
 	relay->shared.armed = result != 1;
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
-		ready_fd_lower(relay->shared.ready_fd);
+		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
-		wake_shards(relay);
+		relay_wake_shards(relay);
 	return result != 0 ? result : failure;
 }
 
@@ -289,6 +276,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	else
 		result = relay->shared.watched ? take_watched(relay, ret_task)
 		                               : take_at_once(relay, ret_task);
+	invariant(relay->inside > 0);
 	relay->inside--;
 	lock_give(&relay->shared.lock);
 	return result;
@@ -302,7 +290,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	shared_wake_takers(&relay->shared);
 	lock_give(&relay->shared.lock);
 }
@@ -319,7 +307,7 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 	/* The loop may poll before its first take, so read a task in advance now. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	return relay->shared.ready_fd;
 }

@@ -11,7 +11,6 @@
 #include "relay/handshake.h"
 #include "relay/sleeper.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define BLOCK_MAX_MS UINT64_C(30000)
 #define SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* how much longer than a step a reply may take */
 

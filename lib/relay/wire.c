@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -26,8 +25,6 @@
 
 #define READ_BYTES 65536u
 #define PLAIN_BYTES 16384u /* most bytes of a TLS record */
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_MS UINT64_C(1000000)
 
 struct wire {
 	int fd;
@@ -320,15 +317,6 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 	return 1;
 }
 
-uint64_t wire_now_ns(void)
-{
-	struct timespec now;
-
-	/* The call cannot fail, because every Linux has CLOCK_MONOTONIC. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /*
  * Returns the error of a reply that did not come. A server without TLS takes the handshake for the
  * beginning of a line, and waits for its end.
@@ -344,11 +332,11 @@ static int overdue(const struct wire *wire)
 
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
-	uint64_t begin_ns = wire_now_ns();
+	uint64_t begin_ns = clock_monotonic_ns();
 
 	for (;;) {
 		struct pollfd poll_fd = { .fd = wire->fd, .events = POLLIN };
-		uint64_t passed_ns = wire_now_ns() - begin_ns;
+		uint64_t passed_ns = clock_monotonic_ns() - begin_ns;
 		int result = wire_flush(wire);
 
 		if (result == 0)

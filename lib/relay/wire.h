@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "relay/address.h"
 #include "relay/command_buffer.h"
 
@@ -58,9 +59,6 @@ int wire_next(struct wire *wire, struct reply **ret_reply);
  * -ETIMEDOUT, or an error of wire_flush() or wire_next().
  */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
-
-/* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
-uint64_t wire_now_ns(void);
 
 void reply_free(struct reply *reply); /* the argument `reply` may be NULL */
 enum reply_type reply_type(const struct reply *reply);

@@ -10,6 +10,7 @@
 
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
+_Static_assert(2 * RUN_DIGIT_BITS == RUN_TIME_BITS, "two digits sort a run");
 /* Up to so many entries are sorted by insertion, which is then faster than counting digits. */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24

@@ -4,11 +4,13 @@
  * at the end.
  */
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "base/options.h"
 #include "store/takers.h"
 #include "store/writer.h"
@@ -176,13 +178,14 @@ int timerhub_store_sync(struct timerhub_store *store)
  * data.
  */
 struct submit {
-	struct work work; /* the first member */
+	struct work work;
 	uint64_t tag;
 	/* the caller's structs of the tasks, one for each change */
 	struct timerhub_store_task **theirs;
 	struct timerhub_store_task *tasks;
 	struct timerhub_store_change changes[];
 };
+_Static_assert(offsetof(struct submit, work) == 0, "completed_take() casts the work");
 
 static void *block_take(char **block, size_t bytes)
 {
@@ -245,6 +248,7 @@ static bool submit_enter(struct timerhub_store *store)
 static void submit_leave(struct timerhub_store *store)
 {
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.submits > 0);
 	store->queue_of_work.submits--;
 	lock_give(&store->queue_of_work.lock);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "store/error.h"
 #include "store/schema.h"
 
@@ -186,8 +187,9 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
  * The due tasks of one SELECT. They are changed only after it, because the index would otherwise
  * move under its cursor.
  */
+#define FOUND_MAX 64u
 struct found {
-	int64_t claims[64], exhausted[64];
+	int64_t claims[FOUND_MAX], exhausted[FOUND_MAX];
 	unsigned due, parks;
 };
 
@@ -204,8 +206,9 @@ static int find_due(struct timerhub_store *store, struct timerhub_store_task *ta
 		return result;
 	(void)sqlite3_bind_text(row, 1, store->queue, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int64(row, 2, now_us);
-	(void)sqlite3_bind_int64(row, 3, max < 64 ? max : 64);
+	(void)sqlite3_bind_int64(row, 3, max < FOUND_MAX ? max : FOUND_MAX);
 	while (result == 0 && (step = sqlite3_step(row)) == SQLITE_ROW) {
+		invariant(found->due + found->parks < FOUND_MAX && found->due < max);
 		if (sqlite3_column_int64(row, 4) & CLAIM_LAST) {
 			found->exhausted[found->parks++] = sqlite3_column_int64(row, 0);
 			continue;

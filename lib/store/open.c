@@ -14,6 +14,7 @@
 #include "base/cancellation.h"
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/whole_read.h"
 #include "store/deliver.h"
 #include "store/error.h"
 #include "store/keeper.h"
@@ -268,7 +269,7 @@ static void store_read_boot(struct timerhub_store *store)
 
 	if (fd < 0)
 		return;
-	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
+	if (whole_read(fd, store->boot, BOOT_ID_BYTES) < 0)
 		store->boot[0] = '\0';
 	(void)close(fd);
 }

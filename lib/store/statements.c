@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/invariant.h"
 #include "store/error.h"
 #include "store/schema.h"
 
@@ -78,6 +79,7 @@ int statement_get(struct statements *statements, enum statement which, sqlite3_s
 {
 	sqlite3_stmt **statement = &statements->prepared[which];
 
+	invariant(which < STATEMENTS);
 	*ret = NULL;
 	if (!*statement &&
 	    sqlite3_prepare_v3(statements->db, statement_texts[which], -1,

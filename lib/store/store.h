@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <timerhub_store.h>
 
-#include "base/bits.h"
 #include "base/clock.h"
 #include "base/deadline_fd.h"
 #include "base/eventcount.h"
 #include "base/fork_check.h"
+#include "base/histogram.h"
 #include "base/lock.h"
 #include "store/files.h"
 #include "store/statements.h"
@@ -21,6 +21,7 @@
 #define STORE_SUBMITS_MAX 1024
 /* the op of a touch, which is no change that a program can make in a commit */
 #define STORE_TOUCH 7u
+_Static_assert(STORE_TOUCH == TIMERHUB_STORE_PARK + 1, "change_check() takes the ops in between");
 /* A lease, interval or delay that is longer than that is as good as for ever. */
 #define STORE_LENGTH_MAX_US (INT64_C(1) << 56)
 
@@ -32,7 +33,7 @@ struct taker;
  * all accesses are relaxed.
  */
 struct counts {
-	atomic_u64 done[8]; /* changes, by their op */
+	atomic_u64 done[STORE_TOUCH + 1]; /* changes, by their op */
 	atomic_u64 delivered, leases_over, commits, syncs, checkpoints, disk_full;
 	atomic_u64 lateness[TIMERHUB_LATENESS_BUCKETS], sync_ns[TIMERHUB_LATENESS_BUCKETS];
 };
@@ -125,7 +126,7 @@ static inline int64_t store_us(uint64_t ns)
 
 static inline void store_count_time(atomic_u64 *buckets, uint64_t ns)
 {
-	(void)u64_fetch_add_relaxed(&buckets[ns > 0 ? bits_highest(ns) : 0], 1);
+	(void)u64_fetch_add_relaxed(&buckets[histogram_bucket(ns)], 1);
 }
 
 /* Returns whether the disk has less room than puts may use. */

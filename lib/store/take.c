@@ -25,6 +25,7 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
@@ -44,8 +45,7 @@
 static void sleep_on(int fd, uint64_t left_ns)
 {
 	struct pollfd poll = { .fd = fd, .events = POLLIN };
-	struct timespec limit = { .tv_sec = (time_t)(left_ns / 1000000000u),
-		                  .tv_nsec = (long)(left_ns % 1000000000u) };
+	struct timespec limit = timespec_of(left_ns);
 
 	(void)syscall(SYS_ppoll, &poll, 1, left_ns == UINT64_MAX ? NULL : &limit, NULL, 0);
 }
@@ -275,8 +275,10 @@ static void taker_remove(struct timerhub_store *store, struct taker *taker)
 {
 	struct taker **place = &store->takers.first;
 
-	while (*place != taker)
+	while (*place != taker) {
+		invariant(*place); /* it is in the list, since no leader has it */
 		place = &(*place)->next;
+	}
 	*place = taker->next;
 	if (!*place)
 		store->takers.last = place;
@@ -315,6 +317,7 @@ static void taker_leave(struct timerhub_store *store, struct taker *taker)
 		futex_wait(&taker->state, state, UINT64_MAX);
 	}
 	lock_take(&store->takers.lock);
+	invariant(store->takers.inside > 0 && store->takers.watcher != taker);
 	store->takers.inside--;
 	lock_give(&store->takers.lock);
 }

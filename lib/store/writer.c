@@ -17,6 +17,7 @@
 #include "store/writer.h"
 
 #include "base/bell.h"
+#include "base/invariant.h"
 #include "store/takers.h"
 
 #define NAP_MIN_NS 50000
@@ -58,8 +59,10 @@ static void work_remove(struct timerhub_store *store, struct work *work)
 {
 	struct work **place = &store->queue_of_work.first;
 
-	while (*place != work)
+	while (*place != work) {
+		invariant(*place); /* it is in the queue, since no leader has it */
 		place = &(*place)->next;
+	}
 	*place = work->next;
 	if (!*place)
 		store->queue_of_work.last = place;
@@ -71,6 +74,7 @@ static struct work *work_take(struct timerhub_store *store, bool changes_too)
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
 
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.is_led && !*store->queue_of_work.last);
 	while ((work = *place)) {
 		if (work->kind == WORK_CHANGES && !changes_too) {
 			place = &work->next;
@@ -100,6 +104,7 @@ static void lead_hand_on(struct timerhub_store *store)
 	struct work *next;
 
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.is_led);
 	for (next = store->queue_of_work.first; next && next->is_submit;)
 		next = next->next;
 	if (next) {
@@ -352,6 +357,7 @@ static int sync_commits(struct timerhub_store *store, uint64_t commits)
 		store_fail(store);
 		return result;
 	}
+	invariant(store->synced.commits <= commits);
 	store->synced.commits = commits;
 	(void)u64_fetch_add_relaxed(&store->counts.syncs, 1);
 	store_count_time(store->counts.sync_ns, clock_monotonic_ns() - began_ns);

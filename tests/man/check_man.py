@@ -93,10 +93,12 @@ def literal_blocks(text):
 
 
 def program_and_output(path, number=0):
-    """A page has one program, followed by its output. That of the header for C++ has two."""
+    """A page has one program, followed by its output, and perhaps commands that a shell reads. That
+    of the header for C++ has two programs."""
+    wanted = 4 if path.name == CPP_PAGE else 2
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
-    pairs = list(zip(blocks[::2], blocks[1::2]))
-    if len(blocks) != (4 if path.name == CPP_PAGE else 2) or not all(
+    pairs = list(zip(blocks[:wanted:2], blocks[1:wanted:2]))
+    if len(blocks) < wanted or any("int main(" in block for block in blocks[wanted:]) or not all(
             "int main(" in program and "int main(" not in output for program, output in pairs):
         raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
     return pairs[number]

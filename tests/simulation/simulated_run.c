@@ -19,7 +19,7 @@
 /* OWNER_GATHER_NS of lib/owner/owner.c: how late a coalescing owner may be. */
 #define GATHER_NS 250000
 /*
- * STOPPED_NAP_NS of lib/hub/drain_dispatch.c: a waiter's nap while the owner compacts a stopped
+ * STOPPED_NAP_NS of lib/hub/wait_stop.c: a waiter's nap while the owner compacts a stopped
  * queue.
  */
 #define STOPPED_NAP_NS 50000

@@ -99,7 +99,7 @@ TEST(map_reaches_every_slot, 20)
 	struct inbox inbox = { .lanes = NULL };
 
 	expect_eq(inbox_open(&inbox, SLOTS_MAX, NULL), 0);
-	expect_eq(inbox.top_words, 256);
+	expect_eq(inbox.map.top_words, 256);
 	for (uint64_t step = 1; step < SLOTS_MAX; step *= 2)
 		for (unsigned end = 0; end < 2; end++) {
 			uint32_t slot = (uint32_t)(end == 0 ? step : SLOTS_MAX - step), taken[2];
@@ -275,7 +275,7 @@ static void asked_do(unsigned deed)
 		inbox_begin(&asked.inbox);
 	}
 	for (unsigned level = 0; level < third && third <= THIRD_SETS_ALL; level++) {
-		(void)u64_fetch_or_seq_cst(&asked.inbox.map[level][index / INBOX_WORD],
+		(void)u64_fetch_or_seq_cst(&asked.inbox.map.words[level][index / INBOX_WORD],
 		                           UINT64_C(1) << index % INBOX_WORD);
 		index /= INBOX_WORD;
 	}

@@ -2,19 +2,13 @@
 /*
  * The work that a decision of timer.c leaves: to push the slot into the inbox, and to wake the
  * owner if it would look there too late. Each thread pushes for itself and judges by its own
- * deadline, because any other thread that wants the same may be stopped for ever. All but
- * hub_wait_pass() take no lock and can be called in a signal handler.
- *
- * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
- *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
+ * deadline, because any other thread that wants the same may be stopped for ever. It takes no lock
+ * and can be called in a signal handler.
  */
 #include "hub/hub.h"
 
-#include <errno.h>
-
 #include "base/bell.h"
 #include "base/cpu.h"
-#include "base/futex.h"
 #include "base/probe.h"
 #include "base/test_point.h"
 
@@ -42,28 +36,4 @@ void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struc
 	test_point(TEST_POINT_SUBMIT_AFTER_PUSH);
 	if (promise_wants_wake(&hub->promise, many ? 0 : look_by_ns, &pass))
 		hub_wake(hub, pass);
-}
-
-int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
-{
-	int result = timer_cancel(&hub->arena.timers, timer, queue);
-
-	if (result == 0)
-		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
-	return result;
-}
-
-void hub_wait_pass(struct timerhub *hub)
-{
-	uint32_t advancing;
-
-	if (!hub->clock.manual) {
-		owner_wait_pass(&hub->owner);
-		return;
-	}
-	/* [advance]: the next pass sees what this thread has stored before. */
-	advancing = u32_fetch_add_acq_rel(&hub->advancing, 0);
-	/* [advance]: when the pass has ended, this thread sees all that it has written. */
-	while (advancing % 2 != 0 && u32_load_acquire(&hub->advancing) == advancing)
-		futex_wait(&hub->advancing, advancing, HUB_CLOSE_POLL_NS);
 }
