@@ -738,12 +738,6 @@ class queue
 		timerhub_queue_stop(queue_);
 	}
 
-	/* Makes every wait() that blocks now return ECANCELED. */
-	void interrupt() const noexcept
-	{
-		timerhub_interrupt(queue_);
-	}
-
 	/*
 	 * Arms a one-shot that calls a small callable when `after` has passed. There is no object
 	 * that would cancel it; *ret_timer, which may be NULL, is its handle for the calls of

@@ -432,11 +432,12 @@ TIMERHUB_API int timerhub_relay_stats(struct timerhub_relay *relay,
 #endif
 
 /*
- * Finds out what the server at `redis` keeps if it fails, whether processes serve the queue, and
- * whether its keys agree with each other, and stores that in *ret_report. Changes nothing.
+ * Finds out what each server at `redis` keeps if it fails, whether processes serve the queue, and
+ * whether its keys agree with each other, and stores that in *ret_report. Changes nothing. If some
+ * of several servers do not answer, that is a fault, and the rest is about the others.
  *
  * Returns 0 even if there are faults, -ENOENT if there is no such queue, -EINVAL if an argument is
- * wrong, or if no server answers, a network error, but not -ETIMEDOUT.
+ * wrong, or, if no server answers, a network error, but not -ETIMEDOUT.
  */
 TIMERHUB_API int timerhub_relay_check(const char *redis, const char *queue,
                                       struct timerhub_relay_report *ret_report);

@@ -433,6 +433,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 
 int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
 {
+	struct timerhub_event timer = { .reserved = { 0 } };
 	uint32_t slot;
 	int result = 0;
 
@@ -442,7 +443,6 @@ int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
 		return -EOWNERDEAD;
 	slot = arena_next_used(&hub->arena, 0);
 	for (; slot != SLOT_NONE && result == 0; slot = arena_next_used(&hub->arena, slot + 1)) {
-		struct timerhub_event timer;
 		uint64_t interval_ns;
 
 		if (hub_look(hub, slot, &timer, &interval_ns))

@@ -341,16 +341,15 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 
 /* ---- wait ---- */
 
-/* Returns 0, or why a waiter must return even if there are events. */
-static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
+/*
+ * Tells whether the queue is being closed, so that a waiter must return even if there are events.
+ *
+ * Relaxed: whoever has the new ticket sees what was set before it changed. What is set later
+ * changes the ticket again, and then futex_wait() does not block.
+ */
+static bool queue_closing(const struct timerhub_queue *queue)
 {
-	/*
-	 * Relaxed: whoever has the new ticket sees what was set before it changed. What is set
-	 * later changes the ticket again, and then futex_wait() does not block.
-	 */
-	if (u32_load_relaxed(&queue->closing) != 0)
-		return -ESHUTDOWN;
-	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
+	return u32_load_relaxed(&queue->closing) != 0;
 }
 
 /* Returns how much time is left until `until_ns`, for which UINT64_MAX means no limit. */
@@ -374,13 +373,13 @@ static bool queue_stopped(const struct timerhub_queue *queue)
  * the owner compacts the outbox, and then for a short time: the owner wakes one waiter for each
  * event that it puts back, and nobody would wake the others.
  */
-static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
+static void queue_block(struct timerhub_queue *queue, uint64_t timeout_ns)
 {
 	uint32_t ticket = notifier_wait_enter(&queue->notifier);
 
 	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_count(&queue->outbox) == 0 && queue_verdict(queue, interrupts) == 0 &&
-	    hub_alive(queue->hub) && ticket != 0) {
+	if (outbox_count(&queue->outbox) == 0 && !queue_closing(queue) && hub_alive(queue->hub) &&
+	    ticket != 0) {
 		if (!queue_stopped(queue))
 			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
 		else if (!outbox_exhausted(&queue->outbox))
@@ -392,22 +391,13 @@ static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint6
 static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
                       uint64_t until_ns)
 {
-	uint32_t interrupts = u32_load_seq_cst(&queue->interrupts);
-
 	for (;;) {
-		int result = queue_verdict(queue, interrupts);
 		uint64_t timeout_ns;
 		unsigned count;
 		bool stopped;
 
-		if (result < 0) {
-			/*
-			 * It may have been woken for an event, which another waiter must then take.
-			 */
-			if (outbox_count(&queue->outbox) > 0)
-				notifier_wake(&queue->notifier, UINT32_MAX);
-			return result;
-		}
+		if (queue_closing(queue))
+			return -ESHUTDOWN;
 		count = queue_take(queue, events, max);
 		if (count > 0)
 			return (int)count;
@@ -421,7 +411,7 @@ static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *event
 		timeout_ns = left_ns(until_ns);
 		if (timeout_ns == 0 && !stopped)
 			return 0;
-		queue_block(queue, interrupts, timeout_ns);
+		queue_block(queue, timeout_ns);
 	}
 }
 
@@ -451,20 +441,11 @@ int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, u
 	return result;
 }
 
-void timerhub_interrupt(struct timerhub_queue *queue)
-{
-	if (!queue || !hub_alive(queue->hub))
-		return;
-	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
-	test_point(TEST_POINT_INTERRUPT_HALFWAY);
-	notifier_wake(&queue->notifier, UINT32_MAX);
-}
-
 void timerhub_queue_stop(struct timerhub_queue *queue)
 {
 	if (!queue || !hub_alive(queue->hub))
 		return;
 	u32_store_seq_cst(&queue->stopped, 1);
-	test_point(TEST_POINT_INTERRUPT_HALFWAY);
+	test_point(TEST_POINT_STOP_HALFWAY);
 	notifier_wake(&queue->notifier, UINT32_MAX);
 }

@@ -9,8 +9,7 @@
  * way (kernel/time/timer.c). Timeouts of length L have at most 16 such instants in a time of length
  * L.
  *
- * A grid is named by its shift: its step is 2^shift ns. Tested by
- * tests/unit/test_round_down_to_grid.c.
+ * A grid is named by its shift: its step is 2^shift ns.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements sentinel_watch.h. It asks four times a second, each Sentinel in turn, because one may
- * be cut off from the others together with an old master. It does not subscribe to +switch-master,
- * because the Sentinel that leads a failover publishes that only when all replicas follow the new
- * master, seconds after it names that master. Tested by tests/relay/sentinel_test.py.
+ * Implements sentinel_watch.h. While calls are made it asks four times a second, and after two
+ * questions the next Sentinel, because one may be cut off from the others together with an old
+ * master. At rest nothing can be lost, so it asks once a second, and the same Sentinel for longer;
+ * the first call after a rest brings a question at once.
+ *
+ * It does not subscribe to +switch-master, because the Sentinel that leads a failover publishes
+ * that only when all replicas follow the new master, seconds after it names that master. Tested by
+ * tests/relay/sentinel_test.py.
  */
 #include "relay/sentinel_watch.h"
 
@@ -15,6 +19,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define ASK_NS (250 * NS_PER_MS)
 #define TURN_NS (500 * NS_PER_MS)
+#define ASK_AT_REST_NS (1000 * NS_PER_MS)
+#define TURN_AT_REST_NS (5000 * NS_PER_MS)
 
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
                          uint64_t seed)
@@ -26,7 +32,7 @@ void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, 
 static void turn(struct sentinel_watch *watch, uint64_t now_ns)
 {
 	address_rotate_sentinels(watch->address);
-	watch->turn_ns = now_ns + TURN_NS;
+	watch->turned_ns = now_ns;
 }
 
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
@@ -64,17 +70,20 @@ static bool open_watch(struct sentinel_watch *watch, uint64_t now_ns)
 	return true;
 }
 
-static void take_turn(struct sentinel_watch *watch, uint64_t now_ns)
+static void take_turn(struct sentinel_watch *watch, uint64_t after_ns, uint64_t now_ns)
 {
-	if (now_ns < watch->turn_ns || !strchr(watch->address->sentinels, '+'))
+	if (now_ns < watch->turned_ns + after_ns || !strchr(watch->address->sentinels, '+'))
 		return;
 	link_close(&watch->link);
 	watch->answered = watch->is_half = false;
 	turn(watch, now_ns);
 }
 
-uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
+uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns)
 {
+	bool is_at_rest = used_ns <= watch->asked_ns;
+	uint64_t ask_ns = watch->asked_ns + (is_at_rest ? ASK_AT_REST_NS : ASK_NS);
+
 	if (!watch->address->sentinels[0])
 		return LINK_NEVER;
 	if (watch->link.answer_by_ns <= now_ns) {
@@ -83,15 +92,14 @@ uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns)
 	}
 	if (watch->link.answer_by_ns != LINK_NEVER)
 		return watch->link.answer_by_ns;
-	if (now_ns < watch->ask_ns)
-		return watch->ask_ns;
-	take_turn(watch, now_ns);
+	if (now_ns < ask_ns)
+		return ask_ns;
+	take_turn(watch, is_at_rest ? TURN_AT_REST_NS : TURN_NS, now_ns);
 	if (!open_watch(watch, now_ns))
 		return watch->link.retry_ns;
 	handshake_ask_master(watch->link.wire, watch->address);
 	watch->link.answer_by_ns = now_ns + link_step_ns(&watch->link, watch->timeout_ns);
 	watch->asked_ns = now_ns;
-	watch->ask_ns = now_ns + ASK_NS;
 	return watch->link.answer_by_ns;
 }
 
@@ -129,7 +137,7 @@ static int conclude(struct sentinel_watch *watch, uint64_t epoch)
 	watch->is_half = false;
 	watch->link.answer_by_ns = LINK_NEVER;
 	if (epoch < watch->address->epoch && !has_begun_anew(watch)) {
-		watch->turn_ns = 0;
+		watch->turned_ns = 0;
 		return 0;
 	}
 	watch->outdated = 0;

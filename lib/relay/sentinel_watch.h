@@ -15,8 +15,7 @@ struct sentinel_watch {
 	uint64_t timeout_ns;
 	struct link link;
 	uint64_t asked_ns;
-	uint64_t ask_ns;  /* when to ask next */
-	uint64_t turn_ns; /* when to ask the next Sentinel */
+	uint64_t turned_ns; /* when the Sentinel that is asked became the first; 0: ask the next */
 	/*
 	 * what the first of an answer's two replies has said: 0, or -EROFS if it names another
 	 * master
@@ -32,8 +31,11 @@ struct sentinel_watch {
 void sentinel_watch_init(struct sentinel_watch *watch, struct address *address, uint64_t timeout_ns,
                          uint64_t seed);
 
-/* Asks if it is time to. Returns when to call it again. */
-uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t now_ns);
+/*
+ * Asks if it is time to; `used_ns` says when the last call to the server was sent or answered.
+ * Returns when to call it again.
+ */
+uint64_t sentinel_watch_pass(struct sentinel_watch *watch, uint64_t used_ns, uint64_t now_ns);
 
 /*
  * Reads an answer. Returns -EROFS if the Sentinel names another master than `server`; after any

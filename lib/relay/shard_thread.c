@@ -167,7 +167,7 @@ static uint64_t pass(struct shard *shard)
 {
 	struct pipeline *pipeline = &shard->pipeline;
 	uint64_t now_ns = sleeper_now_ns();
-	uint64_t next_ns = expire(shard, now_ns);
+	uint64_t next_ns = expire(shard, now_ns), used_ns;
 	bool open = pipeline_open(pipeline, now_ns);
 
 	tell_open(shard);
@@ -181,7 +181,9 @@ static uint64_t pass(struct shard *shard)
 		return sooner(next_ns, pipeline->link.retry_ns);
 	}
 	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
-	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, now_ns));
+	used_ns = pipeline_owed(pipeline) > 0 || pipeline->unconfirmed.first ? now_ns
+	                                                                     : pipeline->heard_ns;
+	next_ns = sooner(next_ns, sentinel_watch_pass(&shard->watch, used_ns, now_ns));
 	next_ns = sooner(next_ns, bring_back(shard, now_ns));
 	follow_server(shard, now_ns);
 	/*

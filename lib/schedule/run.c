@@ -2,8 +2,7 @@
 /*
  * After run_sort() the entries from begin to end are in order, and stay so. A removal does not
  * close the gap, because that would move all entries behind it: it writes SLOT_NONE there, and
- * `begin` moves on over such entries when it reaches them. tests/unit/test_run.c compares the run
- * with a sorted array.
+ * `begin` moves on over such entries when it reaches them.
  */
 #include "schedule/run.h"
 

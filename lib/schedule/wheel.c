@@ -10,8 +10,7 @@
  *
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
- * for each level. tests/unit/test_wheel.c compares the wheel with a sorted array, at the edges of
- * each level.
+ * for each level.
  */
 #include "schedule/wheel.h"
 

@@ -46,6 +46,7 @@ static int changes_do(struct timerhub_store *store, struct timerhub_store_change
 
 static int change_do(struct timerhub_store *store, struct timerhub_store_change *change)
 {
+	CANCELLATION_HELD;
 	int result = store_check(store);
 
 	if (result == 0)
@@ -56,7 +57,6 @@ static int change_do(struct timerhub_store *store, struct timerhub_store_change 
 int timerhub_store_put(struct timerhub_store *store, const struct timerhub_store_put *put,
                        uint64_t *ret_id)
 {
-	CANCELLATION_HELD;
 	struct timerhub_store_put known = { .size = sizeof(known) };
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
 	int result = put ? options_read(&known, sizeof(known), sizeof(known), put) : -EINVAL;
@@ -87,30 +87,22 @@ static int change_by_name(struct timerhub_store *store, uint32_t op, uint64_t id
 
 int timerhub_store_cancel(struct timerhub_store *store, uint64_t id)
 {
-	CANCELLATION_HELD;
-
 	return change_by_name(store, TIMERHUB_STORE_CANCEL, id, NULL, 0, 0);
 }
 
 int timerhub_store_cancel_key(struct timerhub_store *store, const char *key)
 {
-	CANCELLATION_HELD;
-
 	return key ? change_by_name(store, TIMERHUB_STORE_CANCEL, 0, key, 0, 0) : -EINVAL;
 }
 
 int timerhub_store_move(struct timerhub_store *store, uint64_t id, uint64_t when_ns, uint32_t flags)
 {
-	CANCELLATION_HELD;
-
 	return change_by_name(store, TIMERHUB_STORE_MOVE, id, NULL, when_ns, flags);
 }
 
 int timerhub_store_move_key(struct timerhub_store *store, const char *key, uint64_t when_ns,
                             uint32_t flags)
 {
-	CANCELLATION_HELD;
-
 	return key ? change_by_name(store, TIMERHUB_STORE_MOVE, 0, key, when_ns, flags) : -EINVAL;
 }
 
@@ -126,32 +118,24 @@ static int answer(struct timerhub_store *store, uint32_t op, struct timerhub_sto
 
 int timerhub_store_done(struct timerhub_store *store, struct timerhub_store_task *task)
 {
-	CANCELLATION_HELD;
-
 	return answer(store, TIMERHUB_STORE_DONE, task, 0, 0);
 }
 
 int timerhub_store_retry(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t delay_ns)
 {
-	CANCELLATION_HELD;
-
 	return answer(store, TIMERHUB_STORE_RETRY, task, delay_ns, 0);
 }
 
 int timerhub_store_park(struct timerhub_store *store, struct timerhub_store_task *task,
                         uint32_t reason)
 {
-	CANCELLATION_HELD;
-
 	return answer(store, TIMERHUB_STORE_PARK, task, 0, reason);
 }
 
 int timerhub_store_touch(struct timerhub_store *store, struct timerhub_store_task *task,
                          uint64_t lease_ns)
 {
-	CANCELLATION_HELD;
-
 	if (store && lease_ns == 0)
 		lease_ns = store->lease_us * 1000;
 	return answer(store, STORE_TOUCH, task, lease_ns, 0);

@@ -129,25 +129,11 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	return SQLITE_OK;
 }
 
-static int connection_page_bytes(sqlite3 *db, uint32_t *ret_bytes)
-{
-	sqlite3_stmt *statement = NULL;
-	int result = 0;
-
-	if (sqlite3_prepare_v2(db, "PRAGMA main.page_size", -1, &statement, NULL) != SQLITE_OK)
-		return error_of(db);
-	if (sqlite3_step(statement) == SQLITE_ROW)
-		*ret_bytes = (uint32_t)sqlite3_column_int(statement, 0);
-	else
-		result = error_of(db);
-	(void)sqlite3_finalize(statement);
-	return result;
-}
-
 static int store_open_connections(struct timerhub_store *store, const char *path)
 {
 	sqlite3 *db = NULL;
-	uint32_t page_bytes = 0;
+	sqlite3_stmt *statement = NULL;
+	int64_t page_bytes = 0;
 	int result = connection_open(&store->statements.db, path, store->timeout_ns);
 
 	db = store->statements.db;
@@ -158,13 +144,15 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
 	if (result == 0)
-		result = connection_page_bytes(db, &page_bytes);
-	/* its first read makes the connection use the WAL */
+		result = statement_get(&store->statements, DO_PAGE_SIZE, &statement);
 	if (result == 0)
+		result = statement_ask(&store->statements, statement, &page_bytes);
+	/* its first read makes the connection use the WAL */
+	if (result >= 0)
 		result = run_sql(store->keeper.db, "SELECT 1 FROM timerhub_about");
 	if (result < 0)
 		return result;
-	store->keeper.frame_bytes = page_bytes + 24;
+	store->keeper.frame_bytes = (uint32_t)page_bytes + 24;
 	(void)sqlite3_busy_timeout(db, 0);
 	(void)sqlite3_busy_timeout(store->keeper.db, 0);
 	(void)sqlite3_wal_hook(db, on_commit, store);

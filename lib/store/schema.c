@@ -75,50 +75,26 @@ static const char schema_view[] =
 	"coalesce(iif(typeof(data)='text',length(CAST(data AS BLOB)),length(data)),0) AS bytes"
 	" FROM timerhub_tasks;";
 
-/*
- * Stores the version of the tables, and the oldest version that may use them, or 0 if there are no
- * tables.
- */
-static int schema_versions(sqlite3 *db, int *ret_version, int *ret_min_version)
-{
-	sqlite3_stmt *statement = NULL;
-	int result = 0;
-
-	*ret_version = *ret_min_version = 0;
-	if (sqlite3_prepare_v2(db,
-	                       "SELECT 1 FROM main.sqlite_schema WHERE type='table'"
-	                       " AND name='timerhub_about'",
-	                       -1, &statement, NULL) != SQLITE_OK)
-		return error_of(db);
-	result = sqlite3_step(statement);
-	(void)sqlite3_finalize(statement);
-	if (result == SQLITE_DONE)
-		return 0;
-	if (result != SQLITE_ROW ||
-	    sqlite3_prepare_v2(db, "SELECT version,min_version FROM main.timerhub_about", -1,
-	                       &statement, NULL) != SQLITE_OK)
-		return error_of(db);
-	result = sqlite3_step(statement);
-	if (result == SQLITE_ROW) {
-		*ret_version = sqlite3_column_int(statement, 0);
-		*ret_min_version = sqlite3_column_int(statement, 1);
-	}
-	(void)sqlite3_finalize(statement);
-	if (result == SQLITE_DONE || (result == SQLITE_ROW && *ret_version <= 0))
-		return -EBADMSG;
-	return result == SQLITE_ROW ? 0 : error_of(db);
-}
-
 /* Returns 1 if the tables are there, 0 if they must be made. */
 static int schema_look(sqlite3 *db)
 {
-	int version, min_version, result = schema_versions(db, &version, &min_version);
+	sqlite3_stmt *statement = NULL;
+	int version = 0, min_version = 0, result;
 
-	if (result < 0)
-		return result;
-	if (min_version > SCHEMA_VERSION)
-		return -EOPNOTSUPP;
-	return version >= SCHEMA_VERSION;
+	/* does not compile if there is no such table; making the tables finds what else is wrong */
+	if (sqlite3_prepare_v2(db, "SELECT version,min_version FROM main.timerhub_about", -1,
+	                       &statement, NULL) != SQLITE_OK)
+		return sqlite3_errcode(db) == SQLITE_ERROR ? 0 : error_of(db);
+	result = sqlite3_step(statement);
+	if (result == SQLITE_ROW) {
+		version = sqlite3_column_int(statement, 0);
+		min_version = sqlite3_column_int(statement, 1);
+	}
+	result = result == SQLITE_ROW || result == SQLITE_DONE ? 0 : error_of(db);
+	(void)sqlite3_finalize(statement);
+	if (result < 0 || version <= 0)
+		return result < 0 ? result : -EBADMSG;
+	return min_version > SCHEMA_VERSION ? -EOPNOTSUPP : version >= SCHEMA_VERSION;
 }
 
 static int schema_make(sqlite3 *db)

@@ -71,6 +71,7 @@ static const char *const statement_texts[STATEMENTS] = {
 			   " AND (lease,id)>(?2,?3) ORDER BY lease,id LIMIT ?4",
 	[DO_COUNT_PARKED] = "SELECT 0,id FROM " TASKS " WHERE queue=?1 AND lease=" LEASE_PARKED
 			    " AND id>?3 AND ?2 NOT NULL ORDER BY id LIMIT ?4",
+	[DO_PAGE_SIZE] = "PRAGMA main.page_size",
 };
 
 int statement_get(struct statements *statements, enum statement which, sqlite3_stmt **ret)

@@ -8,7 +8,6 @@
  * owner is said by invariants 1 and 2 of lib/README.md.
  *
  * Every change has acquire and release order, although some would need less.
- * tests/unit/test_timer.c makes every decision from every state.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
  *         record, the end of the slot's previous timer, and which thread delivered that.

@@ -361,6 +361,25 @@ def check_revived(redis):
     expect(redis("ZSCORE", QUEUE + "past", "buried") is None, "past with the revived")
 
 
+def check_dead_cut(redis):
+    """What dead_max cuts off is counted. Redis cuts by whole nodes of the stream."""
+    bring_about(redis, "none")
+    call(redis, "create", "dead_max", 10)
+    for number in range(300):
+        call(redis, "put", f"cut-{number}", "0", "", "data")
+    while redis("ZCARD", QUEUE + "due") > 0:
+        look(redis)
+    read_all(redis)
+    for number in range(300):
+        name = f"cut-{number}"
+        expect(call(redis, "park", name, entry_of(redis, name), 7)[0] == 0, "park", name)
+    left = redis("XLEN", QUEUE + "dead")
+    cut = int(redis("HGET", QUEUE + "state", "dead_cut") or 0)
+    expect(left < 300 and left + cut == 1 + 300, "parked tasks left, and cut", left, cut)
+    stat = call(redis, "stat")
+    expect(int(stat[stat.index(b"dead_cut") + 1]) == cut, "dead_cut of stat", stat)
+
+
 def check_created(redis):
     redis("FLUSHALL")
     expect([call(redis, "create")[1] for _ in range(2)] == [1, 0], "created twice, or not at all")
@@ -601,6 +620,7 @@ def main(arguments):
         check_bounded_bytes(redis, server.client())
         check_foreign(redis)
         check_revived(redis)
+        check_dead_cut(redis)
         check_created(redis)
         check_wiped(redis)
         check_full_stream(redis)

@@ -12,6 +12,7 @@ put. Of a master that is cut off, only what it acknowledges after two Sentinels 
 counts, unless it has min-replicas-to-write: how soon they miss it is their setting.
 
 anew    Sentinels that have lost their configuration name another master.
+rest    A caller at rest asks one Sentinel once a second, and more often as soon as it makes calls.
 far     The Sentinel and two masters are so far away that a round trip takes 1.5 s. No connection is
         cut for that, bells are heard, and a relay that serves learns of the other master.
 """
@@ -235,6 +236,27 @@ def far():
             way.close()
 
 
+def rest():
+    with PortServer() as master:
+        sentinels = [FakeSentinel(master) for _ in range(3)]
+        at = "+".join(f"127.0.0.1:{one.port}" for one in sentinels)
+        driver = Driver(f"sentinel://{at}/main")
+        expect(driver.open(0) == 0, "open by Sentinels")
+        before = [one.asked for one in sentinels]
+        time.sleep(4)
+        asked = [one.asked - was for one, was in zip(sentinels, before, strict=True)]
+        expect(2 <= sum(asked) <= 6 and max(asked) >= sum(asked) - 2, "questions at rest", asked)
+        before, until = sum(one.asked for one in sentinels), time.monotonic() + 4
+        number = 0
+        while time.monotonic() < until:
+            expect(driver("put", f"task-{number}", 3600_000, "x") == 0, "put")
+            number += 1
+        expect(sum(one.asked for one in sentinels) - before >= 8, "questions while calls are made")
+        driver.close()
+        for one in sentinels:
+            one.close()
+
+
 def anew():
     """A caller believes the Sentinels if most have begun anew, and no single one."""
     with PortServer() as old, PortServer() as new:
@@ -246,7 +268,8 @@ def anew():
         expect(driver.open() == 0, "open by Sentinels")
         first, asked = sentinels[0], sentinels[0].asked
         first.epoch, first.master = 1, new
-        wait_until(lambda: first.asked >= asked + 3, "questions")
+        wait_until(lambda: driver("put", f"task-{first.asked}", 3600_000, "x") in (0, -17) and
+                   first.asked >= asked + 3, "questions")
         expect(not clients_of(new, "fcall"), "a single Sentinel is believed")
         for one in sentinels:
             one.epoch, one.master = 1, new
@@ -259,6 +282,7 @@ def anew():
 def main(arguments):
     Driver.program = arguments[1]
     far()
+    rest()
     anew()
     for how in (plan, stop, part, part_with_sentinel):
         for replicas in (0, 2):

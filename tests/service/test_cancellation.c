@@ -72,7 +72,6 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* the wait blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
 	CALL(timerhub_dispatch(rig->queue, 4));
-	CALL(timerhub_interrupt(rig->queue));
 	CALL(timerhub_now(rig->hub));
 	CALL(timerhub_queue_fd(rig->queue));
 	CALL(timerhub_stats(rig->hub, &stats));

@@ -46,7 +46,6 @@ static void expect_told(const struct rig *rig, timerhub_timer timer)
 	expect_eq(timerhub_dispatch(rig->queue, 1), -EOWNERDEAD);
 	expect_eq(timerhub_queue_open(rig->hub, &queue, NULL), -EOWNERDEAD);
 	expect_eq(timerhub_stats(rig->hub, &stats), -EOWNERDEAD);
-	timerhub_interrupt(rig->queue);
 	timerhub_queue_stop(rig->queue);
 	expect(handle == 0 && !queue && left_ns == 4711);
 	for (unsigned i = 0; i < sizeof(event); i++)

@@ -103,37 +103,6 @@ TEST(wait_is_not_cut_short_by_signals, 30)
 	rig_close(&rig);
 }
 
-TEST(wait_is_interrupted_by_one_call, 60)
-{
-	struct rig rig = rig_open(8);
-
-	for (unsigned round = 0; round < 20; round++) {
-		struct waiter waiters[WAITERS];
-
-		waiters_start(waiters, rig.queue);
-		waiters_block(waiters);
-		timerhub_interrupt(rig.queue);
-		expect_waiters_told(waiters, -ECANCELED);
-	}
-	rig_close(&rig);
-}
-
-/* Only waits that are blocked at that time. */
-TEST(wait_is_not_interrupted_beforehand, 60)
-{
-	struct rig rig = rig_open(8);
-	struct timerhub_event event;
-
-	for (unsigned i = 0; i < 3; i++) {
-		timerhub_interrupt(rig.queue);
-		expect_eq(timerhub_wait(rig.queue, &event, 1, MS), 0);
-		timerhub_interrupt(rig.queue);
-		arm_after(rig.queue, MS, i);
-		expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
-	}
-	rig_close(&rig);
-}
-
 TEST(wait_is_shut_down_by_queue_close, 60)
 {
 	struct rig rig = rig_open(8);

@@ -372,6 +372,7 @@ TEST_LOOP(loop_belongs_to_its_first_user, 20, BINDINGS)
 static void on_adopting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
 	on_item(of, timeout);
+	expect_eq(timerhub_loop_turn(of), -EBUSY);
 	expect_eq(timerhub_loop_adopt(of), -EBUSY);
 	expect_eq(timerhub_loop_settle(of, NULL), -EBUSY);
 	expect_eq(timerhub_loop_timeout(of), 0);
@@ -515,35 +516,7 @@ TEST(locked_loop_may_be_manual, 20)
 	loop_end();
 }
 
-/* ---- what is set after the turn ---- */
-
-TEST_LOOP(set_after_the_turn_counts, 60, ALARMS)
-{
-	struct item item;
-	uint64_t block_ns = 0;
-	int fd;
-
-	loop_begin(_i);
-	item_add(&item);
-	fd = timerhub_loop_fd(loop);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_eq(timerhub_loop_timeout_ms(loop), -1);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	expect_le(timerhub_loop_timeout(loop), HOUR);
-	expect_lt(0, timerhub_loop_timeout_ms(loop));
-	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 0), 0);
-	expect_eq(timerhub_loop_timeout(loop), 0);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
-	expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
-	expect_le(block_ns, SEC / 100);
-	expect_eq(item.calls, 0);
-	pass_ns(_i, SEC / 100);
-	expect(fd_readable_within(fd, ARRIVES)); /* settle has set it */
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(fd, ARRIVES));
-	expect_eq(item.calls, 1);
-	loop_end();
-}
+/* ---- the clock between turns ---- */
 
 /* The next turn must call the loop's only timeout. */
 static void expect_by_descriptor(const struct item *item)
@@ -577,27 +550,6 @@ TEST_LOOP(now_is_old_after_a_wait_and_update_is_not, 60, ALARMS)
 	expect_by_descriptor(&item);
 	expect_le(now_ns + SEC / 50, item.called_ns);
 	expect_eq(item.due_ns, now_ns + SEC / 50);
-	loop_end();
-}
-
-/* The deadline of a delay that update has fixed, although no turn has seen it. */
-TEST_LOOP(update_counts_the_delays_before_it, 20, ALARMS)
-{
-	struct item item;
-	uint64_t now_ns;
-
-	loop_begin(_i);
-	item_add(&item);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	pass_ns(_i, SEC / 100);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	now_ns = timerhub_loop_update(loop);
-	expect_le(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
-	if (_i != WITH_MANUAL_HUB)
-		expect_eq(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
-	pass_ns(_i, SEC / 100);
-	expect_le(timerhub_loop_timeout(loop), HOUR);
-	expect_lt(0, timerhub_loop_timeout(loop));
 	loop_end();
 }
 
@@ -858,29 +810,6 @@ TEST_LOOP(fork_child_adopts_the_loop_however_made, 60, 4)
 	parent_goes_on(items, IS_POLLED);
 }
 
-/* A daemon may poll at once: what the parent's last turn has seen is in the new descriptor. */
-TEST(fork_child_polls_without_a_turn, 60)
-{
-	struct item item;
-	pid_t child;
-
-	loop_begin(ALONE);
-	item_add(&item);
-	expect_le(0, timerhub_loop_fd(loop));
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 50), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		expect_by_descriptor(&item);
-		_exit(0);
-	}
-	child_ends_well(child);
-	expect_by_descriptor(&item);
-	loop_end();
-}
-
 /* Its time goes on from the parent's. */
 TEST(fork_child_adopts_a_manual_loop, 20)
 {
@@ -1017,43 +946,6 @@ TEST_LOOP(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS)
 	}
 	expect_eq(result, 3);
 	expect_eq(items[2].calls, 1);
-	loop_end();
-}
-
-static void on_forking_away(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	pid_t child;
-
-	on_item(of, timeout);
-	child = fork();
-	expect_le(0, child);
-	if (child > 0)
-		child_ends_well(child);
-}
-
-/* The turn that the fork ended has scheduled the second timeout, and told nobody. */
-TEST(fork_in_a_callback_leaves_the_child_what_comes_next, 60)
-{
-	struct item items[2];
-	pid_t parent = getpid();
-
-	loop_begin(ALONE);
-	for (unsigned i = 0; i < 2; i++)
-		item_add(&items[i]);
-	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, HOUR), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_forking_away), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
-	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, SEC / 50), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	if (getpid() != parent) {
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		expect_le(timerhub_loop_timeout(loop), SEC / 50);
-		expect_by_descriptor(&items[1]);
-		_exit(0);
-	}
-	expect_by_descriptor(&items[1]);
 	loop_end();
 }
 
@@ -1230,22 +1122,6 @@ TEST_LOOP(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS)
 	free(items);
 }
 
-TEST(timeout_alone_is_enough, 60)
-{
-	struct item item;
-	unsigned fds = process_fd_count();
-	uint64_t set_ns = monotonic_ns();
-
-	loop_begin(ALONE);
-	item_add(&item);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 20), 0);
-	while (timerhub_loop_turn(loop) == 0)
-		sleep_ns(timerhub_loop_timeout(loop));
-	expect_le(set_ns + SEC / 20, item.called_ns);
-	expect_eq(process_fd_count(), fds); /* the process has no more descriptors than before */
-	loop_end();
-}
-
 /* ---- quiet ---- */
 
 static void turn_quietly(struct item *items, unsigned count)
@@ -1337,37 +1213,6 @@ TEST(storms_of_both_share_the_turns, 60)
 		expect_eq(items[i].calls, 1);
 	loop_end();
 	free(items);
-}
-
-/* More events than a turn takes: while there are any, the loop must not block. */
-TEST(storm_of_the_queue_takes_several_turns, 60)
-{
-	enum { COUNT = 300 };
-	unsigned calls = 0;
-	uint64_t block_ns;
-	int epoll_fd;
-
-	loop_begin(WITH_MANUAL_HUB);
-	epoll_fd = edge_poller();
-	counted = 0;
-	for (unsigned i = 0; i < COUNT; i++)
-		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
-	pass_ns(WITH_MANUAL_HUB, 1000);
-	while (calls < COUNT) {
-		int count = timerhub_loop_turn(loop);
-
-		calls += (unsigned)count;
-		expect_eq(count, calls < COUNT ? 128 : COUNT % 128);
-		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
-		expect_eq(fd_readable(timerhub_loop_fd(loop)), calls < COUNT);
-		expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
-		expect_eq(block_ns, calls < COUNT ? 0 : NEVER);
-		if (calls < COUNT)
-			expect_edge(epoll_fd);
-	}
-	expect_eq(close(epoll_fd), 0);
-	expect_eq(counted, COUNT);
-	loop_end();
 }
 
 static void close_from_event(const struct timerhub_event *event)

@@ -2,7 +2,7 @@
 /*
  * A thread ends inside a callback, by pthread_exit() or cancellation: the event counts as
  * delivered, nothing of the thread is kept, and who waits for the callback goes on.
- * test_exceptions.cc has exceptions.
+ * Exceptions, which unwind in the same way, are thrown in tests/cpp.
  */
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plants faults in copies of the library: the tests must find each.
+"""Plants faults in copies of the library: the tests must find each, and none in a copy without.
 
 Usage: planted_test.py ROOT BUILD COMPILER
 """
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 LIBRARY = "libtimerhub-store.so.0.5"
-BASE = ("bell", "clock", "deadline_fd", "futex", "fork_check")
+BASE = ("bell", "clock", "deadline_fd", "descriptor", "futex", "fork_check")
 ROUNDS = 6  # a fault may need luck to be seen
 
 # what, the file, its text, the fault, and the test that must find it
@@ -53,7 +53,7 @@ def build(root, compiler, folder, plant):
     sources = [*(folder / "lib/store").glob("*.c"),
                *(folder / f"lib/base/{base}.c" for base in BASE)]
     subprocess.run([*compiler, "-std=gnu11", "-O1", "-w", "-mcx16", "-shared", "-fPIC",
-                    f"-Wl,-soname,{LIBRARY}", "-I", folder / "lib", "-I", root / "include",
+                    f"-Wl,-soname,{LIBRARY},-z,defs", "-I", folder / "lib", "-I", root / "include",
                     "-o", folder / LIBRARY, *sources, "-lsqlite3", "-lpthread"], check=True)
 
 
@@ -83,6 +83,12 @@ def main(root, tests, *compiler):
     root, tests, missed = pathlib.Path(root), pathlib.Path(tests).resolve(), []
     with tempfile.TemporaryDirectory(prefix="store-planted-") as name:
         folder = pathlib.Path(name)
+        build(root, compiler, folder, ("no fault", "files.c", "NEXT_TURN_BYTE (",
+                                       "NEXT_TURN_BYTE (",
+                                       None))
+        for test in ("power", "model", "notice", "calls"):
+            if finds(root, tests, folder, test, "1"):
+                sys.exit(f"{test} finds a fault in a copy that has none")
         for plant in PLANTS:
             build(root, compiler, folder, plant)
             found = next((round + 1 for round in range(ROUNDS)

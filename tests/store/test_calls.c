@@ -736,6 +736,76 @@ TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 	fixture_end();
 }
 
+TEST(file_that_may_not_be_written_is_told, 60)
+{
+	char folder[sizeof(database)];
+	pid_t child;
+
+	fixture_begin(NULL);
+	timerhub_store_close(store);
+	expect_eq(sqlite3_close(plain), SQLITE_OK);
+	expect_eq(chmod(database, 0444), 0);
+	*strrchr(strcpy(folder, database), '/') = '\0';
+	expect_eq(chmod(folder, 0755), 0);
+	child = fork(); /* nobody has the file open */
+	if (child == 0) {
+		expect(geteuid() != 0 || setuid(65534) == 0);
+		expect_eq(opens(database), -EACCES);
+		_exit(0);
+	}
+	child_ends_well(child);
+	expect_eq(chmod(database, 0644), 0);
+	store = fixture_open(NULL);
+	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	fixture_end();
+}
+
+/* Install leaves all as it is, and open only makes it a WAL. */
+TEST(users_file_keeps_its_settings, 60)
+{
+	const struct timerhub_store_config hasty = { .size = sizeof(hasty), .timeout_ns = 50 * MS };
+	static const char settings[] =
+		"SELECT user_version||' '||application_id||' '||page_size||' '||auto_vacuum FROM"
+		" pragma_user_version,pragma_application_id,pragma_page_size,pragma_auto_vacuum";
+
+	fixture_name();
+	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	sql("PRAGMA page_size=1024; PRAGMA auto_vacuum=1; PRAGMA user_version=7;"
+	    "PRAGMA application_id=8; CREATE TABLE mine(x)");
+	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
+	expect_eq(timerhub_store_install(plain), 0);
+	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
+	expect_eq(strcmp(sql_text("PRAGMA journal_mode"), "delete"), 0);
+	sql("BEGIN; SELECT * FROM mine"); /* nobody can make it a WAL now */
+	expect_eq(timerhub_store_open(&store, database, &hasty), -EBUSY);
+	sql("COMMIT");
+	store = fixture_open(NULL);
+	expect_eq(strcmp(sql_text(settings), "7 8 1024 1"), 0);
+	expect_eq(strcmp(sql_text("PRAGMA journal_mode"), "wal"), 0);
+	fixture_end();
+}
+
+TEST(log_stays_short_while_much_is_written, 60)
+{
+	static char data[20000];
+	struct timerhub_store_change changes[100];
+	struct timerhub_store_stats stats = { 0 };
+
+	fixture_begin(NULL);
+	for (unsigned i = 0; i < 30; i++) {
+		for (unsigned k = 0; k < COUNT_OF(changes); k++)
+			changes[k] = (struct timerhub_store_change){ .op = TIMERHUB_STORE_PUT,
+				                                     .data = data,
+				                                     .data_len = sizeof(data),
+				                                     .when_ns = TIMERHUB_NEVER };
+		expect_eq(timerhub_store_commit(store, changes, COUNT_OF(changes)), 0);
+	}
+	expect_eq(timerhub_store_stats(store, &stats), 0);
+	expect_cmp(stats.checkpoints, >, 0);
+	expect_lt(stats.wal_bytes, 40u << 20); /* of more than 60 that were written */
+	fixture_end();
+}
+
 TEST(install_joins_the_callers_transaction, 60)
 {
 	sqlite3 *own;
@@ -974,6 +1044,19 @@ TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
 	expect_eq(timerhub_store_take(store, &(struct timerhub_store_task){ 0 }, 1, UINT64_MAX),
 	          -ESHUTDOWN);
 	expect_eq(timerhub_store_done(store, &task), 0); /* changes go on */
+	fixture_end();
+}
+
+TEST(close_makes_what_was_submitted, 60)
+{
+	struct timerhub_store_change change = put_of(NULL);
+
+	fixture_begin(NULL);
+	for (unsigned i = 0; i < 100; i++)
+		expect_eq(timerhub_store_submit(store, &change, 1, i), 0);
+	timerhub_store_close(store);
+	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 100);
+	store = fixture_open(NULL);
 	fixture_end();
 }
 

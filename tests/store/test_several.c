@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 #include <harness.h>
+#include <process_usage.h>
 
 #define WRITERS 4
 
@@ -115,6 +116,50 @@ TEST(new_file_is_opened_by_several_processes_at_once, 120)
 		fixture_begin(NULL);
 		fixture_end();
 	}
+}
+
+/* Tells what a write lock costs that another process may have: SQLITE_OK or SQLITE_BUSY. */
+static void tell_who_writes(int orders, int answers)
+{
+	char order;
+
+	while (read(orders, &order, 1) == 1) {
+		sqlite3 *db;
+		int result;
+
+		expect_eq(sqlite3_open(database, &db), SQLITE_OK);
+		result = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+		expect_eq(sqlite3_close(db), SQLITE_OK);
+		expect_eq(write(answers, &result, sizeof(result)), sizeof(result));
+	}
+	_exit(0);
+}
+
+/* Closing any descriptor of the database or the -shm would drop all of SQLite's locks on it. */
+TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
+{
+	int orders[2], answers[2], result = SQLITE_OK;
+	pid_t child;
+
+	fixture_name();
+	expect_eq(pipe(orders), 0);
+	expect_eq(pipe(answers), 0);
+	child = fork();
+	if (child == 0) {
+		(void)close(orders[1]);
+		tell_who_writes(orders[0], answers[1]);
+	}
+	fixture_begin(NULL);
+	sql("BEGIN IMMEDIATE; INSERT INTO timerhub_tasks(due_us) VALUES(NULL)");
+	timerhub_store_close(store);
+	expect_eq(write(orders[1], "x", 1), 1);
+	expect_eq(read(answers[0], &result, sizeof(result)), sizeof(result));
+	expect_eq(result, SQLITE_BUSY);
+	sql("COMMIT");
+	(void)close(orders[1]);
+	child_ends_well(child);
+	store = fixture_open(NULL);
+	fixture_end();
 }
 
 static void put_until_killed(int counts)

@@ -56,9 +56,6 @@ static void deed_do(struct deed *deed)
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
 		break;
-	case INTERRUPT:
-		timerhub_interrupt(deed->queue);
-		break;
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;

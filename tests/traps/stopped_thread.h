@@ -22,7 +22,7 @@
  */
 #define FAR HOUR
 
-enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, STOP };
+enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, ADVANCE, STOP };
 
 /* The library call that a stopped thread makes. */
 struct deed {

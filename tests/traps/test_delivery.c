@@ -71,38 +71,6 @@ TEST(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread, 60)
 
 /* ---- wait: between looking and blocking ---- */
 
-/*
- * An expiry wakes one of two waiters while an interrupt ends the wait of the woken waiter. The
- * other waiter must get the event, even if the interrupting thread is stopped before it wakes a
- * waiter.
- */
-TEST(interrupted_waiter_passes_the_wake_on, 60)
-{
-	struct rig rig = rig_manual(8);
-	struct stopped_thread former = stopped_thread_of(&rig, WAIT);
-	struct stopped_thread interrupter = stopped_thread_of(&rig, INTERRUPT);
-	struct stopped_thread latter = stopped_thread_of(&rig, WAIT);
-	uint64_t before_ns = monotonic_ns();
-
-	(void)arm_at(rig.queue, 128, 'X');
-	stopped_thread_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
-	atomic_store(&former.released, true);
-	sleep_ns(5 * MS); /* By the end of this sleep the waiter has most likely blocked. */
-	stopped_thread_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
-	stopped_thread_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
-	atomic_store(&latter.released, true);
-	sleep_ns(5 * MS);
-	advance(rig.hub, 128);
-	stopped_thread_finish(&latter);
-	expect_events(&latter, 1, "X");
-	/* the waiter was woken, and its wait did not time out */
-	expect_lt(monotonic_ns(), before_ns + ARRIVES);
-	stopped_thread_finish(&interrupter);
-	stopped_thread_finish(&former);
-	expect_eq(former.deed.result, -ECANCELED);
-	rig_close(&rig);
-}
-
 static void *close_queue(void *arg)
 {
 	timerhub_queue_close(arg);
@@ -293,7 +261,7 @@ TEST(stop_half_done_is_a_stop, 60)
 	struct stopped_thread stopper = stopped_thread_of(&rig, STOP);
 	struct timerhub_event event;
 
-	stopped_thread_start(&stopper, TEST_POINT_INTERRUPT_HALFWAY);
+	stopped_thread_start(&stopper, TEST_POINT_STOP_HALFWAY);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
 	stopped_thread_finish(&stopper);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The memory of timers that users embed in their objects. Without setup.records the timers follow
- * each other in memory. With setup.records each timer is in a record of 256 bytes, which represents
- * a connection. A workload also accesses another cache line of the record. With setup.records a
- * subject (a measured service) that embeds no timers has records too.
+ * each other in memory. With it each timer is in a record of 256 bytes, which stands for a
+ * connection, and of which a workload touches another cache line. A subject that embeds no timers
+ * has records too then.
  */
-#ifndef BENCH_EMBEDDING_OBJECTS_H
-#define BENCH_EMBEDDING_OBJECTS_H
+#ifndef BENCH_RECORDS_H
+#define BENCH_RECORDS_H
 
 #include "subject.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define RECORD_BYTES 256
 #define RECORD_TIMER 64 /* offset of the timer in its record */
@@ -22,7 +18,7 @@ extern struct records {
 	uint64_t stride;
 } records;
 
-/* Allocate setup->timers + setup->spare + 1 timers of `bytes` bytes. */
+/* Allocates setup->timers + setup->spare + 1 timers of `bytes` bytes. */
 void records_open(const struct subject_setup *setup, uint32_t bytes);
 
 static inline void *records_timer(uint32_t timer)
@@ -38,19 +34,12 @@ static inline uint32_t records_number(const void *timer)
 	return (uint32_t)(bytes / records.stride);
 }
 
-/*
- * If the timer is in a connection's record, increment the number of messages that the record
- * contains.
- */
+/* Counts a message in the record of the timer's connection. */
 static inline void records_touch(uint32_t timer)
 {
 	uint64_t *messages = (uint64_t *)(void *)(records.base + timer * RECORD_BYTES);
 
 	(*messages)++;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
