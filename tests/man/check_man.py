@@ -86,8 +86,9 @@ def plain(text):
 
 
 def literal_blocks(text):
-    """The programs of a page and what they print, which is a .Dl if it is one line."""
-    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed|^\.Dl ([^\n]*\n)",
+    """The programs of a page and what they print, which is a .Dl if it is one line. Other commands
+    may follow."""
+    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed|^The program prints:?\n\.Dl ([^\n]*\n)",
                         section(text, "EXAMPLES"), re.MULTILINE | re.DOTALL)
     return [plain(block or line) for block, line in blocks]
 
