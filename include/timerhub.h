@@ -37,10 +37,16 @@
 extern "C" {
 #endif
 
+/*
+ * What stands before each function. A program that reads the headers to make a binding for another
+ * language can define it as nothing; timerhub-ffi(7) says how.
+ */
+#ifndef TIMERHUB_API
 #if defined(__GNUC__)
 #define TIMERHUB_API __attribute__((visibility("default")))
 #else
 #define TIMERHUB_API
+#endif
 #endif
 
 /* A timer service: the timers of a process, and the owner thread that keeps them. */

@@ -9,11 +9,14 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py run-shuffled PAGE PROGRAM the same lines, in any order
        check_man.py orders PAGE FILE          writes the functions of timerhub_loop_settle(3)
        check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
+       check_man.py run-python, run-rust, run-go PAGE LIBRARY  compiles and runs that program of
+                                               timerhub-ffi(7) with the built library
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to the program of a page.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -43,12 +46,23 @@ OVERVIEWS = {
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
 COLUMNS, COMMAND_COLUMNS = 80, 67  # a command stands behind the indents of its page and of itself
+MAIN = r"(?m)int main\(|^(async def|fn|func) main\("
 # The page about debugging tools and error numbers, and the sections that the page must have.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
 # The header for C++, and the manual page that describes it.
 CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
+# The page with a program each in other languages: which one, its file, and how it is run.
+FFI_PAGE = "timerhub-ffi.7"
+FFI_PROGRAMS = {
+    "python": (0, "program.py", [[sys.executable, "program.py"]]),
+    "rust": (1, "program.rs", [["rustc", "--edition", "2021", "-D", "warnings", "program.rs"],
+                               ["./program"]]),
+    "go": (2, "program.go", [["go", "build", "program.go"], ["./program"]]),
+}
+# The programs of a page, if it has more than one.
+PROGRAMS = {CPP_PAGE: 2, FFI_PAGE: 3}
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
                 "EXAMPLES", "ERROR CODES", "SEE ALSO"]
 # The pages with the errors that the calls of a library share.
@@ -94,13 +108,13 @@ def literal_blocks(text):
 
 
 def program_and_output(path, number=0):
-    """A page has one program, followed by its output, and perhaps commands that a shell reads. That
-    of the header for C++ has two programs."""
-    wanted = 4 if path.name == CPP_PAGE else 2
+    """A page has a program, or more by PROGRAMS, each followed by its output, and then perhaps
+    commands that a shell reads."""
+    wanted = 2 * PROGRAMS.get(path.name, 1)
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
     pairs = list(zip(blocks[:wanted:2], blocks[1:wanted:2]))
-    if len(blocks) < wanted or any("int main(" in block for block in blocks[wanted:]) or not all(
-            "int main(" in program and "int main(" not in output for program, output in pairs):
+    if len(blocks) < wanted or any(re.search(MAIN, block) for block in blocks[wanted:]) or not all(
+            re.search(MAIN, program) and not re.search(MAIN, output) for program, output in pairs):
         raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
     return pairs[number]
 
@@ -383,10 +397,31 @@ def check_run(page, program, number=0):
     return []
 
 
+def check_ffi_run(language, page, library):
+    """The shared library is found as an installed one is, by its soname and its folder."""
+    number, name, commands = FFI_PROGRAMS[language]
+    program, wanted = program_and_output(page, number)
+    folder, include = library.resolve().parent, page.resolve().parent.parent / "include"
+    env = os.environ | {"LD_LIBRARY_PATH": str(folder), "LIBRARY_PATH": str(folder),
+                        "CGO_CFLAGS": f"-I{include}"}
+    with tempfile.TemporaryDirectory() as scratch:
+        pathlib.Path(scratch, name).write_text(program, encoding="utf-8")
+        for command in commands:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, timeout=100, check=False, cwd=scratch, env=env)
+            if done.returncode != 0:
+                return [f"{page.name}: {command} ended with {done.returncode}", done.stdout,
+                        done.stderr]
+    return [] if done.stdout == wanted else [f"{page.name}: {language} printed", done.stdout,
+                                             "not", wanted, done.stderr]
+
+
 COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, write_program),
             "run": (2, check_run), "second-program": (2, lambda *paths: write_program(*paths, 1)),
             "orders": (2, write_orders),
-            "second-run": (2, lambda *paths: check_run(*paths, 1))}
+            "second-run": (2, lambda *paths: check_run(*paths, 1)),
+            **{f"run-{language}": (2, functools.partial(check_ffi_run, language))
+               for language in FFI_PROGRAMS}}
 
 
 def run_command(commands, usage, arguments):
