@@ -7,7 +7,6 @@
 #include "relay/shard_thread.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,64 +14,12 @@
 
 #define STEP_NS NS_PER_S /* timeout of each reply at close */
 
-enum { COMMANDS, TAKERS, BELLS, WATCH, LINKS };
-
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static struct wire *wire_of(const struct shard *shard, unsigned link)
-{
-	struct wire *const wires[LINKS] = { shard->pipeline.link.wire, shard->takers.link.wire,
-		                            shard->scheduler.bells.wire, shard->watch.link.wire };
-
-	return wires[link];
-}
-
-/* ---- open ---- */
-
-void shard_init(struct shard *shard, struct shared *shared, const struct address *address,
-                uint64_t seed)
-{
-	shard->shared = shard->client.shared = shard->mailbox.shared = shared;
-	shard->told = SHARD_UNTRIED;
-	pipeline_init(&shard->pipeline, &shard->client, &shard->mailbox, address, seed);
-	takers_init(&shard->takers, &shard->client, seed + 1);
-	scheduler_init(&shard->scheduler, &shard->pipeline, &shard->client, seed + 2);
-	sentinel_watch_init(&shard->watch, &shard->pipeline.address, shared->timeout_ns, seed + 3);
-}
-
-void shard_fini(struct shard *shard)
-{
-	for (unsigned i = 0; i < LINKS; i++)
-		wire_close(wire_of(shard, i));
-	sleeper_close(shard->sleeper);
-}
-
-void shard_leave(struct shard *shard)
-{
-	for (unsigned i = 0; i < LINKS; i++)
-		wire_leave(wire_of(shard, i));
-	sleeper_close(shard->sleeper);
-}
-
-/* ---- lost connections ---- */
-
-/*
- * Closes the command connection, and with it the bells' connection, which is of no use then. The
- * takers' connection may still bring tasks.
- */
-static void lose_commands(struct shard *shard, int why, uint64_t now_ns)
-{
-	pipeline_lose(&shard->pipeline, why, now_ns);
-	scheduler_lost(&shard->scheduler, why, now_ns);
-}
-
-static void lose_takers(struct shard *shard, int why, uint64_t now_ns)
-{
-	shard->pipeline.must_recover |= takers_lose(&shard->takers, why, now_ns);
-}
+/* ---- what is over ---- */
 
 /*
  * Closes the takers' connection if the command connection is to another server now. On the same
@@ -84,7 +31,7 @@ static void follow_server(struct shard *shard, uint64_t now_ns)
 
 	if (shard->takers.link.wire &&
 	    (strcmp(server->host, old->host) != 0 || strcmp(server->port, old->port) != 0))
-		lose_takers(shard, -EROFS, now_ns);
+		shard_lose_takers(shard, -EROFS, now_ns);
 }
 
 /*
@@ -121,11 +68,8 @@ static uint64_t expire(struct shard *shard, uint64_t now_ns)
 	end_reads(shard, now_ns);
 	result = pipeline_expire(&shard->pipeline, now_ns, &next_ns);
 	if (result < 0)
-		lose_commands(shard, result, now_ns);
-	if (shard->takers.link.wire && shard->takers.link.answer_by_ns <= now_ns)
-		lose_takers(shard, -EHOSTUNREACH, now_ns);
-	if (shard->scheduler.bells.wire && shard->scheduler.bells.answer_by_ns <= now_ns)
-		scheduler_lose_bells(&shard->scheduler, -EHOSTUNREACH, now_ns);
+		shard_lose_commands(shard, result, now_ns);
+	shard_lose_overdue(shard, now_ns);
 	next_ns = sooner(next_ns,
 	                 mailbox_begin(&shard->mailbox, pipeline_why(&shard->pipeline), now_ns));
 	return next_ns > now_ns ? next_ns : now_ns;
@@ -177,7 +121,7 @@ static uint64_t pass(struct shard *shard)
 		 * take no more.
 		 */
 		if (pipeline->why == -EOPNOTSUPP && shard->takers.link.wire)
-			lose_takers(shard, pipeline->why, now_ns);
+			shard_lose_takers(shard, pipeline->why, now_ns);
 		return sooner(next_ns, pipeline->link.retry_ns);
 	}
 	now_ns = sleeper_now_ns(); /* a handshake may have taken long */
@@ -191,7 +135,7 @@ static uint64_t pass(struct shard *shard)
 	 * that read first.
 	 */
 	if (pipeline->must_recover && shard->takers.reading)
-		lose_takers(shard, -EHOSTUNREACH, now_ns);
+		shard_lose_takers(shard, -EHOSTUNREACH, now_ns);
 	next_ns = sooner(next_ns, pipeline_send(pipeline, now_ns));
 	if (!pipeline_recover(pipeline))
 		next_ns = sooner(next_ns, takers_pass(&shard->takers, &pipeline->server, now_ns));
@@ -199,91 +143,6 @@ static uint64_t pass(struct shard *shard)
 		next_ns = sooner(next_ns, scheduler_pass(&shard->scheduler, sleeper_now_ns()));
 	/* what was sent just now may become overdue before that */
 	return requests_deadline_ns(&pipeline->sent, next_ns);
-}
-
-static void lose(struct shard *shard, unsigned link, int why, uint64_t now_ns)
-{
-	if (link == COMMANDS)
-		lose_commands(shard, why, now_ns);
-	else if (link == TAKERS)
-		lose_takers(shard, why, now_ns);
-	else if (link == WATCH)
-		sentinel_watch_lose(&shard->watch, why, now_ns);
-	else
-		scheduler_lose_bells(&shard->scheduler, why, now_ns);
-}
-
-/* Sends the buffered commands of all connections. Returns false if one was lost. */
-static bool flush(struct shard *shard)
-{
-	bool good = true;
-
-	for (unsigned i = 0; i < LINKS; i++) {
-		struct wire *wire = wire_of(shard, i);
-		int result = wire ? wire_flush(wire) : 0;
-
-		if (result < 0)
-			lose(shard, i, result, sleeper_now_ns());
-		good &= result == 0;
-	}
-	return good;
-}
-
-/*
- * Reads what the Sentinel has answered. If it names another master, the thread leaves this one,
- * which acknowledges what will be lost.
- */
-static void read_watch(struct shard *shard, uint64_t now_ns)
-{
-	int result = sentinel_watch_read(&shard->watch, &shard->pipeline.server, now_ns);
-
-	if (result != -EROFS || !shard->pipeline.link.wire)
-		return;
-	lose_commands(shard, result, now_ns);
-	lose_takers(shard, result, now_ns);
-}
-
-static void read_link(struct shard *shard, unsigned link, uint64_t now_ns)
-{
-	int result;
-
-	if (link == WATCH) {
-		read_watch(shard, now_ns);
-		return;
-	}
-	if (link == COMMANDS)
-		result = pipeline_read(&shard->pipeline, now_ns);
-	else if (link == TAKERS)
-		result = takers_read(&shard->takers, now_ns);
-	else
-		result = scheduler_read(&shard->scheduler, now_ns);
-	if (result < 0)
-		lose(shard, link, result, now_ns);
-	/* the group was deleted, or the server is a replica now: close all, and connect again */
-	if (link == TAKERS && result == -EROFS && shard->pipeline.link.wire)
-		lose_commands(shard, result, now_ns);
-}
-
-/* Sleeps until `until_ns` or until a connection is ready, and then reads from all that are. */
-static void wait_and_read(struct shard *shard, uint64_t until_ns)
-{
-	struct pollfd fds[LINKS + 2];
-	const struct wire *polled[LINKS];
-	uint64_t now_ns;
-
-	for (unsigned i = 0; i < LINKS; i++) {
-		const struct wire *wire = polled[i] = wire_of(shard, i);
-
-		fds[i] = (struct pollfd){ .fd = wire ? wire_fd(wire) : -1, .events = POLLIN };
-		if (wire && wire_has_output(wire))
-			fds[i].events |= POLLOUT;
-	}
-	sleeper_sleep(shard->sleeper, fds, LINKS, until_ns);
-	now_ns = sleeper_now_ns();
-	for (unsigned i = 0; i < LINKS; i++)
-		/* Skip a connection that was closed because another one was lost. */
-		if ((fds[i].revents & ~POLLOUT) && wire_of(shard, i) == polled[i])
-			read_link(shard, i, now_ns);
 }
 
 /*
@@ -329,7 +188,7 @@ static void say_goodbye(struct shard *shard)
 		return;
 	/* A read that is still blocked would create this consumer again, and take a task for it. */
 	if (shard->takers.link.wire)
-		lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
+		shard_lose_takers(shard, -ESHUTDOWN, sleeper_now_ns());
 	lock_take(&shard->shared->lock);
 	owed += give_prefetched_back(shard, wire);
 	takes = shard->shared->takes;
@@ -360,12 +219,12 @@ static void *run(void *arg)
 		uint64_t until_ns = pass(shard);
 		bool ending, idle;
 
-		if (!flush(shard))
+		if (!shard_flush(shard))
 			until_ns = 0;
 		idle = mailbox_end(&shard->mailbox, &ending);
 		if (ending)
 			break;
-		wait_and_read(shard, idle ? until_ns : 0);
+		shard_wait_and_read(shard, idle ? until_ns : 0);
 	}
 	say_goodbye(shard);
 	return NULL;
