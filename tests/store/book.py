@@ -16,6 +16,7 @@ class Task:
         self.withdrawn = set()  # deliveries whose worker wanted to give the task back
         self.moved = False
         self.takes = []     # (delivery, time, end of the lease)
+        self.touched = {}   # a delivery's later end of the lease
         self.answers = []   # (delivery, time of the wish), of answers that were accepted
         self.last = False   # taken when all were ended
 
@@ -27,6 +28,8 @@ def read(lines):
         kind, *words = line.split()
         if kind == "T":
             tasks[words[0]].takes.append(tuple(map(int, words[1:])))
+        elif kind == "L":
+            tasks[words[0]].touched[int(words[1])] = int(words[2])
         elif kind == "Z":
             if tasks[words[0]].last:
                 complaints.append(f"{words[0]} was ended twice at the end")
@@ -73,6 +76,7 @@ def deliveries(key, task):
     """No two workers have it within a lease, and no answer of an older delivery is accepted."""
     complaints, takes = [], sorted(task.takes)
     for (first, _, lease_end), (second, time, _) in zip(takes, takes[1:]):
+        lease_end = task.touched.get(first, lease_end)
         if first == second:
             complaints.append(f"{key}: delivery {first} twice")
         if time < lease_end and first not in task.withdrawn and not task.moved:

@@ -264,6 +264,36 @@ TEST(commit_is_noticed_without_inotify, 60)
 	notice_kind(0, scaled(10), true);
 }
 
+static void *take_of(void *queue)
+{
+	struct timerhub_store_task task;
+
+	expect_eq(timerhub_store_take(queue, &task, 1, ARRIVES), 1);
+	expect_eq(timerhub_store_done(queue, &task), 0);
+	return NULL;
+}
+
+/* Both takers of one process wake up for a commit, and the one whose task it is not rests again. */
+TEST(queues_of_one_file_notice_their_own_tasks, 60)
+{
+	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
+	struct timerhub_store *second;
+	pthread_t takers[2];
+
+	fixture_begin(NULL);
+	second = fixture_open(&other);
+	thread_start(&takers[0], take_of, store);
+	thread_start(&takers[1], take_of, second);
+	sleep_ns(30 * MS);
+	sql("INSERT INTO timerhub_tasks(queue,due_us) VALUES('other'," DUE_NOW ")");
+	thread_join(takers[1]);
+	sleep_ns(30 * MS);
+	sql(INSERT);
+	thread_join(takers[0]);
+	timerhub_store_close(second);
+	fixture_end();
+}
+
 static void *rest(void *tid)
 {
 	struct timerhub_store_task task;

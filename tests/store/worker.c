@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -75,6 +76,22 @@ static const char *old_key(char key[64])
 	return key;
 }
 
+static int put_by_submit(const struct timerhub_store_put *put)
+{
+	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
+		                                .key = put->key,
+		                                .when_ns = put->when_ns,
+		                                .data = put->data,
+		                                .data_len = put->data_len };
+	struct timerhub_store_completion completion = { .result = 0 };
+	struct pollfd fd = { .fd = timerhub_store_completion_fd(store), .events = POLLIN };
+	int result = timerhub_store_submit(store, &change, 1, 0);
+
+	while (result == 0 && timerhub_store_completions(store, &completion, 1) == 0)
+		(void)poll(&fd, 1, -1);
+	return result < 0 ? result : completion.result;
+}
+
 static void put(void)
 {
 	struct timerhub_store_put put = { .size = sizeof(put), .data = "data", .data_len = 4 };
@@ -88,7 +105,9 @@ static void put(void)
 		put.data_len = sizeof(big);
 	}
 	write_down("I put %s\n", key);
-	(void)answered("put", key, timerhub_store_put(store, &put, NULL));
+	(void)answered("put", key,
+	               dice_one_in(&dice, 4) ? put_by_submit(&put)
+	                                     : timerhub_store_put(store, &put, NULL));
 }
 
 static void put_by_sql(void)
@@ -197,6 +216,9 @@ static void handle(struct timerhub_store_task *task)
 {
 	unsigned slot = (unsigned)dice_below(&dice, KEPT);
 
+	if (dice_one_in(&dice, 4) && timerhub_store_touch(store, task, 2 * LEASE_NS) == 0)
+		write_down("L %s %" PRIu64 " %" PRIu64 "\n", task->key, task->delivery,
+		           task->lease_end_ns);
 	switch (dice_below(&dice, 6)) {
 	case 0:
 		commit_in(task);
