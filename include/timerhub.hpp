@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17; the manual is timerhub_hpp(7). Loops, timeouts, hubs, queues and timers are
- * objects that close themselves. Times are those of std::chrono, callbacks are any callables, and
- * errors are std::error_code. The comments here say only what this header adds to timerhub_loop.h
- * and timerhub.h; native() and handle() return the C object. Tested by tests/cpp.
+ * timerhub for C++17, and for the coroutines of C++20; the manual is timerhub_hpp(7). Loops,
+ * timeouts, hubs, queues and timers are objects that close themselves. Times are those of
+ * std::chrono, callbacks are any callables, and errors are std::error_code. Where a comment here
+ * leaves something open, that of the call in timerhub_loop.h or timerhub.h says it; native() and
+ * handle() return the C object. Tested by tests/cpp.
  *
  * Errors. A call's error is empty, or it is the errno of the C call in std::system_category(), and
  * then no output is written. The header throws nothing itself, and compiles with -fno-exceptions
