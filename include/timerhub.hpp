@@ -756,7 +756,9 @@ class queue
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "no object would free it; arm a timer");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable, "
+		              "and no object would free it: arm a timerhub::timer");
 		detail::check_stored<stored, Callable>();
 		return call_small(after, stored(std::forward<Callable>(callable)), ret_timer);
 	}
@@ -1526,7 +1528,9 @@ template <> class timeout<void> final : public detail::timeout_base
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "too large, or with state: timeout<Callable>");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable: "
+		              "capture only `this`, or use timerhub::timeout<Callable>");
 		static_assert(std::is_invocable_v<const stored &>, "a callable takes no argument");
 		detail::check_stored<stored, Callable>();
 		const stored copy(std::forward<Callable>(callable));
