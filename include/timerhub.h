@@ -38,8 +38,8 @@ extern "C" {
 #endif
 
 /*
- * What stands before each function. A program that reads the headers to make a binding for another
- * language can define it as nothing; timerhub-ffi(7) says how.
+ * What stands before each function. A program that reads the headers for another language, and does
+ * not know attributes, can define it as nothing. timerhub-ffi(7) says more.
  */
 #ifndef TIMERHUB_API
 #if defined(__GNUC__)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17; the manual is timerhub_hpp(7). Loops, timeouts, hubs, queues and timers are
- * objects that close themselves. Times are those of std::chrono, callbacks are any callables, and
- * errors are std::error_code. The comments here say only what this header adds to timerhub_loop.h
- * and timerhub.h; native() and handle() return the C object. Tested by tests/cpp.
+ * timerhub for C++17, and for the coroutines of C++20; the manual is timerhub_hpp(7). Loops,
+ * timeouts, hubs, queues and timers are objects that close themselves. Times are those of
+ * std::chrono, callbacks are any callables, and errors are std::error_code. Where a comment here
+ * leaves something open, that of the call in timerhub_loop.h or timerhub.h says it; native() and
+ * handle() return the C object. Tested by tests/cpp.
  *
  * Errors. A call's error is empty, or it is the errno of the C call in std::system_category(), and
  * then no output is written. The header throws nothing itself, and compiles with -fno-exceptions
@@ -749,7 +750,9 @@ class queue
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "no object would free it; arm a timer");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable, "
+		              "and no object would free it: arm a timerhub::timer");
 		detail::check_stored<stored, Callable>();
 		return call_small(after, stored(std::forward<Callable>(callable)), ret_timer);
 	}
@@ -1519,7 +1522,9 @@ template <> class timeout<void> final : public detail::timeout_base
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "too large, or with state: timeout<Callable>");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable: "
+		              "capture only `this`, or use timerhub::timeout<Callable>");
 		static_assert(std::is_invocable_v<const stored &>, "a callable takes no argument");
 		detail::check_stored<stored, Callable>();
 		const stored copy(std::forward<Callable>(callable));

@@ -36,7 +36,9 @@ class task
 
 		void unhandled_exception()
 		{
+#ifdef __cpp_exceptions
 			throw;
+#endif
 		}
 	};
 

@@ -11,6 +11,7 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
        check_man.py run-python, run-rust, run-go PAGE LIBRARY  compiles and runs that program of
                                                timerhub-ffi(7) with the built library
+       check_man.py declarations PAGE          its command prints what parsers of C understand
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to the program of a page.
@@ -397,6 +398,23 @@ def check_run(page, program, number=0):
     return []
 
 
+def check_declarations(page):
+    """The command that prints the headers for a parser: plain C, and functions in place of the
+    macros."""
+    text = page.read_text(encoding="utf-8")
+    command = plain(re.search(r'^\.Dl (cc -E .*)\n\.Dl "(.*)"$', text, re.MULTILINE).expand(
+        r"\1\n\2"))
+    include = page.resolve().parent.parent / "include"
+    command = command.replace("$(pkg-config --cflags timerhub)", f"-I{shlex.quote(str(include))}")
+    printed = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.partition("struct timerhub;")[2]
+    wrong = re.findall(r"__\w+|\binline\b|\basm\b", printed)
+    return [f"{page.name}: {command} prints {set(wrong)}"] * bool(wrong) + \
+        [f"{page.name}: {command} does not print {name}" for name in
+         ("timerhub_arm", "timerhub_timeout_set", "timerhub_loop_turn")
+         if f" {name}(" not in printed]
+
+
 def check_ffi_run(language, page, library):
     """The shared library is found as an installed one is, by its soname and its folder."""
     number, name, commands = FFI_PROGRAMS[language]
@@ -420,6 +438,7 @@ COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, w
             "run": (2, check_run), "second-program": (2, lambda *paths: write_program(*paths, 1)),
             "orders": (2, write_orders),
             "second-run": (2, lambda *paths: check_run(*paths, 1)),
+            "declarations": (1, check_declarations),
             **{f"run-{language}": (2, functools.partial(check_ffi_run, language))
                for language in FFI_PROGRAMS}}
 
