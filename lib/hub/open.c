@@ -16,6 +16,8 @@
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
+/* The size that the config had in the first version, which callers may still have. */
+#define CONFIG_LEAST_BYTES offsetof(struct timerhub_config, slow_ns)
 
 const char *timerhub_version(void)
 {
@@ -35,6 +37,8 @@ static int config_complete(struct timerhub_config *config)
 		return -EINVAL;
 	if (config->timers_max == 0)
 		config->timers_max = HUB_TIMERS_DEFAULT;
+	if (config->slow_ns == 0)
+		config->slow_ns = BOARD_SLOW_DEFAULT_NS;
 	if (!config->thread_name)
 		config->thread_name = "timerhub";
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && sleeper) {
@@ -161,7 +165,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 
 	if (!ret_hub)
 		return -EINVAL;
-	result = options_read(&known, sizeof(known), sizeof(known), config);
+	result = options_read(&known, sizeof(known), CONFIG_LEAST_BYTES, config);
 	if (result == 0)
 		result = config_complete(&known);
 	if (result < 0)
@@ -229,6 +233,31 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 	return retired;
 }
 
+/*
+ * Adds what waits in the queues. For how long nobody has taken is known only in an observable hub,
+ * in which dispatches say when they take.
+ */
+static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
+{
+	uint64_t now_ns = clock_now_ns(&hub->clock);
+
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
+		const struct board_queue *queue = &hub->board->queues[i];
+		uint64_t waiting = board_queue_waiting(queue), since_ns;
+
+		if (waiting == 0 || u64_load_relaxed(&queue->address) == 0)
+			continue;
+		stats->waiting += waiting;
+		if (hub->board_fd < 0)
+			continue;
+		since_ns = board_untaken_since_ns(hub->board, i);
+		if (since_ns < now_ns)
+			stats->untaken_ns = u64_max(stats->untaken_ns, now_ns - since_ns);
+	}
+	stats->slow_callbacks = u64_load_relaxed(&hub->board->slow.count);
+	stats->slow_sum_ns = u64_load_relaxed(&hub->board->slow.sum_ns);
+}
+
 static void stats_add_owner(const struct owner *owner, struct timerhub_stats *stats)
 {
 	const struct board_owner *counts = owner->counts;
@@ -271,6 +300,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
+	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*

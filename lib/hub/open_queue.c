@@ -38,6 +38,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
+	u64_store_relaxed(&counts->address, (uint64_t)(uintptr_t)queue);
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
@@ -99,11 +100,19 @@ static void queue_free(struct timerhub_queue *queue)
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
+/* No thread has this cell, so whoever finds it in a queue looks for its own. */
+static struct board_cell nobodys_cell;
+
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	int result;
 
 	queue->hub = hub;
+	ptr_store_relaxed(&queue->cell, &nobodys_cell); /* relaxed: nobody knows the queue yet */
+	if (hub->board_fd >= 0) {
+		queue->hub_board = hub->board;
+		queue->slow_ns = hub->board->header.slow_ns;
+	}
 	queue->notifier.bells = &hub->living->bells;
 	queue->notifier.fd = bell_open();
 	if (queue->notifier.fd < 0)
@@ -218,10 +227,20 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
+		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/* [index] The next queue with this index may go on with the counts as they are now. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
+}
+
+void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell)
+{
+	uint64_t slow_ns = loop_board->header.slow_ns;
+
+	queue->loop_board = loop_board;
+	ptr_store_relaxed(&queue->cell, cell); /* relaxed: nobody dispatches the queue yet */
+	queue->slow_ns = queue->slow_ns == 0 ? slow_ns : u64_min(queue->slow_ns, slow_ns);
 }
 
 void queue_alarm(const struct timerhub_event *event)

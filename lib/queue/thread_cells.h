@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the cell of a thread that dispatches a queue of an observable hub. A thread keeps its cell
+ * from its first dispatch on, so that it can also be seen while it is away.
+ */
+#ifndef TIMERHUB_THREAD_CELLS_H
+#define TIMERHUB_THREAD_CELLS_H
+
+#include "base/counter_board.h"
+
+/*
+ * Returns the cell of the calling thread, whose thread_clock() is `clock`. If 256 other living
+ * threads have one, that is counted, and it returns NULL. `now_ns` is a reading of the hub's clock.
+ * Sets *ret_taken to true if the thread had none until now.
+ */
+struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
+                                     bool *ret_taken);
+
+/* Tells whether the thread with this number exists in the process. */
+bool thread_lives(uint32_t tid);
+
+#endif
