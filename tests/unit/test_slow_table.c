@@ -143,3 +143,62 @@ TEST(no_number_gets_to_another_function_while_threads_replace, 60)
 	(void)check_readings();
 	expect_lt(0, u64_load_relaxed(&table.replaced));
 }
+
+/* ---- between any two steps ---- */
+
+void (*step_hook)(void);
+
+static unsigned steps_left; /* how many atomic steps there are until the other thread comes */
+
+/* What another thread does between two steps: it gives all entries to other functions, and on. */
+static void replace_all(void)
+{
+	if (steps_left-- != 0)
+		return;
+	step_hook = NULL;
+	for (unsigned i = 1; i <= 3 * SLOW_FUNCTIONS; i++)
+		slow_table_add(&table, i, i, 1000 + i);
+}
+
+static void prepare_steps(unsigned steps)
+{
+	memset(&table, 0, sizeof(table));
+	functions = 3 * SLOW_FUNCTIONS;
+	for (unsigned i = 1; i <= SLOW_FUNCTIONS; i++)
+		slow_table_add(&table, i, i, i);
+	steps_left = steps;
+	step_hook = replace_all;
+}
+
+TEST(an_entry_may_be_given_away_at_any_step_of_an_add, 60)
+{
+	unsigned steps = 0;
+
+	/* functions that have an entry, the oldest one first, and one that has none */
+	for (unsigned fn = 1; fn <= SLOW_FUNCTIONS + 1; fn += SLOW_FUNCTIONS / 2)
+		for (unsigned i = 0;; i++, steps++) {
+			prepare_steps(i);
+			slow_table_add(&table, fn, fn, 5000);
+			if (step_hook)
+				break;
+			expect_context("function and step", fn, i);
+			(void)check_readings();
+		}
+	step_hook = NULL;
+	expect_lt(30, steps);
+}
+
+TEST(an_entry_may_be_given_away_at_any_step_of_a_reader, 60)
+{
+	unsigned i = 0;
+
+	for (;; i++) {
+		prepare_steps(i);
+		expect_context("step", i, 0);
+		(void)check_readings();
+		if (step_hook)
+			break;
+	}
+	step_hook = NULL;
+	expect_lt(100, i);
+}
