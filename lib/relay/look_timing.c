@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tests/relay/test_look_timing.c runs a thousand relays in virtual time. Model:
- * tests/models/relay.pml.
- */
+/* tests/relay/test_look_timing.c runs a thousand relays in virtual time. */
 #include "relay/look_timing.h"
 
 #include <errno.h>

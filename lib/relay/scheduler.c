@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tested in virtual time by test_look_timing.c, on a server by test_calls.c and kill_test.py.
- * Model: tests/models/relay.pml.
- */
+/* Tested in virtual time by test_look_timing.c, on a server by test_calls.c and kill_test.py. */
 #include "relay/scheduler.h"
 
 #include <errno.h>
