@@ -141,9 +141,11 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
 		/* [cell] What is loaded next is as new as these three, or newer. */
 		uint64_t state = u64_load_acquire(&cell->state);
-		uint32_t count = u32_load_acquire(&cell->count);
+		uint32_t count;
 
 		ret->fn = u64_load_acquire(&cell->fn);
+		/* after `fn`, because until a call's first callback begins it is an earlier call's */
+		count = u32_load_acquire(&cell->count);
 		ret->timer = u64_load_acquire(&cell->timer);
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
 		ret->queue = u64_load_acquire(&cell->queue);

@@ -22,7 +22,7 @@ static void hub_wake(struct timerhub *hub, uint64_t pass)
 	promise_record_wake(&hub->promise, pass);
 }
 
-/* tests/models/promise.pml is a model of the order of these steps. */
+/* The order of these steps matters: promise.c says why no wake-up gets lost. */
 void hub_submit(struct timerhub *hub, uint32_t slot, enum timer_left left, struct pair pair)
 {
 	uint64_t look_by_ns = timer_instant_ns(&hub->arena.timers, slot, pair), pass;

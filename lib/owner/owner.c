@@ -357,7 +357,6 @@ static uint64_t owner_gather(struct owner *owner, uint64_t next_ns)
  * Makes one pass. Returns true if another one must follow at once: either the schedule's earliest
  * entries are not all checked yet, or the new promise is later than the old one and the inbox is
  * not empty, in which case a caller may have relied on the old one and not rung the bell.
- * tests/models/promise.pml is a model of it.
  */
 static bool owner_pass(struct owner *owner, uint64_t *ret_promise_ns)
 {

@@ -168,7 +168,6 @@ static void owner_sleep_until(struct owner *owner, uint64_t until_ns, uint64_t n
 /*
  * Sleeps until a caller wakes the owner, or until `until_ns`. It asks to be woken earlier than
  * that, by the longer of spin_ns and the margin that it has learned, and spins for the rest.
- * tests/models/promise.pml has a model of it.
  */
 static void owner_sleep(struct owner *owner, uint64_t until_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How no wake-up gets lost. tests/models/promise.pml is a model of it.
+ * How no wake-up gets lost:
  *
  *   caller                               owner
  *   push into the inbox                  look_by := later

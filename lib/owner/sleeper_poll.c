@@ -42,7 +42,7 @@ static void poll_nap(uint64_t timeout_ns)
 
 /*
  * Sleeps, and clears the bell if it has rung, since ppoll(2) would return at once as long as the
- * bell is readable. tests/models/promise.pml has a model of the bell.
+ * bell is readable.
  */
 static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {

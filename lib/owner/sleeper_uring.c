@@ -275,7 +275,7 @@ static int uring_enter(struct sleeper_uring *uring, uint64_t timeout_ns)
 	return result == -ETIME || result > 0 ? 0 : result;
 }
 
-/* Sleeps as sleeper.h says. tests/models/promise.pml has a model of the bell. */
+/* Sleeps as sleeper.h says. */
 static int uring_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 {
 	struct sleeper_uring *uring = sleeper->state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements the times of looks (look_timing.h). tests/relay/test_look_timing.c runs a thousand
- * relays in virtual time, and tests/models/relay.pml is a model of it.
+ * relays in virtual time.
  */
 #include "relay/look_timing.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Implements scheduler.h. The tests are test_look_timing.c, in virtual time, and test_calls.c and
- * kill_test.py, on a server; tests/models/relay.pml is a model of it.
+ * kill_test.py, on a server.
  */
 #include "relay/scheduler.h"
 

@@ -7,9 +7,9 @@
 -- keeps the effects that the function had before the failure. Therefore a function makes all checks
 -- before its first effect. It also first reads the keys, because a read of a key of the wrong type
 -- fails. Times are whole microseconds of Redis's clock since 1970, which a double holds exactly
--- until 2255. The work of each function is bounded for any number of tasks. tests/relay compares
--- the functions with a model. tests/models/relay.pml is a model of looks (calls of timerhub_look)
--- and bells (messages that ask for an earlier look).
+-- until 2255. The work of each function is bounded for any number of tasks. A look is a call of
+-- timerhub_look, a bell a message that asks for an earlier look. tests/relay compares the functions
+-- with a model.
 
 -- Each version of this file has names of its own, so that clients of several versions work on a
 -- queue side by side: its clients load it with the library's name and PREFIX as timerhub4 and

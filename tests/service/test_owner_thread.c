@@ -619,3 +619,21 @@ TEST(owner_like_its_opener_sets_no_mask, 30)
 	thread_join(worker);
 	rig_close(&opener.rig);
 }
+
+TEST(owner_tid_is_that_of_the_thread, 30)
+{
+	struct rig rig = rig_open_config(
+		(struct timerhub_config){ .timers_max = 4, .thread_name = "tid-test" });
+	struct rig manual = rig_manual(4);
+	pid_t child;
+
+	expect_eq(timerhub_owner_tid(rig.hub), thread_find("tid-test"));
+	expect_eq(timerhub_owner_tid(manual.hub), -EINVAL);
+	expect_eq(timerhub_owner_tid(NULL), -EINVAL);
+	child = fork();
+	if (child == 0)
+		_exit(timerhub_owner_tid(rig.hub) == -EOWNERDEAD ? 0 : 1);
+	child_ends_well(child);
+	rig_close(&manual);
+	rig_close(&rig);
+}

@@ -5,7 +5,6 @@
  */
 #include "harness.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,8 +12,6 @@
 #include <unistd.h>
 
 #include "hub/hub.h"
-
-#define BOARDS_MAX 256
 
 static const struct timerhub_config about = {
 	.flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
@@ -118,30 +115,6 @@ TEST(forked_child_counts_for_itself, 20)
 		expect_eq(u64_load_relaxed(&boards[i]->owner.expired), 1);
 		board_close(boards[i], fds[i]);
 	}
-}
-
-TEST(places_of_boards_come_back, 20)
-{
-	struct board *boards[BOARDS_MAX], *another = NULL;
-	int fds[BOARDS_MAX], fd = -2;
-	struct timerhub_config hidden = about;
-
-	hidden.flags = TIMERHUB_MANUAL;
-	for (unsigned i = 0; i < BOARDS_MAX; i++)
-		expect_eq(board_open(&boards[i], &fds[i], &about), 0);
-	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
-	expect(!another);
-	expect_eq(fd, -2);
-	/* hidden boards have no limit */
-	expect_eq(board_open(&another, &fd, &hidden), 0);
-	board_close(another, fd);
-	board_close(boards[100], fds[100]);
-	expect_eq(board_open(&boards[100], &fds[100], &about), 0);
-	expect_eq(board_open(&another, &fd, &about), -ENOSPC);
-	for (unsigned i = 0; i < BOARDS_MAX; i++)
-		board_close(boards[i], fds[i]);
-	expect_eq(board_open(&another, &fd, &about), 0);
-	board_close(another, fd);
 }
 
 struct notes {
