@@ -87,7 +87,9 @@ def main(root, tests, *compiler):
     root, tests, missed = pathlib.Path(root), pathlib.Path(tests).resolve(), []
     with tempfile.TemporaryDirectory(prefix="store-planted-") as name:
         folder = pathlib.Path(name)
-        build(root, compiler, folder, ("no fault", "files.c", *2 * ["NEXT_TURN_BYTE ("], None))
+        build(root, compiler, folder, ("no fault", "files.c", "NEXT_TURN_BYTE (",
+                                       "NEXT_TURN_BYTE (",
+                                       None))
         for test in ("power", "model", "notice", "calls"):
             if finds(root, tests, folder, test, "1"):
                 sys.exit(f"{test} finds a fault in a copy that has none")
