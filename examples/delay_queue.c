@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows an in-process delay queue: "cancel the order if it is not paid in time".
+ * A delay queue inside one process: an order is dropped if it is not paid in time.
  *
- * Three shops put orders, each with a timer. Customers pay most of the orders, and pay some of them
- * too late. For each payment a cashier cancels the order's timer. The result of the cancel says
- * whether the payment or the expiry came first. Two worker threads block in timerhub_wait() until
- * an order is overdue. Payments come through a second queue, on which the cashier's thread waits.
- * If the sums are wrong, the exit status is 1.
+ * Three shops put orders, each with a timer. Most orders are paid, some of them too late. For each
+ * payment a cashier cancels the order's timer, and the result of the cancel says which came first,
+ * the payment or the expiry. Two workers block in timerhub_wait() until an order is overdue. The
+ * payments come through a second queue, on which the cashier waits. If in the end the sums are
+ * wrong, the exit status is 1.
  *
  * Usage: delay_queue [ORDERS]
  */
@@ -52,8 +52,8 @@ static void must(const char *what, int r)
 }
 
 /*
- * Returns a random number, uniform in [low, high). The random generator is a xorshift. Each shop
- * has a seed, and therefore its own sequence of numbers.
+ * Returns a random number from low up to but not including high, by a xorshift. Each shop has a
+ * seed of its own, so that the shops need no lock.
  */
 static uint64_t pick(uint64_t *seed, uint64_t low, uint64_t high)
 {
@@ -75,7 +75,7 @@ static void put_order(unsigned index, uint64_t *seed)
 
 	order->price = pick(seed, 100, 10000);
 	must("put order", timerhub_after(market.unpaid, pay_within_ns, index, &order->timer));
-	/* Two of three customers pay. One of six payments comes too late. */
+	/* two of three customers pay, and one payment of six is too late */
 	if (pick(seed, 0, 3) > 0)
 		expect_payment(index, pick(seed, 0, pay_within_ns * 6 / 5));
 }
@@ -128,8 +128,8 @@ static void *cashier(void *argument)
 		if (r != -ENOENT)
 			must("cancel", r);
 		/*
-		 * If timerhub_cancel() returns 0, the order is paid, and no worker gets it. If
-		 * timerhub_cancel() returns -ENOENT, a worker gets the order.
+		 * After 0 the order is paid, and no worker gets it. After -ENOENT a worker has got
+		 * it, or is about to.
 		 */
 		atomic_fetch_add(r == 0 ? &order->paid : &order->late, 1);
 	}
@@ -182,8 +182,8 @@ static void join(pthread_t thread)
 }
 
 /*
- * Runs all threads, and ends each worker by an event. Events come in order of deadline. The event
- * that ends a worker has a later deadline than all orders, so it comes after all orders.
+ * Runs all threads. An event ends each worker; its deadline is later than that of any order, so it
+ * comes after all of them.
  */
 static void run_market(void)
 {
@@ -208,8 +208,8 @@ int main(int argc, char **argv)
 {
 	const unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : ORDERS_DEFAULT;
 	/*
-	 * An order may have two timers, its own and its payment's. Each worker and the cashier need
-	 * one more timer at the end.
+	 * An order can have two timers at once, its own and its payment's. At the end each worker
+	 * and the cashier need one more.
 	 */
 	const struct timerhub_config config = { .size = sizeof(config),
 		                                .timers_max = (uint32_t)(2 * count + WORKERS + 1) };

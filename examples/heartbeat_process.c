@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements heartbeat_process.h: options, signals, listener and epoll of the heartbeat server. The
- * server has one thread.
+ * The parts of the heartbeat server that have nothing to do with timers: options, signals, listener
+ * and epoll. The server has one thread.
  */
 #define _GNU_SOURCE 1 /* makes sys/socket.h declare accept4() */
 
@@ -82,8 +82,8 @@ struct options process_options(int argc, char **argv)
 }
 
 /*
- * Each connection needs a descriptor, so raise the process's limit of descriptors as far as
- * permitted.
+ * Each connection needs a descriptor, so raise the limit of descriptors as far as the kernel
+ * permits it.
  */
 static int raise_file_limit(struct process *process)
 {
@@ -106,7 +106,7 @@ static int open_signals(struct process *process)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	/*
-	 * Ignore SIGPIPE, which a write to a closed connection raises.
+	 * Ignore SIGPIPE, which a write to a closed connection would raise.
 	 */
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return process_failed("signals", errno);

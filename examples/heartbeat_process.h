@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the parts of the heartbeat server that any server needs, such as options, signals and a
- * listener.
+ * What any server needs, such as options, signals and a listener, so that heartbeat_server.c is
+ * about timers alone.
  */
 #ifndef HEARTBEAT_PROCESS_H
 #define HEARTBEAT_PROCESS_H
@@ -43,8 +43,8 @@ struct process {
 struct options process_options(int argc, char **argv);
 
 /*
- * Opens the descriptors of `process`. Returns 0, or prints the error and returns -1. The caller
- * must call process_close() even after an error.
+ * Opens the descriptors of `process`. Returns 0, or prints the error and returns -1. After both the
+ * caller has to call process_close().
  */
 int process_open(struct process *process, const struct options *options);
 void process_close(struct process *process);
@@ -52,29 +52,27 @@ void process_close(struct process *process);
 int process_watch(const struct process *process, int op, int fd, uint32_t events);
 
 /*
- * Returns the descriptor of the next connection, or -EAGAIN if no connection waits. Returns -EMFILE
- * if no descriptor is left. Without a free descriptor the listener would stay readable, and the
- * loop would spin. To prevent the spin, process_accept() stops watching the listener until
- * process_listen() watches the listener again.
+ * Returns the descriptor of the next connection, or -EAGAIN if none waits, or -EMFILE if the
+ * process may open no more. In that case it also stops watching the listener, which would stay
+ * readable and make the loop spin; process_listen() watches it again.
  */
 int process_accept(const struct process *process);
 
-/* If `watch` is true, watches the listener, else stops watching the listener. */
+/* Begins or ends to watch the listener. */
 int process_listen(const struct process *process, bool watch);
 
 /* Returns the time on CLOCK_MONOTONIC, in ns. */
 uint64_t process_now_ns(void);
 
-/* Prints the port of the listener. The parent process reads the port. */
+/* Prints the port of the listener, which the process that has started this one reads. */
 int process_announce(const struct process *process);
 
 /*
- * Prints a line with all counters of `figures`. The line begins with the word `kind`, which is
- * "status" or "report".
+ * Prints a line with all counters. It begins with `kind`, which is "status" or "report".
  */
 int process_report(const char *kind, const struct figures *figures);
 
-/* Prints that the step `what` failed. `error` is an errno or a negative errno. Returns -1. */
+/* Prints that `what` has failed with `error`, an errno or a negative one. Returns -1. */
 int process_failed(const char *what, int error);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a TCP server that closes silent connections. One epoll loop watches all sockets, and each
- * connection's idle timeout is a member of struct connection. Every message moves the connection's
- * timeout. A call that moves a timeout stores a number in it. The server reads all sockets of a
- * batch before it calls timerhub_loop_turn(). A message that waits in a socket therefore prevents
- * the timeout of its connection. heartbeat_process.c has the parts that any server needs.
+ * A TCP server on epoll that closes silent connections. Each connection has its idle timeout as a
+ * member, and each message moves it, which only stores a number there. The server reads all sockets
+ * that are ready before it calls timerhub_loop_turn(), so that nobody is closed whose message is
+ * there already. heartbeat_process.c has the parts that any server needs.
  *
- * Before the server closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n". The two
- * times are on CLOCK_MONOTONIC. SIGINT and SIGTERM end the server.
+ * Before it closes a silent connection, it sends "idle DEADLINE_NS CLOSED_NS\n", two times on
+ * CLOCK_MONOTONIC. SIGINT and SIGTERM end it.
  *
  * Usage: heartbeat_server [-p PORT] [-t IDLE_MS] [-s STATUS_MS] [-o ORDER]
  *
@@ -81,17 +80,15 @@ static void connection_farewell(int fd)
 	const uint64_t deadline_ns = server.connections[fd].heard_ns + server.options.idle_ns;
 
 	/*
-	 * If the peer does not read, the send may fail. The server closes the connection even if
-	 * the send fails.
+	 * The send fails if the peer does not read; the connection is closed all the same.
 	 */
 	dprintf(fd, "idle %" PRIu64 " %" PRIu64 "\n", deadline_ns, process_now_ns());
 	connection_close(fd, &server.figures.closed_idle);
 }
 
 /*
- * Called when a connection's timeout expires. If the batch of epoll events was full, a message may
- * still wait in the socket. connection_silent() therefore reads the socket before it closes the
- * connection.
+ * Closes a connection whose timeout has expired. It looks into the socket first, because a message
+ * can still wait there if more sockets were ready than the batch could hold.
  */
 static void connection_silent(struct timerhub_loop *loop, struct timerhub_timeout *timeout)
 {
@@ -144,7 +141,7 @@ static void status_due(struct timerhub_loop *loop, struct timerhub_timeout *time
 	process_report("status", &server.figures);
 }
 
-/* Handles the events of a batch. Returns 1 if a signal says that the server must end, else 0. */
+/* Handles the events of a batch. Returns 1 if a signal wants the server to end, else 0. */
 static int handle(const struct epoll_event *events, int count)
 {
 	int stop = 0;
@@ -188,15 +185,16 @@ static int wait_and_handle(int max, int timeout_ms)
 }
 
 /*
- * How many events serve every ready socket: epoll reports each once before it reports one again.
- * Beside the connections it watches the listener, the signals and the loop.
+ * Returns after how many events every socket that was ready has been served: epoll reports each
+ * once before it reports one again. Beside the connections it watches the listener, the signals and
+ * the loop.
  */
 static uint64_t events_enough(void)
 {
 	return server.figures.live + 3;
 }
 
-/* Handles all ready sockets, so that the next turn hangs up nobody whose data lies in one. */
+/* Serves all ready sockets, so that the next turn hangs up nobody whose message is there. */
 static int wait_and_handle_all(int timeout_ms)
 {
 	const uint64_t enough = events_enough();
@@ -207,7 +205,7 @@ static int wait_and_handle_all(int timeout_ms)
 	return r;
 }
 
-/* The turn stands right before the wait, which the loop's descriptor ends. */
+/* Runs the server with the turn right before the wait, which the loop's descriptor ends. */
 static int run_before(void)
 {
 	server.loop_fd = timerhub_loop_fd(server.loop);
@@ -224,8 +222,8 @@ static int run_before(void)
 }
 
 /*
- * The turn comes after the batch, and the end condition stands between it and the wait. What the
- * turn's callbacks have set needs a settle.
+ * Runs the server with the turn after the batch. What its callbacks have set needs a settle before
+ * the wait.
  */
 static int run_after(void)
 {
@@ -243,8 +241,9 @@ static int run_after(void)
 }
 
 /*
- * An iteration handles one event, so a turn in each would hang up the connections whose events
- * wait. It turns when no event is left, or after enough of them.
+ * Runs the server with one event in each iteration. A turn in each of them would hang up
+ * connections whose events still wait, so it turns when no event is left, or after so many that
+ * each connection has had its turn.
  */
 static int run_one(void)
 {

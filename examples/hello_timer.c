@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows a small program with a hub, a queue, a one-shot timer, a periodic timer, and a wait. */
+/*
+ * The smallest program with a hub: it waits for a periodic timer and a one-shot.
+ * To compile it: cc -pthread hello_timer.c $(pkg-config --cflags --libs timerhub)
+ */
 #include <stdio.h>
 #include <string.h>
 #include <timerhub.h>

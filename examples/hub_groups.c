@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a hub for each group of event loops, for more timers a second than one owner can serve, and
- * measures what they do together: with 1 hub, this is the limit of one owner.
+ * A hub for each group of event loops, for programs with more timers a second than the thread of
+ * one hub can serve. It prints how many the hubs serve together; with one hub, that is the limit.
  *
- * Each loop has a queue in the hub of its group. It arms timers of 1 to 10 ms, cancels half of them
- * after it has taken the events that are there, as fast as it can. While LIVE_MAX of its timers are
- * live, since the owner is behind, it waits for events. If a timer got lost or came twice, the exit
+ * Each loop has a queue in the hub of its group. As fast as it can, it takes the events that are
+ * there, arms timers of 1 to 10 ms, and cancels half of them. When LIVE_MAX of its timers are live,
+ * because the hub is behind, it waits for events. If a timer was lost or came twice, the exit
  * status is 1.
  *
  * Usage: hub_groups [HUBS LOOPS MILLISECONDS]
@@ -23,7 +23,7 @@
 enum { HUBS_MAX = 64, LOOPS_MAX = 64, LIVE_MAX = 65536, TURN = 64 };
 
 struct loop {
-	_Alignas(128) struct timerhub *hub; /* two loops share no cache line */
+	_Alignas(128) struct timerhub *hub; /* aligned, so that loops share no cache line */
 	pthread_t thread;
 	uint64_t until_ns, seed;
 	uint64_t armed, cancelled, expired;
@@ -66,7 +66,7 @@ static void cancel_half(struct loop *loop, const timerhub_timer *timers)
 	for (unsigned i = 0; i < TURN; i += 2) {
 		const int r = timerhub_cancel(loop->hub, timers[i]);
 
-		if (r != -ENOENT) /* it has expired, and its event counts */
+		if (r != -ENOENT) /* -ENOENT: it has expired, and its event counts */
 			must("cancel", r);
 		loop->cancelled += r == 0;
 	}

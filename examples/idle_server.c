@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The echo server of README.md on epoll, with main() and with the loop that a real server needs. It
- * closes a connection after two seconds of silence, or if its client does not read (a short send).
- * Without descriptors left it spins, because the listener stays readable; heartbeat_server.c has a
- * retry. Usage: idle_server
+ * closes a connection after two seconds of silence, and when its client does not read, which makes
+ * a send short. If the process may open no more descriptors, it spins, because the listener stays
+ * readable; heartbeat_server.c retries instead.
+ *
+ * Usage: idle_server
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -52,17 +54,18 @@ static void echo(struct timerhub_loop *loop, struct connection *one)
 	char bytes[4096];
 	const ssize_t count = recv(one->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	/* The timeout is due in 2 s. The call stores a number in it. */
+	/* due in 2 s; this only stores a number in the timeout */
 	timerhub_timeout_set(loop, &one->idle, 2000000000);
 	if (count <= 0 || send(one->fd, bytes, (size_t)count, MSG_DONTWAIT | MSG_NOSIGNAL) < count)
 		hang_up(loop, &one->idle);
 }
 
 /*
- * Waits, and serves all sockets that are ready. The turn would hang up any that is left out and
- * whose timeout is due, for example because this process was stopped (hence EINTR). epoll reports
- * each ready socket once before it reports one again, so as many events as there are descriptors
- * are enough, and busy sockets do not keep the turn waiting.
+ * Waits, and serves all sockets that are ready. If one were left out and its timeout was due, the
+ * turn would hang it up although its data is there. That happens when the process was stopped for a
+ * while, which also interrupts the wait (EINTR). epoll reports each ready socket once before it
+ * reports one again, so as many events as there are descriptors are enough, and busy sockets do not
+ * keep the turn waiting.
  */
 static int serve(struct timerhub_loop *loop, int epoll_fd, int *listener)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub.hpp in a server on epoll (C++17). A session is an object, and the session's idle
- * timeout is a member that each message moves. If a session is silent for too long, the timeout's
- * callback destroys the session and its timeout.
+ * An echo server on epoll with timerhub.hpp (C++17). A session is an object that has its idle
+ * timeout as a member, and each message moves it. When a session was silent for too long, the
+ * callback destroys the session, and with it the timeout.
  *
- * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
- * its counters.
+ * It listens on 127.0.0.1. SIGINT and SIGTERM end it, and it then prints its counters.
  *
  * Usage: session_server [-p PORT] [-t IDLE_MS]
  *
@@ -40,8 +39,7 @@ constexpr auto accept_retry = 100ms;
 constexpr int batch = 64;
 
 /*
- * Ends the program if `error` is set. The program uses must() for errors that the program cannot
- * handle.
+ * Ends the program if `error` is set, for errors that it cannot handle.
  */
 void must(const char *what, const std::error_code &error)
 {
@@ -99,8 +97,7 @@ struct figures {
 class server;
 
 /*
- * A session receives bytes, or sends the received bytes back. The session's timeout refers to the
- * session, so a session cannot be moved.
+ * Receives bytes and sends them back. A session cannot be moved, because its timeout points at it.
  */
 class session
 {
@@ -173,7 +170,7 @@ class server
 	bool stopping_ = false;
 	/* the sessions, by the descriptor of the socket */
 	std::unordered_map<int, session> sessions_;
-	/* If accept4() lacks a descriptor or memory, the server retries after this timeout. */
+	/* when to accept again after accept4() had no descriptor or memory */
 	timerhub::timeout<> retry_;
 };
 
@@ -201,8 +198,7 @@ bool session::go_on()
 }
 
 /*
- * Moves the idle timeout. idle_.set() cannot fail, because the timeout is added and the time is in
- * range.
+ * Moves the idle timeout, which cannot fail, because it is added and the time is in range.
  */
 void session::alive()
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows a manual hub, which has no thread, in an io_uring loop. timerhub_advance() gives the time
- * of its next call. The loop sleeps in its ring until that time. If another thread arms an earlier
- * timer, the hub's wake fd wakes the loop. An arm of a later timer makes no system call.
+ * A manual hub, which has no thread, in an io_uring loop. timerhub_advance() says when it must be
+ * called again, and the loop sleeps in its ring until then. If another thread arms an earlier
+ * timer, the hub's wake fd wakes the loop; to arm a later one takes no system call.
  *
- * Each FILE has lines "MS TEXT". After the program has read a line, it waits MS milliseconds and
- * prints TEXT. Without a FILE the program reads standard input. A FILE may be a fifo. The loop
- * itself reads the files. With -t each file has a thread, which reads the file and arms the timers.
- * The program ends when all files have ended and all lines are printed.
+ * Each line "MS TEXT" of a FILE, or of standard input if there is none, makes the program print
+ * TEXT when MS milliseconds have passed. The loop reads the files itself, or with -t a thread for
+ * each file does so and arms the timers. A FILE may be a fifo. The program ends when all files have
+ * ended and all lines are printed.
  *
  * Usage: uring_manual [-t] [FILE...]
  */
@@ -81,8 +81,8 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Arms a timer. Any thread may call arm(). A delay would count from the hub's last advance, so
- * arm() uses an absolute deadline.
+ * Arms a timer, on any thread. Its deadline is absolute, because a delay would count from the hub's
+ * last advance.
  */
 static void arm(uint64_t delay_ms, timerhub_fn *fn, void *data)
 {
@@ -197,8 +197,8 @@ static void file_open(struct file *file, const char *path, bool by_thread)
 /* ---- the loop ---- */
 
 /*
- * Polls the hub's wake fd. The multishot poll stays in the ring until a completion says that the
- * poll has ended.
+ * Polls the hub's wake fd, by a multishot poll that stays in the ring until a completion says that
+ * it has ended.
  */
 static void wake_poll(void)
 {
@@ -250,13 +250,12 @@ static void loop_run(void)
 
 	while (loop.files_open > 0 || loop.left > 0) {
 		/*
-		 * timerhub_advance() reads the wake fd, so that the fd is not readable any more.
-		 * The call also expires each timer whose deadline is not later than clock_ns().
+		 * Expires what is due by now, and makes the wake fd no longer readable.
 		 */
 		must("advance", timerhub_advance(loop.hub, clock_ns(), &next_ns));
 		/*
-		 * A dispatch that took events may have left some, even if it took fewer than BATCH.
-		 * Before the next dispatch the loop handles other completions.
+		 * A dispatch can leave events even if it took fewer than BATCH. Other completions
+		 * are handled before the next one.
 		 */
 		if (must("dispatch", timerhub_dispatch(loop.queue, BATCH)) > 0)
 			next_ns = 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a program on io_uring. One ring reports accepted connections, finished reads,
- * finished writes and expired timers. Instead of a kernel timeout for each request, each connection
- * has one timer, which every message moves. When the timer expires, the server shuts the connection
- * down, and so the connection's request in the ring completes.
+ * An echo server on io_uring. One ring reports accepted connections, finished reads and writes, and
+ * expired timers. In place of a timeout of the kernel for each request, each connection has one
+ * timer, which each message moves. When it expires, the server shuts the connection down, so that
+ * its request in the ring completes.
  *
- * The program is an echo server on 127.0.0.1. SIGINT and SIGTERM end the server, which then prints
- * its counters.
+ * It listens on 127.0.0.1. SIGINT and SIGTERM end it, and it then prints its counters.
  *
  * Usage: uring_server [-p PORT] [-t IDLE_MS] [-P]
  *
@@ -40,8 +39,7 @@ enum { ON_TIMERS, ON_ACCEPT, ON_SIGNAL };
 enum { RING_ENTRIES = 256, BATCH = 64, BUFFER_BYTES = 4096 };
 
 /*
- * A connection has one request in the ring at any time. The request receives bytes, or sends the
- * received bytes back.
+ * A connection, which always has one request in the ring: it receives bytes, or sends them back.
  */
 struct connection {
 	/* neighbours in the circular list that begins with server.connections */
@@ -69,8 +67,7 @@ static struct {
 } server = { .idle_ns = 3000 * MS, .listen_fd = -1, .signal_fd = -1 };
 
 /*
- * Ends the program if `result` is an error. The program uses must() for errors that the program
- * cannot handle.
+ * Ends the program if `result` is an error, for errors that it cannot handle.
  */
 static int must(const char *what, int result)
 {
@@ -117,9 +114,9 @@ static void connection_send(struct connection *connection)
 static void connection_close(struct connection *connection)
 {
 	/*
-	 * If timerhub_cancel() returns 0, the timer will not expire. If it returns -ENOENT, the
-	 * timer has expired. The program handles all drained events before the next completion, so
-	 * no event with the address of this connection is left.
+	 * Whatever this returns, no event with the address of the connection is left: after 0 the
+	 * timer will not expire, and after -ENOENT it has, and the program handles all events that
+	 * it has drained before the next completion.
 	 */
 	timerhub_cancel(server.hub, connection->timer);
 	connection->previous->next = connection->next;
@@ -155,8 +152,8 @@ static void connection_done(struct connection *connection, int result)
 		return;
 	}
 	/*
-	 * If the timer has already expired, the connection is shut down, and its next request
-	 * fails.
+	 * If the timer has expired already, the connection is shut down and its next request fails,
+	 * so the result needs no check.
 	 */
 	timerhub_rearm(server.hub, connection->timer, server.idle_ns, 0);
 	if (connection->length == 0) {
@@ -174,8 +171,7 @@ static void connection_done(struct connection *connection, int result)
 /* ---- other completions ---- */
 
 /*
- * Polls the queue's eventfd. The poll stays in the ring until a completion says that the poll has
- * ended.
+ * Polls the queue's eventfd. The poll stays in the ring until a completion says that it has ended.
  */
 static void timers_poll(void)
 {
@@ -224,8 +220,8 @@ static void timer_due(const struct timerhub_event *event)
 }
 
 /*
- * Handles the expired timers after a completion of the poll. If more than BATCH events are ready,
- * the poll completes again for the rest.
+ * Handles expired timers. If more than BATCH events are ready, the poll completes again for the
+ * rest.
  */
 static void timers_due(void)
 {
@@ -285,8 +281,8 @@ static void run(void)
 		}
 		io_uring_cq_advance(&server.ring, count);
 		/*
-		 * Drain the queue last, after each received message has moved its connection's
-		 * timer. The queue then does not deliver the timer's old expiry.
+		 * Drain the queue last: a message that has been received moves its timer, and so
+		 * withdraws an expiry that waits in the queue.
 		 */
 		if (due)
 			timers_due();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows how to test code with timers without waiting for them: the test sets the clock of a manual
- * hub. A client tries to connect, and doubles its delay after each failure. run_until() advances
- * the clock to each timer's time in turn, also for timers that callbacks arm. With a single
- * timerhub_advance() to the end, the client would make only one try. In a callback, a delay counts
- * from the time to which the clock was set.
+ * How to test code with timers without waiting for them: the test sets the clock of a manual hub.
+ * A client tries to connect, and doubles its delay after each failure. run_until() advances the
+ * clock from timer to timer, because a delay that a callback arms counts from the time to which the
+ * clock was set: after one advance to the end, the client would have tried only once.
  *
  * If a try came at a wrong time, the exit status is 1.
  *
@@ -21,8 +20,7 @@
 enum { TRIES_MAX = 5 };
 
 /*
- * The client, which is the tested code. The client uses only a queue, and reads no clock of the
- * system.
+ * The client, which is what the test is about. It knows a queue, and no clock of the system.
  */
 struct client {
 	struct timerhub_queue *queue;

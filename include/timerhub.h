@@ -37,10 +37,16 @@
 extern "C" {
 #endif
 
+/*
+ * What stands before each function. A program that reads the headers for another language, and does
+ * not know attributes, can define it as nothing. timerhub-ffi(7) says more.
+ */
+#ifndef TIMERHUB_API
 #if defined(__GNUC__)
 #define TIMERHUB_API __attribute__((visibility("default")))
 #else
 #define TIMERHUB_API
+#endif
 #endif
 
 /* A timer service: the timers of a process, and the owner thread that keeps them. */
@@ -130,6 +136,7 @@ struct timerhub_event {
 	uint64_t count;       /* how many periods of a periodic timer have passed; else 1 */
 	timerhub_fn *fn;      /* the callback of the timer's spec, or NULL */
 	struct timerhub_queue *queue; /* the queue on which the timer was armed */
+	uint64_t reserved[2];         /* 0 */
 };
 
 /* Describes a new hub. A field that is 0 has its default. */
@@ -375,8 +382,7 @@ TIMERHUB_API int timerhub_drain(struct timerhub_queue *queue, struct timerhub_ev
  * Takes up to `max` events from the queue like timerhub_drain(), but waits for the first one, for
  * at most `timeout_ns` of real time, or without limit if it is UINT64_MAX. Signals do not end the
  * wait. Returns how many events it has stored, or 0 if the time is over, or -ESHUTDOWN if the queue
- * is stopped and has no more events or is being closed, or -ECANCELED after timerhub_interrupt().
- * Not for signal handlers.
+ * is stopped and has no more events or is being closed. Not for signal handlers.
  */
 TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events,
                                unsigned max, uint64_t timeout_ns);
@@ -392,12 +398,6 @@ TIMERHUB_API int timerhub_wait(struct timerhub_queue *queue, struct timerhub_eve
  * handlers.
  */
 TIMERHUB_API int timerhub_dispatch(struct timerhub_queue *queue, unsigned max);
-
-/*
- * Makes each thread that is blocked in timerhub_wait() now return -ECANCELED. A wait that begins
- * later is not affected, so use timerhub_queue_stop() to end workers. Lock-free.
- */
-TIMERHUB_API void timerhub_interrupt(struct timerhub_queue *queue);
 
 /*
  * Sets the time of a manual hub and expires the timers that are due by then. *ret_next_ns, which

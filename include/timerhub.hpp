@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timerhub for C++17; the manual is timerhub_hpp(7). Loops, timeouts, hubs, queues and timers are
- * objects that close themselves. Times are those of std::chrono, callbacks are any callables, and
- * errors are std::error_code. The comments here say only what this header adds to timerhub_loop.h
- * and timerhub.h; native() and handle() return the C object. Tested by tests/cpp.
+ * timerhub for C++17, and for the coroutines of C++20; the manual is timerhub_hpp(7). Loops,
+ * timeouts, hubs, queues and timers are objects that close themselves. Times are those of
+ * std::chrono, callbacks are any callables, and errors are std::error_code. Where a comment here
+ * leaves something open, that of the call in timerhub_loop.h or timerhub.h says it; native() and
+ * handle() return the C object. Tested by tests/cpp.
  *
  * Errors. A call's error is empty, or it is the errno of the C call in std::system_category(), and
  * then no output is written. The header throws nothing itself, and compiles with -fno-exceptions
@@ -62,6 +63,9 @@
 #if __cplusplus >= 202002L
 #include <version>
 #endif
+#ifdef __cpp_lib_coroutine
+#include <coroutine>
+#endif
 #ifdef __cpp_lib_jthread
 #include <stop_token>
 
@@ -72,6 +76,10 @@
 
 #include "timerhub.h"
 #include "timerhub_loop.h"
+
+struct timerhub_relay_stats;
+struct timerhub_store_put;
+struct timerhub_store_stats;
 
 /*
  * Programs use the names of namespace timerhub_cpp with the prefix timerhub::, as in timerhub::hub.
@@ -129,6 +137,17 @@ struct clock {
 };
 
 using time_point = clock::time_point;
+
+/*
+ * Structs of the C headers whose names are functions too. C++ finds the function under such a name,
+ * so the struct can only be had by the word `struct`, or by these names. Those of the relay and the
+ * store are complete once the program has included timerhub_relay.h and timerhub_store.h.
+ */
+using hub_stats = struct ::timerhub_stats;
+using loop_stats = struct ::timerhub_loop_stats;
+using relay_stats = struct ::timerhub_relay_stats;
+using store_stats = struct ::timerhub_store_stats;
+using store_put = struct ::timerhub_store_put;
 
 namespace detail
 {
@@ -431,7 +450,10 @@ template <class Callable> constexpr bool is_callable(const Callable &callable) n
 namespace detail
 {
 
-/* An eventfd. signal() makes it readable for good. */
+/*
+ * An eventfd that wakes a thread out of poll(2). Nobody reads it, so once signalled it stays
+ * readable.
+ */
 class stop_fd
 {
       public:
@@ -448,7 +470,7 @@ class stop_fd
 	stop_fd(const stop_fd &) = delete;
 	stop_fd &operator=(const stop_fd &) = delete;
 
-	/* It can only fail with a full counter, and then the eventfd is readable already. */
+	/* If the write fails, the counter is full, and so the eventfd is readable already. */
 	void signal() const noexcept
 	{
 		static_cast<void>(::eventfd_write(fd_, 1));
@@ -460,7 +482,10 @@ class stop_fd
 	}
 
       private:
-	/* What the program prints to a closed stderr must not make it readable. */
+	/*
+	 * Opens an eventfd above 2. If the program has closed stderr, an eventfd could get the
+	 * number 2, and what the program then prints to stderr would make it readable.
+	 */
 	static int open_above_stdio() noexcept
 	{
 		const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -482,8 +507,8 @@ class stop_fd
 #endif
 
 /*
- * A hub is a timer service, and owns a struct timerhub. If a hub is moved, its queues and timers
- * belong to the new object.
+ * A timer service: owns a struct timerhub, and closes it when it is destroyed. Queues and timers of
+ * a hub that is moved to another object belong to that object from then on.
  */
 class hub
 {
@@ -509,8 +534,8 @@ class hub
 	}
 
 	/*
-	 * Calls timerhub_open(). If config.size is 0, open() sets it. EBUSY: the hub is already
-	 * open.
+	 * Opens the hub with timerhub_open(). config.size may be 0. Returns EBUSY if the hub is
+	 * open already.
 	 */
 	[[nodiscard]] std::error_code open(timerhub_config config = {}) noexcept
 	{
@@ -522,23 +547,23 @@ class hub
 	}
 
 	/*
-	 * Calls timerhub_close(). The program must close the hub's queues and timers before the
-	 * hub. If the hub is not open, close() does nothing.
+	 * Closes the hub. Its loops and queues must be closed and its timers destroyed before,
+	 * because their destructors would use it. Does nothing if the hub is not open.
 	 */
 	void close() noexcept
 	{
 		timerhub_close(std::exchange(hub_, nullptr));
 	}
 
-	/* Calls timerhub_now(). The hub must be open. */
+	/* Returns the time on the hub's clock; the epoch if the hub is not open. */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_now(hub_)));
 	}
 
 	/*
-	 * Calls timerhub_advance() of a manual hub. `*ret_next` is the time of the next necessary
-	 * call, or time_point::max() for never. `ret_next` may be NULL.
+	 * Sets the time of a manual hub and expires what is due by then. *ret_next, which may be
+	 * NULL, is the time at which it must be called again; time_point::max() means never.
 	 */
 	std::error_code advance(deadline now, time_point *ret_next = nullptr) const noexcept
 	{
@@ -552,13 +577,16 @@ class hub
 		return error(result);
 	}
 
-	/* Calls timerhub_wake_fd(), and returns its result: a descriptor or a negative errno. */
+	/*
+	 * Returns the descriptor of a manual hub that becomes readable when advance() must be
+	 * called earlier than it had said, or a negative errno.
+	 */
 	int wake_fd() const noexcept
 	{
 		return timerhub_wake_fd(hub_);
 	}
 
-	/* Calls timerhub_owner_tid(), and returns its result: a thread id or a negative errno. */
+	/* Returns the kernel's thread id of the hub's thread, or a negative errno. */
 	int owner_tid() const noexcept
 	{
 		return timerhub_owner_tid(hub_);
@@ -570,10 +598,7 @@ class hub
 		return error(timerhub_stats(hub_, &ret_stats));
 	}
 
-	/*
-	 * Returns the C object of the hub, for the calls of timerhub.h; nullptr if the hub is not
-	 * open.
-	 */
+	/* Returns the hub for the calls of timerhub.h; nullptr if it is not open. */
 	timerhub *native() const noexcept
 	{
 		return hub_;
@@ -584,8 +609,9 @@ class hub
 };
 
 /*
- * A queue holds expired timers, and owns a struct timerhub_queue. If a queue is moved, its timers
- * belong to the new object.
+ * Where expired timers wait until a thread dispatches them: owns a struct timerhub_queue, and
+ * closes it when it is destroyed. Timers of a queue that is moved to another object belong to that
+ * object from then on.
  */
 class queue
 {
@@ -610,7 +636,10 @@ class queue
 		close();
 	}
 
-	/* Calls timerhub_queue_open(). EBUSY: the queue is already open. */
+	/*
+	 * Opens the queue with timerhub_queue_open(). Returns EBUSY if the queue is open already,
+	 * and EINVAL if the hub is not open.
+	 */
 	[[nodiscard]] std::error_code open(const hub &of) noexcept
 	{
 		return queue_ ? error(-EBUSY)
@@ -618,9 +647,9 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_queue_close(). A callback of this queue must not close the queue. No other
-	 * thread may be inside a call on the queue. To end worker threads, call stop(), and join
-	 * the threads before close(). If the queue is not open, close() does nothing.
+	 * Closes the queue, whose timers then never expire. No thread may be inside a call on the
+	 * queue, so call stop() and join the threads first. A callback of the queue must not close
+	 * it. Does nothing if the queue is not open.
 	 */
 	void close() noexcept
 	{
@@ -628,8 +657,8 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_queue_fd(), and returns the eventfd or a negative errno. The program may
-	 * poll the eventfd, and must not close the eventfd.
+	 * Returns the eventfd that is readable while expired timers wait, or a negative errno. Poll
+	 * it, but do not close it.
 	 */
 	int fd() const noexcept
 	{
@@ -637,10 +666,9 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_dispatch(), which calls up to `max` callables on this thread. `*ret_count`
-	 * (may be NULL) is the number of called callables. If a callable throws, the exception
-	 * leaves dispatch(). The event of the callable counts as delivered, and later events stay
-	 * in the queue.
+	 * Calls the callables of up to `max` expired timers on this thread. *ret_count, which may
+	 * be NULL, is how many events it took. An exception of a callable leaves dispatch(); that
+	 * event then counts as delivered, and the later ones stay in the queue.
 	 */
 	std::error_code dispatch(unsigned max = 64, unsigned *ret_count = nullptr) const
 	{
@@ -649,9 +677,10 @@ class queue
 
 #ifdef __cpp_lib_jthread
 	/*
-	 * Waits and dispatches until `stop` is requested, for a std::jthread. Several threads may
-	 * run one queue, and each is stopped by itself. An exception of a callable leaves run().
-	 * Errors are those of dispatch(), eventfd(2) and poll(2).
+	 * Waits for expired timers and dispatches them until a stop is requested, which also ends
+	 * its wait: the body of a std::jthread. Several threads may run one queue, and each is
+	 * stopped by itself. An exception of a callable leaves run(). It fails as dispatch(),
+	 * eventfd(2) and poll(2) do.
 	 */
 	std::error_code run(const std::stop_token &stop) const
 	{
@@ -674,8 +703,9 @@ class queue
 #endif
 
 	/*
-	 * Calls timerhub_drain(). Use drain() only for timers that were armed by the calls of
-	 * timerhub.h, with a number as their data. Never call the fn of a returned event.
+	 * Takes up to `max` events without waiting or calling anything. It is for timers that were
+	 * armed with the calls of timerhub.h and have a number as their data. Never call the fn of
+	 * an event that it returns, because no destructor waits for that call.
 	 */
 	std::error_code drain(timerhub_event *events, unsigned max,
 	                      unsigned &ret_count) const noexcept
@@ -684,9 +714,8 @@ class queue
 	}
 
 	/*
-	 * Calls timerhub_wait(), which blocks until the queue has an event, or at most for
-	 * `timeout`. Use wait() only for timers that were armed by the calls of timerhub.h. If
-	 * `timeout` is out of range, the wait has no limit.
+	 * Takes up to `max` events like drain(), but blocks until there is one. Returns ESHUTDOWN
+	 * if the queue is stopped and has no more events, and ECANCELED after interrupt().
 	 */
 	std::error_code wait(timerhub_event *events, unsigned max,
 	                     unsigned &ret_count) const noexcept
@@ -694,28 +723,26 @@ class queue
 		return counted(timerhub_wait(queue_, events, max, UINT64_MAX), &ret_count);
 	}
 
+	/*
+	 * Takes up to `max` events like drain(), but blocks for `timeout` until there is one, and
+	 * stores 0 in ret_count if there is none. A timeout that is out of range is no limit.
+	 */
 	std::error_code wait(timerhub_event *events, unsigned max, delay timeout,
 	                     unsigned &ret_count) const noexcept
 	{
 		return counted(timerhub_wait(queue_, events, max, timeout.ns()), &ret_count);
 	}
 
-	/* Calls timerhub_queue_stop(). From now on wait() does not block. */
+	/* Makes wait() never block again, so that the threads which call it can end. */
 	void stop() const noexcept
 	{
 		timerhub_queue_stop(queue_);
 	}
 
-	/* Calls timerhub_interrupt(). Every wait() that blocks now returns ECANCELED. */
-	void interrupt() const noexcept
-	{
-		timerhub_interrupt(queue_);
-	}
-
 	/*
-	 * Arms a one-shot timer that calls a small callable when the delay `after` has passed. No
-	 * object owns the callable. `*ret_timer` (may be NULL) is for the calls of timerhub.h.
-	 * Errors are those of timerhub_arm(), and EINVAL for a null function pointer.
+	 * Arms a one-shot that calls a small callable when `after` has passed. There is no object
+	 * that would cancel it; *ret_timer, which may be NULL, is its handle for the calls of
+	 * timerhub.h. Fails as timerhub_arm() does, and with EINVAL for a null function pointer.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code call_after(delay after, Callable &&callable,
@@ -723,15 +750,14 @@ class queue
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "no object would free it; arm a timer");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable, "
+		              "and no object would free it: arm a timerhub::timer");
 		detail::check_stored<stored, Callable>();
 		return call_small(after, stored(std::forward<Callable>(callable)), ret_timer);
 	}
 
-	/*
-	 * Returns the C object of the queue, for the calls of timerhub.h; nullptr if the queue is
-	 * not open.
-	 */
+	/* Returns the queue for the calls of timerhub.h; nullptr if it is not open. */
 	timerhub_queue *native() const noexcept
 	{
 		return queue_;
@@ -745,7 +771,7 @@ class queue
 		return error(result);
 	}
 
-	/* timerhub_loop_close() closes a loop's queue, so class loop must clear `queue_` */
+	/* a loop has a queue object, but timerhub_loop_close() closes the queue itself */
 	friend class loop;
 
 	template <class Callable>
@@ -767,15 +793,20 @@ class queue
 };
 
 /*
- * A timer and its callable, called by a dispatch of its queue after the deadline, with a
- * timerhub::expiry if it takes one. Armed, the timer keeps its slot until it is cancelled or
- * destroyed: after its expiry it is idle (TIMERHUB_KEEP) until expires_after() or expires_at()
- * moves it. So a connection has its timeout as a member, arms it once, and moves it with each
- * message. It may be moved to another object while armed, even inside its callback; the callable
- * keeps its address, and must not run if it refers to the old object. An arm call first cancels
- * what this object armed before, and last destroys its callable; EAGAIN, EINVAL, ERANGE or ENOMEM:
- * not armed. With `slack` it may expire anywhere in [deadline, deadline + slack]. Once the timer
- * can expire, the arm call does not touch the object, which the callback may destroy.
+ * A timer and the callable that a dispatch of its queue calls when the deadline has passed. The
+ * callable may take a timerhub::expiry.
+ *
+ * A timer that has been armed keeps its place in the hub until it is cancelled or destroyed. After
+ * an expiry it is idle (TIMERHUB_KEEP) until expires_after() or expires_at() moves it. So a
+ * connection can have its timeout as a member, arm it once, and move it with each message.
+ *
+ * Each arm call begins by cancelling what this object had armed before, whose callable it destroys
+ * as its last step. If it returns EAGAIN, EINVAL, ERANGE or ENOMEM, the object has no timer. A
+ * timer with `slack` may expire anywhere from its deadline to `slack` after it. Once a timer can
+ * expire, the arm call no longer touches the object, so the callback may destroy it.
+ *
+ * An armed timer may be moved to another object, even by its callback. The callable stays at its
+ * address; if it refers to the old object, it must not be called any more.
  */
 class timer
 {
@@ -787,7 +818,7 @@ class timer
 		swap(other);
 	}
 
-	/* Cancel the timer that this object armed before, and take over the timer of `other`. */
+	/* Cancels the timer that this object has armed, and takes over that of `other`. */
 	timer &operator=(timer &&other) noexcept
 	{
 		timer taken(std::move(other));
@@ -796,7 +827,7 @@ class timer
 		return *this;
 	}
 
-	/* Calls cancel(), which waits until no other thread runs the timer's callable. */
+	/* Cancels the timer, and waits until no other thread runs its callable. */
 	~timer()
 	{
 		cancel();
@@ -809,7 +840,7 @@ class timer
 		std::swap(block_, other.block_);
 	}
 
-	/* Arm the timer so that it expires after the delay `after`. */
+	/* Arms the timer so that it expires when `after` has passed. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_after(const queue &on, delay after, Callable &&callable,
 	                                        delay slack = {})
@@ -818,7 +849,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/* Arm the timer for a point on the hub's clock. */
+	/* Arms the timer so that it expires at a point on the hub's clock. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_at(const queue &on, deadline at, Callable &&callable,
 	                                     delay slack = {})
@@ -827,10 +858,7 @@ class timer
 		           std::forward<Callable>(callable));
 	}
 
-	/*
-	 * Arm the timer without a deadline. The timer does not expire before a call of
-	 * expires_after() or expires_at().
-	 */
+	/* Arms the timer without a deadline; expires_after() or expires_at() can set one. */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_never(const queue &on, Callable &&callable,
 	                                        delay slack = {})
@@ -840,9 +868,8 @@ class timer
 	}
 
 	/*
-	 * Arm a periodic timer. The timer first expires after one interval. expires_after() and
-	 * expires_at() start the periods again. If the interval is 0 or negative, arm_every()
-	 * returns EINVAL.
+	 * Arms a periodic timer, which first expires after one interval. expires_after() and
+	 * expires_at() start its periods anew. Returns EINVAL if the interval is not above 0.
 	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code arm_every(const queue &on, delay interval,
@@ -859,25 +886,26 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_rearm(), which moves the timer to `after` from now. An expiry that is not
-	 * yet delivered is withdrawn. Thread-safe and lock-free, also in the timer's own callback.
-	 * `*ret_idled` (may be NULL) says whether the timer's last expiry had been delivered.
-	 * Errors: ENOENT if the timer is not armed or the queue is closed, or ERANGE.
+	 * Moves the timer to `after` from now, and withdraws an expiry that nobody has taken yet.
+	 * Any thread may call it, and so may the timer's callback: it takes no lock. *ret_idled,
+	 * which may be NULL, says whether the timer was idle. Returns ENOENT if the timer is not
+	 * armed or its queue is closed, or ERANGE.
 	 */
 	std::error_code expires_after(delay after, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(after.ns(), 0, ret_idled);
 	}
 
-	/* Like expires_after(), but moves the timer to a point in time on the hub's clock. */
+	/* Moves the timer to a point on the hub's clock; else it does as expires_after() does. */
 	std::error_code expires_at(deadline at, bool *ret_idled = nullptr) const noexcept
 	{
 		return rearm(at.ns(), TIMERHUB_ABSOLUTE, ret_idled);
 	}
 
 	/*
-	 * Like expires_after(), but removes the timer's deadline. The timer stays armed.
-	 * expires_never() does not wait for a callback that runs now.
+	 * Takes the timer's deadline away, and withdraws an expiry that nobody has taken yet. The
+	 * timer stays armed. A callback that runs on another thread may still be running when the
+	 * call returns.
 	 */
 	std::error_code expires_never(bool *ret_idled = nullptr) const noexcept
 	{
@@ -885,9 +913,8 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_remaining(). `ret_remaining` becomes the time until the deadline. If the
-	 * timer has no deadline or is idle, `ret_remaining` becomes clock::duration::max(). If the
-	 * timer is not armed or the queue is closed, remaining() returns ENOENT.
+	 * Stores in ret_remaining how long it takes until the timer is due; duration::max() if it
+	 * has no deadline or is idle. Returns ENOENT if it is not armed or its queue is closed.
 	 */
 	std::error_code remaining(clock::duration &ret_remaining) const noexcept
 	{
@@ -900,11 +927,11 @@ class timer
 	}
 
 	/*
-	 * Calls timerhub_cancel_sync(). cancel() blocks while the callback runs on another thread.
-	 * After cancel(), even after an error, no other thread runs the callable, and it will not
-	 * run again. cancel() also destroys the callable. Inside the timer's own callback, the
-	 * callable lives until the callback returns. Errors: EOWNERDEAD, and ENOENT if the timer is
-	 * not armed or the queue is closed.
+	 * Cancels the timer, waits while the callback runs on another thread, and destroys the
+	 * callable. Afterwards, even if it returns an error, no other thread runs the callable, and
+	 * it will not run again. If the timer's own callback calls it, the callable lives until the
+	 * callback returns. Returns ENOENT if the timer is not armed or its queue is closed, or
+	 * EOWNERDEAD in a forked child.
 	 */
 	std::error_code cancel() noexcept
 	{
@@ -914,9 +941,8 @@ class timer
 	}
 
 	/*
-	 * Returns the handle for timerhub_rearm_many() and similar calls, or 0 if the timer is not
-	 * armed. Only cancel() may cancel the timer, because the timer object does not notice if a
-	 * call of timerhub.h cancels the timer.
+	 * Returns the handle for calls such as timerhub_rearm_many(), or 0 if the timer is not
+	 * armed. Do not cancel it by a call of timerhub.h, because the object would not notice.
 	 */
 	timerhub_timer handle() const noexcept
 	{
@@ -925,8 +951,8 @@ class timer
 
       private:
 	/*
-	 * Cancels a timer, and then holds its callable. The destructor of the callable may arm,
-	 * move or destroy the timer, so it runs when the caller has done with the timer.
+	 * Cancels a timer and holds on to its callable until the end of the caller's scope, because
+	 * the destructor of the callable may arm, move or destroy the timer.
 	 */
 	class withdrawn
 	{
@@ -936,8 +962,8 @@ class timer
 			if (!from.handle_)
 				return;
 			/*
-			 * The callback on another thread may read `handle_`, so change `handle_`
-			 * after the wait.
+			 * Clear handle_ only after the wait, because a callback on another thread
+			 * may still read it.
 			 */
 			result = timerhub_cancel_sync(from.hub_, from.handle_);
 			from.handle_ = 0;
@@ -972,9 +998,9 @@ class timer
 	}
 
 	/*
-	 * Copy or move the argument `callable` before cancel(), because the copy or move may throw.
-	 * Also, `callable` may be a reference to the timer's current callable, which cancel() may
-	 * destroy.
+	 * Arms the timer as `spec` says. The callable is copied or moved before the earlier timer
+	 * is cancelled, because that may throw, and because `callable` may be a reference to the
+	 * callable of the earlier timer, which the cancel may destroy.
 	 */
 	template <class Callable>
 	std::error_code arm(const queue &on, timerhub_spec spec, Callable &&callable)
@@ -1007,9 +1033,9 @@ class timer
 	}
 
 	/*
-	 * The callback may run on another thread before timerhub_arm() returns, and may read
-	 * `hub_`, `block_` and `handle_`. Therefore begin() sets `hub_` and `block_` before it
-	 * calls timerhub_arm(). timerhub_arm() sets `handle_` before the callback can run.
+	 * Arms the timer in the hub. The callback can run on another thread before timerhub_arm()
+	 * returns, and may read hub_, block_ and handle_. So the first two are set before, and
+	 * timerhub_arm() sets handle_ before the timer can expire.
 	 */
 	std::error_code begin(const queue &on, const timerhub_spec &spec,
 	                      detail::block *home) noexcept
@@ -1036,24 +1062,22 @@ class timer
 		return error(result);
 	}
 
-	/*
-	 * Handle of the timer. If `handle_` is 0, the timer is not armed and the other members are
-	 * invalid.
-	 */
+	/* handle of the timer; 0: not armed, and the other members mean nothing */
 	timerhub_timer handle_ = 0;
 	timerhub *hub_ = nullptr; /* the hub of the queue that the timer was armed on */
-	/* The heap block that holds the callable; NULL: the callable is small. */
+	/* the block of the heap with the callable; NULL: the callable is small */
 	detail::block *block_ = nullptr;
 };
 
 /*
- * A loop holds the timeouts of one event loop, and owns a struct timerhub_loop. The program must
- * call turn() in every turn of its event loop, right before the loop blocks. Timeouts expire only
- * inside turn(). A loop belongs to the thread that first adds, turns, settles or advances, or that
- * called adopt() last; other threads may only call queue(). A loop that is opened with the flag
- * TIMERHUB_LOOP_LOCKED may be used by any thread, one at a time, under a lock of the program.
+ * The timeouts of one event loop: owns a struct timerhub_loop, and closes it when it is destroyed.
+ * Timeouts expire only inside turn(), so call it in each round of the event loop, right before the
+ * program blocks. Timeouts of a loop that is moved to another object belong to that object from
+ * then on.
  *
- * If a loop is moved, its timeouts belong to the new object.
+ * A loop belongs to the thread that first adds, turns, settles or advances, or that called adopt()
+ * last. Other threads may only call queue(). A loop that was opened with TIMERHUB_LOOP_LOCKED may
+ * be used by any thread that holds a lock of the program.
  */
 class loop
 {
@@ -1081,25 +1105,27 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_open() without a hub. If config.size is 0, open() sets it. EBUSY: the
-	 * loop is already open.
+	 * Opens the loop without a hub, with timerhub_loop_open(). config.size may be 0. Returns
+	 * EBUSY if the loop is open already.
 	 */
 	[[nodiscard]] std::error_code open(timerhub_loop_config config = {}) noexcept
 	{
 		return open_on(nullptr, config);
 	}
 
-	/* Calls timerhub_loop_open() with a hub. If the hub is not open, open() returns EINVAL. */
+	/*
+	 * Opens the loop on a hub, whose clock it then has. config.size may be 0. Returns EBUSY if
+	 * the loop is open already, and EINVAL if the hub is not open.
+	 */
 	[[nodiscard]] std::error_code open(const hub &of, timerhub_loop_config config = {}) noexcept
 	{
 		return of.native() ? open_on(of.native(), config) : error(-EINVAL);
 	}
 
 	/*
-	 * Calls timerhub_loop_close(), which removes the loop's timeouts. The timeout objects may
-	 * be destroyed afterwards. Close the loop before its hub. The callable of a timeout may
-	 * close both, but a callable of the loop's queue must not close the hub. If the loop is not
-	 * open, close() does nothing.
+	 * Closes the loop and removes its timeouts, whose objects may be destroyed afterwards.
+	 * Close a loop before its hub. The callable of a timeout may close both, but a callable of
+	 * the loop's queue must not close the hub. Does nothing if the loop is not open.
 	 */
 	void close() noexcept
 	{
@@ -1107,16 +1133,15 @@ class loop
 		timerhub_loop_close(std::exchange(loop_, nullptr));
 	}
 
-	/* Calls timerhub_loop_fd(), and returns a descriptor to poll, or a negative errno. */
+	/* Returns a descriptor that is readable when turn() has work, or a negative errno. */
 	int fd() const noexcept
 	{
 		return timerhub_loop_fd(loop_);
 	}
 
 	/*
-	 * Calls timerhub_loop_timeout(), and returns how long the program may block. If the result
-	 * is 0, the program must not block. If the result is clock::duration::max(), the program
-	 * may block until a descriptor is ready.
+	 * Returns for how long the program may block: 0 if it must not block at all,
+	 * clock::duration::max() if there is no limit.
 	 */
 	clock::duration timeout() const noexcept
 	{
@@ -1124,9 +1149,9 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_turn(), which calls the callables that are due. `*ret_count` (may be
-	 * NULL) is the number of called callables. If a callable throws, the exception leaves
-	 * turn(), and the next turn continues with the next callable.
+	 * Calls the callables of timers on the loop's queue and of timeouts that are due.
+	 * *ret_count, which may be NULL, is how many it has called. An exception of a callable
+	 * leaves turn(), and the next turn goes on with the next callable.
 	 */
 	std::error_code turn(unsigned *ret_count = nullptr) const
 	{
@@ -1137,15 +1162,16 @@ class loop
 		return error(result);
 	}
 
-	/* The same in ms, for poll() and epoll_wait(): rounded up, and -1 for ever. */
+	/* Returns how long poll() or epoll_wait() may block, in ms, rounded up; -1: no limit. */
 	int timeout_ms() const noexcept
 	{
 		return timerhub_loop_timeout_ms(loop_);
 	}
 
 	/*
-	 * Calls timerhub_loop_settle(), for a program that turns after its wait. `*ret_block` (may
-	 * be NULL) is what timeout() returns.
+	 * Prepares the loop for the program's wait without calling a callable, for a program that
+	 * turns after its wait. *ret_block, which may be NULL, is for how long the program may
+	 * block, as timeout() returns it.
 	 */
 	std::error_code settle(clock::duration *ret_block = nullptr) const noexcept
 	{
@@ -1157,7 +1183,7 @@ class loop
 		return error(result);
 	}
 
-	/* Calls timerhub_loop_advance() of a loop opened with TIMERHUB_LOOP_MANUAL. */
+	/* Sets the time of a loop that was opened with TIMERHUB_LOOP_MANUAL. */
 	std::error_code advance(deadline now) const noexcept
 	{
 		return error(now.ns() <= static_cast<std::uint64_t>(clock::duration::max().count())
@@ -1166,8 +1192,8 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_adopt(): the calling thread owns the loop from now on. In a forked
-	 * child, the loop becomes the child's if it has no hub.
+	 * Gives the loop with its timeouts to the calling thread. In a forked child it makes the
+	 * child's copy of a loop without a hub usable.
 	 */
 	std::error_code adopt() const noexcept
 	{
@@ -1181,24 +1207,24 @@ class loop
 	}
 
 	/*
-	 * Calls timerhub_loop_now(): the loop's last reading of the clock. In the handler of a
-	 * socket this is the time before the wait: call update() right after the wait if you use
-	 * now() or timeout::set_at() there.
+	 * Returns the time that the loop last read from its clock. In the handler of a socket that
+	 * is the time before the wait, so if a handler uses now() or timeout::set_at(), call
+	 * update() right after the wait.
 	 */
 	time_point now() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_now(loop_)));
 	}
 
-	/* Calls timerhub_loop_update(): reads the clock, and returns what now() returns next. */
+	/* Reads the loop's clock and returns the time, which now() returns from then on. */
 	time_point update() const noexcept
 	{
 		return time_point(detail::from_ns(timerhub_loop_update(loop_)));
 	}
 
 	/*
-	 * Calls timerhub_loop_due(): in the callable of a timeout, the deadline that it is called
-	 * for; else time_point::max().
+	 * Tells the callable of a timeout for which deadline it was called. Elsewhere it returns
+	 * time_point::max().
 	 */
 	time_point due() const noexcept
 	{
@@ -1206,19 +1232,16 @@ class loop
 	}
 
 	/*
-	 * Returns the queue of timerhub_loop_queue(). Any thread may arm timers on this queue, and
-	 * turn() calls their callables. The program must use this queue only to arm timers. If the
-	 * loop has no hub, the queue is not open.
+	 * Returns the queue on which any thread can arm timers, whose callables turn() calls. Do
+	 * nothing else with it, because the loop dispatches and closes it. It is not open if the
+	 * loop has no hub.
 	 */
 	const timerhub_cpp::queue &queue() const noexcept
 	{
 		return queue_;
 	}
 
-	/*
-	 * Returns the C object of the loop, for the calls of timerhub_loop.h; nullptr if the loop
-	 * is not open.
-	 */
+	/* Returns the loop for the calls of timerhub_loop.h; nullptr if it is not open. */
 	timerhub_loop *native() const noexcept
 	{
 		return loop_;
@@ -1238,7 +1261,7 @@ class loop
 	}
 
 	timerhub_loop *loop_ = nullptr;
-	/* queue of the loop; timerhub_loop_close() closes the queue, not this object */
+	/* the loop's queue, which timerhub_loop_close() closes, and not this object */
 	timerhub_cpp::queue queue_;
 };
 
@@ -1246,7 +1269,8 @@ namespace detail
 {
 
 /*
- * Replaces the time `out_of_range`, which a loop would accept, by UINT64_MAX, which a loop rejects.
+ * Returns a time as the calls of a loop take it. They would accept `out_of_range`, so it becomes
+ * UINT64_MAX, which they reject.
  */
 constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 {
@@ -1254,8 +1278,8 @@ constexpr std::uint64_t of_loop(std::uint64_t ns) noexcept
 }
 
 /*
- * The base class of every timeout. The C callback casts a pointer to this base to the timeout
- * object.
+ * What timeouts of all types have in common. The struct of C is the base of this class, so that a
+ * callback, which is given a pointer to the struct, can get the object by a cast.
  */
 class timeout_base : protected timerhub_timeout
 {
@@ -1264,27 +1288,24 @@ class timeout_base : protected timerhub_timeout
 	timeout_base &operator=(const timeout_base &) = delete;
 
 	/*
-	 * Calls timerhub_timeout_set(), which sets or moves the timeout to `after` from now. The
-	 * timeout's own callable may call set(). Errors: ERANGE, EPERM, or EINVAL if the timeout is
-	 * not added.
+	 * Sets the timeout to expire in `after`, or moves it there. Its callable may do that too.
+	 * Returns EINVAL if the timeout is not added, EPERM on a thread other than the loop's, or
+	 * ERANGE.
 	 */
 	std::error_code set(delay after) noexcept
 	{
 		return error(timerhub_timeout_set(loop_, this, of_loop(after.ns())));
 	}
 
-	/*
-	 * Calls timerhub_timeout_set_at(). Like set(), but with a point in time on the loop's
-	 * clock.
-	 */
+	/* Sets the timeout to expire at a point on the loop's clock. Fails as set() does. */
 	std::error_code set_at(timerhub_cpp::deadline at) noexcept
 	{
 		return error(timerhub_timeout_set_at(loop_, this, of_loop(at.ns())));
 	}
 
 	/*
-	 * Calls timerhub_timeout_stop(). `*ret_was_set` (may be NULL) says whether the timeout was
-	 * set.
+	 * Stops the timeout, which stays added. *ret_was_set, which may be NULL, says whether it
+	 * was set.
 	 */
 	std::error_code stop(bool *ret_was_set = nullptr) noexcept
 	{
@@ -1295,30 +1316,25 @@ class timeout_base : protected timerhub_timeout
 		return error(result);
 	}
 
-	/* Calls timerhub_timeout_is_set(). */
+	/* Returns whether the timeout is set. It no longer is when its callable is called. */
 	bool is_set() const noexcept
 	{
 		return timerhub_timeout_is_set(this) > 0;
 	}
 
-	/*
-	 * Calls timerhub_timeout_deadline(). time_point::max() means that the timeout is not set.
-	 */
+	/* Returns the timeout's deadline, or time_point::max() if it is not set. */
 	time_point expires() const noexcept
 	{
 		return time_point(from_ns(timerhub_timeout_deadline(this)));
 	}
 
-	/* Returns false if the timeout was not added, was removed, or its loop was closed. */
+	/* Returns whether the timeout is added to a loop. The close of the loop removes it. */
 	bool is_added() const noexcept
 	{
 		return owner != 0;
 	}
 
-	/*
-	 * Returns the C object of the timeout, for all calls of timerhub_loop.h except add and
-	 * remove.
-	 */
+	/* Returns the timeout for the calls of timerhub_loop.h, of which add and remove are not. */
 	timerhub_timeout *native() noexcept
 	{
 		return this;
@@ -1338,8 +1354,8 @@ class timeout_base : protected timerhub_timeout
 	}
 
 	/*
-	 * Removes the timeout, unless its loop is closed and has removed it. If the remove fails, a
-	 * later callback would use freed memory, so the program ends.
+	 * Removes the timeout in a destructor, unless the close of its loop has. If that fails, it
+	 * ends the program, because the loop would later use freed memory.
 	 */
 	void remove_for_good() noexcept
 	{
@@ -1353,18 +1369,19 @@ class timeout_base : protected timerhub_timeout
 } // namespace detail
 
 /*
- * A timeout of a loop and its callable, which takes no argument. The timeout can be a member of
- * another object. Only the loop's thread may call the methods and the destructor. The destructor
- * removes the timeout. If a thread other than the loop's thread destroys an added timeout, the
- * destructor calls std::terminate(), unless the loop is locked, or the process a forked child whose
- * loop nobody has adopted. A timeout can be neither copied nor moved. A timeout never allocates.
+ * A timeout of a loop, usually a member of a session or a request, and its callable, which takes no
+ * argument. The destructor removes it from the loop. It is never copied or moved, and it never
+ * allocates.
  *
- * timeout<> has 48 bytes. It accepts any small callable (is_small_v), such as a lambda that
- * captures `this`. timeout<Callable> stores a Callable of any size in the timeout object.
+ * Only the loop's thread may use and destroy it. If another thread destroys a timeout that is
+ * added, the destructor calls std::terminate(), unless the loop is locked, or the process is a
+ * forked child that has not adopted the loop.
  *
- * The callable may destroy the timeout, and the object that has the timeout as a member, also if
- * that has the loop and the hub as members too. The callable stays valid until it returns, but it
- * must not touch the destroyed objects.
+ * timeout<> has 48 bytes and takes any small callable (is_small_v), such as a lambda that captures
+ * `this`. timeout<Callable> has room for a callable of any size.
+ *
+ * The callable may destroy the timeout with the object that has it as a member, even if the loop
+ * and the hub are members of that object too. The callable itself lives until it returns.
  */
 template <class Callable = void> class timeout final : public detail::timeout_base
 {
@@ -1382,9 +1399,10 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Calls timerhub_timeout_add(). An added timeout is not set yet. Errors: EAGAIN, EEXIST,
-	 * EPERM, or EINVAL for a null function pointer or a loop that is not open. If the
-	 * callable's constructor throws, the exception leaves add(), and the timeout is not added.
+	 * Adds the timeout to a loop. It is not set yet. Returns EEXIST if it is added already,
+	 * EAGAIN if the loop has no room, EPERM on a thread other than the loop's, or EINVAL for a
+	 * null function pointer or a loop that is not open. An exception of the callable's
+	 * constructor leaves add(), and the timeout is not added.
 	 */
 	template <class From> [[nodiscard]] std::error_code add(const loop &on, From &&callable)
 	{
@@ -1401,9 +1419,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Calls timerhub_timeout_remove(), and destroys the callable. A callable that runs now is
-	 * destroyed when it returns. Errors: EPERM, or EINVAL if the timeout is not added or the
-	 * loop is closed.
+	 * Removes the timeout from its loop and destroys the callable; if the callable is running,
+	 * when it returns. Returns EINVAL if the timeout is not added, or EPERM on a thread other
+	 * than the loop's.
 	 */
 	std::error_code remove() noexcept
 	{
@@ -1415,16 +1433,13 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
       private:
-	/*
-	 * Holds the callable on the stack while it runs, so that the callable may destroy the
-	 * timeout.
-	 */
+	/* Keeps the callable on the stack while it runs, so that it may destroy the timeout. */
 	class run
 	{
 	      public:
 		/*
-		 * The constructor is not inlined, because gcc 14 would warn that the timeout's
-		 * `running_` may outlive the object of class run.
+		 * Not inlined, because gcc 14 would warn that home.running_ outlives the object to
+		 * which it points.
 		 */
 		[[gnu::noinline]] explicit run(timeout &home) noexcept
 		    : callable(std::move(*home.callable_)), home_(&home)
@@ -1445,8 +1460,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		run &operator=(const run &) = delete;
 
 		/*
-		 * Do not put the callable back into the timeout, because the timeout is destroyed
-		 * or has another callable.
+		 * Makes the destructor not put the callable back into the timeout, which is being
+		 * destroyed or gets another callable.
 		 */
 		void leave() noexcept
 		{
@@ -1467,8 +1482,8 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 	}
 
 	/*
-	 * Destroys the callable. The callable's destructor may destroy this timeout, so drop()
-	 * touches no member after the destructor has run.
+	 * Destroys the callable as its last step, because the destructor of the callable may
+	 * destroy the timeout.
 	 */
 	void drop() noexcept
 	{
@@ -1481,9 +1496,9 @@ template <class Callable = void> class timeout final : public detail::timeout_ba
 		callable_.reset();
 	}
 
-	/* The callable; empty while the callable runs, and while the timeout is not added. */
+	/* the callable; empty while it runs, and while the timeout is not added */
 	std::optional<Callable> callable_;
-	/* the running call of the callable; NULL: the callable does not run */
+	/* the running call of the callable; NULL: it does not run */
 	run *running_ = nullptr;
 };
 
@@ -1497,12 +1512,19 @@ template <> class timeout<void> final : public detail::timeout_base
 		remove_for_good();
 	}
 
+	/*
+	 * Adds the timeout to a loop. It is not set yet. Returns EEXIST if it is added already,
+	 * EAGAIN if the loop has no room, EPERM on a thread other than the loop's, or EINVAL for a
+	 * null function pointer or a loop that is not open.
+	 */
 	template <class Callable>
 	[[nodiscard]] std::error_code add(const loop &on, Callable &&callable) noexcept
 	{
 		using stored = std::decay_t<Callable>;
 
-		static_assert(is_small_v<stored>, "too large, or with state: timeout<Callable>");
+		static_assert(is_small_v<stored>,
+		              "the callable has more than 8 bytes, a destructor, or is mutable: "
+		              "capture only `this`, or use timerhub::timeout<Callable>");
 		static_assert(std::is_invocable_v<const stored &>, "a callable takes no argument");
 		detail::check_stored<stored, Callable>();
 		const stored copy(std::forward<Callable>(callable));
@@ -1515,6 +1537,10 @@ template <> class timeout<void> final : public detail::timeout_base
 		return add_to(on, call<stored>);
 	}
 
+	/*
+	 * Removes the timeout from its loop. Its callable may do that too. Returns EINVAL if the
+	 * timeout is not added, or EPERM on a thread other than the loop's.
+	 */
 	std::error_code remove() noexcept
 	{
 		return error(timerhub_timeout_remove(loop_, this));
@@ -1531,13 +1557,299 @@ template <> class timeout<void> final : public detail::timeout_base
 	std::uint64_t data_ = 0; /* the bytes of the small callable */
 };
 
+#ifdef __cpp_lib_coroutine
+namespace detail
+{
+
+/*
+ * The awaiter of a sleep on a loop. It has the timeout as its base, and lies in the frame of the
+ * coroutine, so a sleep allocates nothing. The end of the frame destroys it and thereby removes the
+ * timeout.
+ */
+class [[nodiscard]] loop_sleep final : private timeout_base
+{
+      public:
+	loop_sleep(const loop &on, delay after) noexcept : after_(after)
+	{
+		loop_ = on.native();
+	}
+
+	~loop_sleep()
+	{
+		remove_for_good();
+	}
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/* Returns false if the timeout cannot be set; await_resume() then returns the error. */
+	bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		sleeper_ = sleeper;
+		result_ = error(timerhub_timeout_add(loop_, this, call));
+		if (!result_)
+			result_ = set(after_);
+		return !result_;
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return result_;
+	}
+
+      private:
+	/* The coroutine may destroy the awaiter, the loop and the hub before resume() returns. */
+	static void call(timerhub_loop *, timerhub_timeout *timeout_at)
+	{
+		static_cast<loop_sleep *>(timeout_at)->sleeper_.resume();
+	}
+
+	delay after_;
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+};
+
+/*
+ * The awaiter of a sleep on a queue. Its timer is a one-shot, which ends when it expires, so there
+ * is something to cancel only if the coroutine is destroyed before that.
+ */
+class [[nodiscard]] queue_sleep final
+{
+      public:
+	queue_sleep(const queue &on, delay after) noexcept : queue_(on.native()), after_(after)
+	{
+	}
+
+	~queue_sleep()
+	{
+		if (timer_)
+			timerhub_cancel(hub_, timer_);
+	}
+
+	queue_sleep(const queue_sleep &) = delete;
+	queue_sleep &operator=(const queue_sleep &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/*
+	 * Arms the timer as its last step, because another thread may resume the coroutine from
+	 * then on, and destroy the awaiter. It is not inlined, because the compiler could then put
+	 * its local variables into the frame of the coroutine, which may be gone as well.
+	 */
+	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		timerhub_spec spec{};
+
+		spec.size = sizeof(spec);
+		spec.expires_ns = after_.ns();
+		spec.ptr = this;
+		spec.fn = call;
+		sleeper_ = sleeper;
+		hub_ = timerhub_queue_hub(queue_);
+		const int result = timerhub_arm(queue_, &spec, &timer_);
+
+		if (result >= 0)
+			return true;
+		result_ = error(result);
+		return false;
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return result_;
+	}
+
+      private:
+	static void call(const timerhub_event *event)
+	{
+		auto &self = *static_cast<queue_sleep *>(event->ptr);
+
+		self.timer_ = 0;
+		self.sleeper_.resume();
+	}
+
+	timerhub_queue *queue_;
+	timerhub *hub_ = nullptr; /* the hub of the queue */
+	delay after_;
+	timerhub_timer timer_ = 0;        /* 0: there is no timer to cancel */
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+};
+
+#ifdef __cpp_lib_jthread
+/*
+ * The awaiter of a sleep on a queue that a std::stop_token can end. A stop moves the timer to now,
+ * so that it is a dispatch of the queue that resumes the coroutine then too.
+ *
+ * Three threads can meet here: the one that begins the sleep, one that dispatches, and one that
+ * requests the stop. What they have to agree on is in `state_`. It begins as `beginning`, and
+ * becomes the timer's handle as the last step of await_suspend(). Only then may a dispatch resume
+ * the coroutine, which it does by changing the handle to `over`, so that a second expiry, by a stop
+ * that comes at the same time, finds that there is nothing left to do.
+ */
+class [[nodiscard]] stoppable_sleep final
+{
+      public:
+	stoppable_sleep(const queue &on, delay after, std::stop_token &&stop) noexcept
+	    : queue_(on.native()), after_(after), stop_(std::move(stop))
+	{
+	}
+
+	/*
+	 * Waits for a callback that another thread is just leaving. A stop that comes now finds no
+	 * timer that it could move.
+	 */
+	~stoppable_sleep()
+	{
+		if (timer_)
+			timerhub_cancel_sync(hub_, timer_);
+	}
+
+	stoppable_sleep(const stoppable_sleep &) = delete;
+	stoppable_sleep &operator=(const stoppable_sleep &) = delete;
+
+	bool await_ready() const noexcept
+	{
+		return false;
+	}
+
+	/* Not inlined, for the reason that stands at queue_sleep::await_suspend(). */
+	[[gnu::noinline]] bool await_suspend(std::coroutine_handle<> sleeper) noexcept
+	{
+		timerhub_spec spec{};
+		timerhub_timer before = beginning;
+
+		spec.size = sizeof(spec);
+		spec.flags = TIMERHUB_KEEP; /* so that a stop, and call(), can always move it */
+		spec.expires_ns = after_.ns();
+		spec.ptr = this;
+		spec.fn = call;
+		sleeper_ = sleeper;
+		hub_ = timerhub_queue_hub(queue_);
+		on_stop_.emplace(stop_, end{ *this });
+		result_ = error(timerhub_arm(queue_, &spec, &timer_));
+		return !result_ &&
+		       state_.compare_exchange_strong(before, timer_, std::memory_order_acq_rel);
+	}
+
+	std::error_code await_resume() const noexcept
+	{
+		return stop_.stop_requested() ? error(-ECANCELED) : result_;
+	}
+
+      private:
+	/* Values of state_ that no handle has. */
+	static constexpr timerhub_timer beginning = 0;
+	static constexpr timerhub_timer over = UINT64_MAX;
+
+	/* What a request to stop calls. */
+	struct end {
+		stoppable_sleep &self;
+
+		/*
+		 * If the sleep is only beginning, or the stop was requested before it, then
+		 * await_suspend() finds `over` and does not sleep. If the sleep is over, there is
+		 * nothing left to do.
+		 */
+		void operator()() const noexcept
+		{
+			timerhub_timer before = beginning;
+
+			if (!self.state_.compare_exchange_strong(before, over,
+			                                         std::memory_order_acq_rel) &&
+			    before != over)
+				timerhub_rearm(self.hub_, before, 0, 0);
+		}
+	};
+
+	/*
+	 * A timer that expires while await_suspend() has not returned expires once more, because
+	 * the coroutine must not be resumed yet.
+	 */
+	static void call(const timerhub_event *event)
+	{
+		auto &self = *static_cast<stoppable_sleep *>(event->ptr);
+		timerhub_timer before = event->timer;
+
+		if (self.state_.compare_exchange_strong(before, over, std::memory_order_acq_rel))
+			self.sleeper_.resume();
+		else if (before == beginning)
+			timerhub_rearm(self.hub_, event->timer, 0, 0);
+	}
+
+	timerhub_queue *queue_;
+	timerhub *hub_ = nullptr; /* the hub of the queue */
+	delay after_;
+	std::stop_token stop_;
+	timerhub_timer timer_ = 0;        /* 0: no timer was armed */
+	std::coroutine_handle<> sleeper_; /* the coroutine that sleeps */
+	std::error_code result_;
+	std::atomic<timerhub_timer> state_{ beginning }; /* beginning, timer_, or over */
+	/* the last member, so that its destructor first waits for a stop that uses the others */
+	std::optional<std::stop_callback<end>> on_stop_;
+};
+#endif
+
+} // namespace detail
+
+/*
+ * Suspends the coroutine that awaits the result, and resumes it in a turn of the loop when `after`
+ * has passed; with 0 that is the next turn. To destroy the coroutine on the loop's thread ends the
+ * sleep, and may be done until the coroutine is resumed. Nothing is allocated.
+ *
+ * co_await returns an empty error, or, without having slept, the error of timerhub_timeout_add() or
+ * timerhub_timeout_set(): EPERM on a thread other than the loop's, EAGAIN if the loop has as many
+ * timeouts as it may have, ERANGE, or EINVAL if the loop is not open. If the loop is closed first,
+ * the coroutine is never resumed, and may be destroyed. Await a sleep once.
+ */
+inline detail::loop_sleep sleep_for(const loop &on, delay after) noexcept
+{
+	return detail::loop_sleep(on, after);
+}
+
+/*
+ * Suspends the coroutine that awaits the result, and resumes it when `after` has passed, on a
+ * thread that dispatches the queue. Any thread may begin a sleep. Nothing is allocated.
+ *
+ * To destroy the coroutine ends the sleep, as long as no other thread can resume it meanwhile: do
+ * it on the one thread that dispatches, or when none does, or end the sleep by a std::stop_token
+ * instead. Destroy it before the hub is closed. If the queue is closed first, it is never resumed.
+ *
+ * co_await returns an empty error, or, without having slept, the error of timerhub_arm(): EAGAIN,
+ * ERANGE, EOWNERDEAD, or EINVAL if the queue is not open. Await a sleep once.
+ */
+inline detail::queue_sleep sleep_for(const queue &on, delay after) noexcept
+{
+	return detail::queue_sleep(on, after);
+}
+
+#ifdef __cpp_lib_jthread
+/*
+ * Suspends the coroutine that awaits the result until `after` has passed or any thread requests a
+ * stop. Either way, a thread that dispatches the queue resumes it; after a stop, co_await returns
+ * ECANCELED. If the stop was requested before, the coroutine does not sleep, and co_await returns
+ * ECANCELED too. Other errors, and when the coroutine may be destroyed, are those of a sleep on a
+ * queue without a token.
+ */
+inline detail::stoppable_sleep sleep_for(const queue &on, delay after,
+                                         std::stop_token stop) noexcept
+{
+	return detail::stoppable_sleep(on, after, std::move(stop));
+}
+#endif
+#endif
+
 } // namespace timerhub_cpp
 
 /*
- * The names that programs use, such as timerhub::hub. timerhub.h declares a struct timerhub, so a
- * namespace cannot have the name timerhub. The names that programs use are therefore members of
- * struct timerhub. A program cannot make an object of struct timerhub. A program gets pointers to
- * struct timerhub from calls such as timerhub_open().
+ * The names that programs use, such as timerhub::hub. They are members of a struct, because
+ * timerhub.h has a struct timerhub, and so a namespace cannot have that name. The program never
+ * makes an object of it; it gets pointers from calls such as timerhub_open().
  */
 struct timerhub {
 	using clock = timerhub_cpp::clock;
@@ -1549,20 +1861,49 @@ struct timerhub {
 	using queue = timerhub_cpp::queue;
 	using timer = timerhub_cpp::timer;
 	using loop = timerhub_cpp::loop;
+	using hub_stats = timerhub_cpp::hub_stats;
+	using loop_stats = timerhub_cpp::loop_stats;
+	using relay_stats = timerhub_cpp::relay_stats;
+	using store_stats = timerhub_cpp::store_stats;
+	using store_put = timerhub_cpp::store_put;
 
 	template <class Callable = void> using timeout = timerhub_cpp::timeout<Callable>;
 
 	template <class Callable>
 	static constexpr bool is_small_v = timerhub_cpp::is_small_v<Callable>;
 
-	/*
-	 * Converts the result of a C call to an error. If `result` is not negative, the error is
-	 * empty.
-	 */
+	/* Converts the result of a C call to an error, which is empty if it is not negative. */
 	static std::error_code error(int result) noexcept
 	{
 		return timerhub_cpp::error(result);
 	}
+
+#ifdef __cpp_lib_coroutine
+	/*
+	 * Returns what a coroutine awaits to sleep on a loop, or on a queue, where a
+	 * std::stop_token can end the sleep. timerhub_cpp::sleep_for() says more.
+	 */
+	static timerhub_cpp::detail::loop_sleep sleep_for(const loop &on,
+	                                                  timerhub_cpp::delay after) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after);
+	}
+
+	static timerhub_cpp::detail::queue_sleep sleep_for(const queue &on,
+	                                                   timerhub_cpp::delay after) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after);
+	}
+
+#ifdef __cpp_lib_jthread
+	static timerhub_cpp::detail::stoppable_sleep sleep_for(const queue &on,
+	                                                       timerhub_cpp::delay after,
+	                                                       std::stop_token stop) noexcept
+	{
+		return timerhub_cpp::sleep_for(on, after, std::move(stop));
+	}
+#endif
+#endif
 
 	timerhub() = delete;
 	~timerhub() = delete;

@@ -81,8 +81,8 @@ TIMERHUB_API int timerhub_store_open(struct timerhub_store **ret, const char *pa
 TIMERHUB_API int timerhub_store_install(struct sqlite3 *db);
 
 /*
- * Ends the work: a take still hands out what is due now, and returns -ESHUTDOWN when nothing is
- * left. Changes go on.
+ * Ends the taking of tasks: a take still hands out what is due now, and returns -ESHUTDOWN when
+ * nothing of that is left. Changes can still be made.
  */
 TIMERHUB_API void timerhub_store_stop(struct timerhub_store *store);
 
@@ -224,6 +224,7 @@ TIMERHUB_API void timerhub_store_release(struct timerhub_store *store,
 
 /* ---- several changes as one ---- */
 
+/* The kinds of a change. */
 enum timerhub_store_op {
 	TIMERHUB_STORE_PUT = 1,
 	TIMERHUB_STORE_CANCEL = 2,
@@ -233,7 +234,7 @@ enum timerhub_store_op {
 	TIMERHUB_STORE_PARK = 6,
 };
 
-/* What the op does not use, and what is reserved, must be 0. */
+/* A change of a task. What its op does not use, and what is reserved, must be 0. */
 struct timerhub_store_change {
 	uint32_t op;    /* an enum timerhub_store_op */
 	uint32_t flags; /* of a put or move */
@@ -250,9 +251,8 @@ struct timerhub_store_change {
 };
 
 /*
- * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in their order, all or none; more are -EINVAL.
- * Returns the error of the first that cannot be made, whose `result` tells it from the others,
- * which are 0.
+ * Makes up to TIMERHUB_STORE_CHANGES_MAX changes in their order, all or none. Returns the error of
+ * the first that cannot be made, which is also in its `result`; that of the others is 0.
  */
 TIMERHUB_API int timerhub_store_commit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count);
@@ -282,8 +282,9 @@ TIMERHUB_API int timerhub_store_submit(struct timerhub_store *store,
                                        struct timerhub_store_change *changes, unsigned count,
                                        uint64_t tag);
 
+/* The result of one submit. */
 struct timerhub_store_completion {
-	uint64_t tag;
+	uint64_t tag;   /* what the submit was given */
 	uint64_t id;    /* of the first change's task */
 	int32_t result; /* what timerhub_store_commit() would have returned */
 	uint32_t reserved;
@@ -302,7 +303,7 @@ TIMERHUB_API int timerhub_store_completion_fd(struct timerhub_store *store);
 
 struct timerhub_store_stats {
 	uint32_t size;       /* sizeof(struct timerhub_store_stats), set by the caller */
-	uint32_t is_polling; /* 1: the kernel refused inotify, so takers look every 20 ms */
+	uint32_t is_polling; /* 1: the kernel refused inotify, so takers poll every 20 ms */
 	uint64_t waiting; /* tasks of the queue that wait, due ones included; counted to 100,000 */
 	uint64_t taken;   /* tasks that a worker has within its lease; counted to 100,000 */
 	uint64_t parked;  /* tasks set aside; counted to 100,000 */
@@ -328,7 +329,7 @@ struct timerhub_store_stats {
 	uint64_t sync_ns[TIMERHUB_LATENESS_BUCKETS];  /* how long a sync took */
 };
 
-/* Stores the statistics in *ret, whose size the caller has set. Exact counts are asked by SQL. */
+/* Stores the statistics in *ret, whose `size` the caller has set. For exact counts ask by SQL. */
 TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
                                       struct timerhub_store_stats *ret);
 
@@ -337,8 +338,8 @@ TIMERHUB_API int timerhub_store_stats(struct timerhub_store *store,
 extern int sqlite3_libversion_number(void);
 
 /*
- * What the macros below call. `sqlite` is the program's sqlite3_libversion_number, by whose address
- * the library recognizes another copy of SQLite.
+ * The macros below call these. `sqlite` is the program's sqlite3_libversion_number, by whose
+ * address the library recognizes another copy of SQLite.
  */
 TIMERHUB_API int timerhub_store_open_checked(struct timerhub_store **ret, const char *path,
                                              const struct timerhub_store_config *config,

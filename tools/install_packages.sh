@@ -16,72 +16,6 @@ packages_missing() {
 	done
 }
 
-# Maps a package to a sign that the package's content is installed, for a system without dpkg. A
-# sign is a program, a library that pkg-config knows, a header, or a Python module. If this map does
-# not contain a package, a program with the package's name shows that the package is installed.
-declare -A packages_signs=(
-	[abigail-tools]=program:abidw
-	[binutils]=program:readelf
-	[check]=library:check
-	[debhelper]=program:dh
-	[dpkg-dev]=program:dpkg-buildpackage
-	[gcc-aarch64-linux-gnu]=program:aarch64-linux-gnu-gcc
-	[golang-go]=program:go
-	[libboost-dev]=header:boost/version.hpp
-	[libc6-dev]=header:stdio.h
-	[libc6-dev-arm64-cross]=program:aarch64-linux-gnu-gcc
-	[libev-dev]=header:ev.h
-	[libevent-dev]=library:libevent
-	[libglib2.0-dev]=library:glib-2.0
-	[libhiredis-dev]=library:hiredis
-	[libncurses-dev]=library:ncursesw
-	[libseccomp-dev]=library:libseccomp
-	[libssl-dev]=library:openssl
-	[libsubunit-dev]=library:libsubunit
-	[libsystemd-dev]=library:libsystemd
-	[liburing-dev]=library:liburing
-	[libuv1-dev]=library:libuv
-	[musl-tools]=program:musl-gcc
-	[ninja-build]=program:ninja
-	[procps]=program:ps
-	[python3-prometheus-client]=module:prometheus_client
-	[python3-redis]=module:redis
-	[python3-yaml]=module:yaml
-	[qemu-user]=program:qemu-aarch64
-	[redis-tools]=program:redis-cli
-	[rpm]=program:rpmbuild
-	[systemtap-sdt-dev]=header:sys/sdt.h
-	[util-linux]=program:setarch
-)
-
-# packages_sign_there SIGN: returns 0 if this machine has the program, library, header or Python
-# module that SIGN names.
-packages_sign_there() {
-	local name=${1#*:}
-	case $1 in
-	program:*) command -v "$name" >/dev/null ;;
-	library:*) pkg-config --exists "$name" 2>/dev/null ;;
-	header:*) echo "#include <$name>" | cc -E -o /dev/null - 2>/dev/null ;;
-	module:*) python3 -c "import $name" 2>/dev/null ;;
-	esac
-}
-
-# packages_need_signs PACKAGE...: does the work of packages_need on a system without dpkg. The
-# function installs nothing. If packages are missing, the function prints their names and ends the
-# script.
-packages_need_signs() {
-	local package sign missing=()
-	for package in "$@"; do
-		sign=${packages_signs[$package]-program:$package}
-		packages_sign_there "$sign" || missing+=("${sign/:/ } (in Debian: $package)")
-	done
-	if ((${#missing[@]} > 0)); then
-		echo "There is no dpkg here, so you must install what is missing:"
-		printf '  %s\n' "${missing[@]}"
-		exit 1
-	fi
-}
-
 # packages_install PACKAGE...: installs the packages, and tries at most three times. The first try
 # may fail if a mirror fails for a moment, or if a new machine is still installing packages.
 packages_install() {
@@ -110,11 +44,12 @@ packages_may_install() {
 }
 
 # packages_need PACKAGE...: installs the missing packages if the user is root. If the user is not
-# root, prints the command that installs the missing packages, and ends the script.
+# root, prints the command that installs the missing packages, and ends the script. Without dpkg it
+# only prints what is needed, and what is missing shows when the script goes on.
 packages_need() {
 	local missing
 	if ! command -v dpkg-query >/dev/null; then
-		packages_need_signs "$@"
+		echo "There is no dpkg here. This needs what Debian has in the packages $*"
 		return
 	fi
 	mapfile -t missing < <(packages_missing "$@" | sort -u)
@@ -186,10 +121,9 @@ packages_relay=(libhiredis-dev libssl-dev openssl redis-tools python3-redis)
 # shellcheck disable=SC2034
 packages_metrics=(python3-prometheus-client)
 
-# The packages of the suite `packaging`, which builds the library and compares ABIs. rpm builds the
-# packages of Fedora.
+# The packages of the suite `packaging`, which builds the library and compares ABIs.
 # shellcheck disable=SC2034
-packages_packaging=(binutils cmake abigail-tools musl-tools rpm)
+packages_packaging=(binutils cmake abigail-tools musl-tools)
 
 # The packages with the compiler for aarch64 and the emulator that runs programs for aarch64.
 # shellcheck disable=SC2034

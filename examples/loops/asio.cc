@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a Boost.Asio loop (C++17). The program does the job of reminders.h, but uses
- * timerhub.hpp. Usage: asio [FILE...]
+ * timerhub in a Boost.Asio loop (C++17). It does the job of reminders.h with timerhub.hpp.
+ * Usage: asio [FILE...]
  *
  * Asio runs one handler at a time, so a turn before each run_one() would come in the middle of a
  * batch of sockets, and hang up connections whose data lies in their sockets. run() therefore calls
@@ -33,8 +33,8 @@ namespace
 using boost::asio::posix::stream_descriptor;
 
 /*
- * Ends the program after an error, because a reminder could be lost. A reader's thread may call
- * must(). exit() would destroy objects that other threads use, so must() calls _Exit().
+ * Ends the program if there is an error, because a reminder could be lost. It calls _Exit(),
+ * because a reader's thread may call it, and exit() would destroy objects that other threads use.
  */
 void must(const std::string &what, const std::error_code &error)
 {
@@ -50,8 +50,7 @@ void must(const std::string &what, bool good)
 }
 
 /*
- * Reads and prints the reminders. Threads read the files, and the thread of the loop does all other
- * work.
+ * Reads and prints the reminders. Threads read the files; the loop's thread does all else.
  */
 class reminders
 {
@@ -86,7 +85,7 @@ class reminders
 		return running_ > 0 || left_ > 0;
 	}
 
-	/* Returns how many handlers wait in asio; those of a server are its connections' too. */
+	/* Returns how many handlers wait in asio; a server counts those of its connections too. */
 	static std::size_t handlers()
 	{
 		return 1; /* that of class watch */
@@ -191,8 +190,8 @@ class reminders
 
 /*
  * Waits for the loop's fd. The handler does not wait again, because the fd stays readable until the
- * next turn: run() does so after it. The destructor of a stream_descriptor closes its fd. To leave
- * the loop's fd open, the destructor of class watch calls release().
+ * next turn; run() does so after it. The destructor releases the fd, because that of a
+ * stream_descriptor would close it, and it belongs to the loop.
  */
 class watch
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Shows timerhub in Python's asyncio, through ctypes, with a program that prints reminders.
+"""timerhub in Python's asyncio, through ctypes, with a program that prints reminders.
 
 Each FILE has a thread that reads it. Without a FILE the thread reads standard input. The thread
 gives each line "MS TEXT" to the loop's thread, by a timer on the loop's queue that is due at once.

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in an epoll loop. Prints reminders, see reminders.h.
+ * timerhub in an epoll loop. It prints reminders, see reminders.h.
  * Usage: epoll [--edge] [FILE...]
  *
- * The program handles all sockets of a batch before it calls timerhub_loop_turn(). Data that waits
- * in a socket therefore prevents the timeout of its connection. A callback of the turn may free a
- * connection, because no event of the batch still points at the connection. If due timers are left
- * after a turn, the timerhub loop's fd stays readable. An edge-triggered poller gets a new edge.
+ * The turn comes after all sockets that are ready. So nobody's timeout expires while his data waits
+ * in a socket, and a callback may free a connection, because no event points at it any more. If a
+ * turn leaves due timers, the timerhub loop's fd stays readable, and gives a new edge.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +20,9 @@ enum { BATCH = 8 };
 static int descriptors = 1; /* how many epoll watches; a server counts its sockets too */
 
 /*
- * Waits, and serves all sockets that are ready, also those that one array does not hold.
- * epoll_wait() reports each ready socket once before it reports one again, so as many events as
- * there are descriptors are enough, and sockets that are always ready do not keep the turn waiting.
+ * Waits, and serves all sockets that are ready, even if they are more than one array holds. epoll
+ * reports each ready socket once before it reports one again, so as many events as there are
+ * descriptors are enough, and sockets that are always ready do not keep the turn waiting.
  */
 static int serve(int epoll_fd)
 {
@@ -35,12 +34,12 @@ static int serve(int epoll_fd)
 		if (count < 0 && errno != EINTR)
 			return -errno;
 		/*
-		 * A real server handles the sockets of the batch here. An event of the timerhub
-		 * loop's fd only wakes epoll; the next turn does the work.
+		 * A real server serves the sockets here. An event of the timerhub loop's fd needs
+		 * nothing, because the next turn does the work.
 		 */
 		left -= count;
 		timeout_ms = 0;
-		/* A wait that was interrupted says nothing about the sockets: ask again. */
+		/* A wait that was interrupted says nothing about the sockets, so ask again. */
 	} while (left > 0 && (count == BATCH || count < 0));
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a GLib main loop, which GTK and GStreamer use too. Prints reminders, see
+ * timerhub in a GLib main loop, which GTK and GStreamer use too. It prints reminders, see
  * reminders.h. Usage: glib [FILE...]
  *
- * The timerhub loop's source comes after all sockets by its priority, and turns when it is
- * dispatched, so that a callback can run a nested main loop. Its prepare function settles, right
- * before GLib blocks. If sockets never stop being ready, it turns after 16 iterations, each of
- * which serves all ready sockets of one priority, however many there are.
+ * The timerhub loop is a source whose priority puts it after all sockets. It turns when it is
+ * dispatched, so that a callback can run a nested main loop, and settles in its prepare function,
+ * right before GLib blocks. If sockets never stop being ready, it turns after 16 iterations, each
+ * of which serves all ready sockets of one priority, however many there are.
  */
 #include <glib.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in an io_uring loop. Prints reminders, see reminders.h. Usage: io_uring [FILE...]
+ * timerhub in an io_uring loop. It prints reminders, see reminders.h. Usage: io_uring [FILE...]
  *
- * A multishot poll in the ring watches the timerhub loop's fd. A program whose timerhub loop has no
- * hub needs no poll. Such a program can pass the result of timerhub_loop_timeout() as the timeout
- * of its wait.
+ * A multishot poll in the ring watches the timerhub loop's fd. If the timerhub loop has no hub, the
+ * program can do without the poll, and wait for as long as timerhub_loop_timeout() says.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -27,8 +26,8 @@ static int watch(struct io_uring *ring, int fd)
 }
 
 /*
- * Handles the completions of the ring. A real program would handle its own completions in this
- * function, before the turn. Returns how many there were, or a negative errno.
+ * Handles the completions of the ring; a real program handles its own here as well, before the
+ * turn. Returns how many there were, or a negative errno.
  */
 static int complete(struct io_uring *ring, int fd)
 {
@@ -45,10 +44,10 @@ static int complete(struct io_uring *ring, int fd)
 }
 
 /*
- * In a ring with IORING_SETUP_DEFER_TASKRUN completions appear only when the program enters the
- * kernel, some 20 at a time: fetch the others before the turn. Other rings need only complete().
- * Each request has at most one completion on its way, and they come in order, so as many as there
- * are requests are enough.
+ * Handles all completions that are ready. In a ring with IORING_SETUP_DEFER_TASKRUN they appear
+ * only when the program enters the kernel, some 20 at a time, so the others have to be fetched
+ * before the turn; in other rings complete() is enough. Each request has at most one completion on
+ * its way, and they come in order, so as many as there are requests are all.
  */
 static int complete_all(struct io_uring *ring, int fd)
 {
@@ -75,7 +74,8 @@ static int run(struct io_uring *ring, struct timerhub_loop *loop)
 		if (r < 0 || !reminders_left())
 			return r;
 		r = io_uring_submit_and_wait_timeout(ring, &cqe, 1, NULL, NULL);
-		if (r >= 0 || r == -EINTR) /* interrupted: completions may be there all the same */
+		if (r >= 0 ||
+		    r == -EINTR) /* completions can be there even if the wait was interrupted */
 			r = complete_all(ring, fd);
 	}
 	return r;

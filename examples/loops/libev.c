@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a libev loop. Prints reminders, see reminders.h. Usage: libev [FILE...]
+ * timerhub in a libev loop. It prints reminders, see reminders.h. Usage: libev [FILE...]
  *
  * A turn right before libev blocks would hang up connections whose data lies in their sockets:
  * libev's array holds 64 ready descriptors at first, and a wait may be interrupted. Instead, an
@@ -24,7 +24,7 @@ static struct {
 	int waiting; /* iterations in which the fd was readable, but sockets came first */
 } timeouts;
 
-/* A callback may run the loop again: until the turn has ended, no watcher asks for another. */
+/* Turns. No watcher asks for another turn until this one ends, as a callback may run the loop. */
 static void turn(struct ev_loop *loop)
 {
 	timeouts.waiting = 0;
@@ -53,7 +53,8 @@ static void readable(struct ev_loop *loop, ev_io *io, int revents)
 {
 	if ((revents & EV_ERROR) != 0)
 		ev_break(loop, EVBREAK_ALL);
-	ev_io_stop(loop, io); /* an ev_idle waits for other events, this one too */
+	ev_io_stop(loop,
+	           io); /* stop it, because an ev_idle runs only when no other event is there */
 	ev_idle_start(loop, &timeouts.idle);
 }
 

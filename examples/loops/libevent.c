@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a libevent loop. Prints reminders, see reminders.h. Usage: libevent [FILE...]
+ * timerhub in a libevent loop. It prints reminders, see reminders.h. Usage: libevent [FILE...]
  *
- * With EVLOOP_ONCE event_base_loop() serves one batch of ready sockets. The program serves all of
- * them so, and then calls timerhub_loop_turn(), right before libevent blocks.
+ * event_base_loop() with EVLOOP_ONCE serves one batch of ready sockets. The program calls it until
+ * all are served, and then turns, right before libevent blocks.
  */
 #include <event2/event.h>
 #include <stdbool.h>
@@ -12,28 +12,28 @@
 #include "reminders.h"
 
 /*
- * libevent's array holds 32 ready descriptors, and doubles when it was full. A few of them may be
- * libevent's own, so half of it may have been all.
+ * After a batch of so many events, more may be ready: libevent's array holds 32 descriptors at
+ * first and doubles when it was full, and a few of the 32 can be libevent's own.
  */
 enum { ARRAY_MAYBE_FULL = 16, LIBEVENTS_OWN = 2 };
 
 static void readable(evutil_socket_t fd, short what, void *argument)
 {
-	(void)fd; /* the event only wakes libevent; timerhub_loop_turn() does the work */
+	(void)fd; /* the event only wakes libevent; the next turn does the work */
 	(void)what;
 	(void)argument;
 }
 
-/* Each event_base_loop() forgets these at its start, so ask after each. */
+/* Returns whether the loop is to end. Each event_base_loop() forgets that, so ask after each. */
 static bool is_ended(struct event_base *base)
 {
 	return event_base_got_break(base) || event_base_got_exit(base);
 }
 
 /*
- * Serves also the sockets that the array did not hold. The kernel reports each ready socket once
- * before it reports one again, so as many as there are events are enough, and sockets that are
- * always ready do not keep the turn waiting.
+ * Serves all sockets that are ready, even if they are more than libevent's array holds. The kernel
+ * reports each ready socket once before it reports one again, so as many as there are events are
+ * enough, and sockets that are always ready do not keep the turn waiting.
  */
 static int serve(struct event_base *base)
 {

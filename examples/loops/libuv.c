@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a libuv loop. Prints reminders, see reminders.h. Usage: libuv [FILE...]
+ * timerhub in a libuv loop. It prints reminders, see reminders.h. Usage: libuv [FILE...]
  *
  * A turn in each iteration could hang up connections whose data lies in their sockets, because an
  * iteration of libuv serves at most 48 arrays of 1,024. Instead, a uv_prepare_t settles right

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in a poll loop. Prints reminders, see reminders.h. Usage: poll [FILE...]
+ * timerhub in a poll loop. It prints reminders, see reminders.h. Usage: poll [FILE...]
  *
  * poll() needs no timeout, because the timerhub loop's fd becomes readable when a timeout is due.
- * If the timerhub loop has no hub, the program can pass timerhub_loop_timeout() to ppoll() instead
- * of polling the fd.
+ * If the timerhub loop has no hub, the program can instead give ppoll() the timeout that
+ * timerhub_loop_timeout() returns.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,9 @@ int main(int argc, char **argv)
 		int count;
 		do {
 			count = poll(fds, 1, -1);
-		} while (count < 0 && errno == EINTR); /* sockets may be ready all the same */
+		} while (count < 0 &&
+		         errno ==
+		                 EINTR); /* sockets can be ready even if the wait was interrupted */
 		if (count < 0) {
 			perror("poll");
 			break;

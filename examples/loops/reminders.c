@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements reminders.h, the common part of the examples in this folder: threads that read lines,
- * and callbacks that print them. The callbacks run in timerhub_loop_turn(), on the loop's thread,
- * and need no lock.
+ * What the examples of this folder have in common: threads that read lines, and callbacks that
+ * print them. The callbacks run in timerhub_loop_turn(), on the loop's thread, so they need no
+ * lock.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,8 +43,8 @@ static struct {
 } job;
 
 /*
- * Ends the program after an error, because a reminder could be lost. A reader's thread may call
- * must(). exit() would clean up objects that other threads use, so must() calls _Exit().
+ * Ends the program if there is an error, because a reminder could be lost. It calls _Exit(),
+ * because a reader's thread may call it, and exit() would clean up what other threads use.
  */
 static void must(const char *what, int error)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declares the common job of the examples in this folder. Each example does the job in the event
- * loop that the example is named after.
+ * The job that each example of this folder does, in the event loop that it is named after.
  *
- * Each FILE has a thread that reads it. Without a FILE the thread reads standard input. A FILE may
- * be a fifo. The thread gives each line "MS TEXT" to the loop's thread, by a timer that is due at
- * once. The loop's thread sets a timeout for the line, and prints TEXT when the timeout expires. In
- * each turn, the loop handles the due timers of the reading threads and its own due timeouts. The
- * program ends when all files have ended and all lines are printed. Only the loop's thread calls
- * the functions of this file, and only it prints.
+ * A thread reads each FILE, or standard input if there is none. For each line "MS TEXT" it arms a
+ * timer that is due at once, and so gives the line to the loop's thread, which sets a timeout and
+ * prints TEXT when MS milliseconds have passed. A turn handles both, the timers of the threads and
+ * the loop's own timeouts. A FILE may be a fifo. The program ends when all files have ended and all
+ * lines are printed. The loop's thread alone calls the functions below, and it alone prints.
+ *
+ * To compile one: cc -pthread epoll.c reminders.c $(pkg-config --cflags --libs timerhub)
  */
 #ifndef REMINDERS_H
 #define REMINDERS_H
@@ -17,9 +17,9 @@
 #include <timerhub_loop.h>
 
 /*
- * Opens a hub and a loop, and starts the threads that read. Returns the loop. After an error in
- * reminders_open() or later, the program prints the error and exits. The event loop must call
- * timerhub_loop_turn() after its sockets, and poll timerhub_loop_fd() for reading.
+ * Opens a hub and a loop, starts the threads that read, and returns the loop. The caller calls
+ * timerhub_loop_turn() after its sockets, and polls timerhub_loop_fd() for reading. If anything
+ * fails, now or later, the program prints the error and exits.
  */
 struct timerhub_loop *reminders_open(int file_count, char **files);
 

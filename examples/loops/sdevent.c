@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shows timerhub in an sd-event loop. Prints reminders, see reminders.h. Usage: sdevent [FILE...]
+ * timerhub in an sd-event loop. It prints reminders, see reminders.h. Usage: sdevent [FILE...]
  *
  * sd-event runs one handler an iteration, so a turn right before it blocks would come in the middle
  * of a batch, and hang up connections whose data lies in their sockets. Instead, the timerhub

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 
-// Uses delayed tasks in Redis from Go, without any library. The program writes the commands that
-// timerhub-relay(5) documents to a socket. With go-redis, a program would write rdb.FCall(ctx,
-// name, []string{queue}, ...) instead of call(...).
+// Delayed tasks in Redis from Go, without any library: the program writes the commands of
+// timerhub-relay(5) to a socket. With go-redis it would have rdb.FCall(ctx, name, []string{queue},
+// ...) in place of call(...).
 //
 // Usage: orders
 // The server is the socket $REDIS_SOCKET, or 127.0.0.1:6379. A relay must run:
 //
 //	timerhub-relay run orders
 //
-// Three orders must be cancelled if they are not paid. The first order is not paid. The second
-// order is paid in time. The third order is not paid, and its task is retried once.
+// Three orders are cancelled if they are not paid. Nobody pays the first and the third, and the task
+// of the third is retried once. The second is paid in time.
 package main
 
 import (

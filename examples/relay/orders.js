@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: MIT
-// Uses delayed tasks in Redis from Node, with node-redis and without the library of timerhub. The
-// program calls the functions of the queue in Redis, which timerhub-relay(5) documents.
+// Delayed tasks in Redis from Node, with node-redis and without timerhub's library: the program
+// calls the functions of timerhub-relay(5).
 //
 // Usage: orders.js
 // The server is $REDIS_URL, or the socket $REDIS_SOCKET. A relay must run:
 //                     timerhub-relay run orders
 //
-// Three orders must be cancelled if they are not paid. The first order is not paid. The second
-// order is paid in time. The third order is not paid, and its task is retried once.
+// Three orders are cancelled if they are not paid. Nobody pays the first and the third, and the task
+// of the third is retried once. The second is paid in time.
 'use strict';
 
 const redis = require('redis');

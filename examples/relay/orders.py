@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Uses delayed tasks in Redis from Python, with redis-py and without the library of timerhub.
+"""Delayed tasks in Redis from Python, with redis-py and without timerhub's library.
 
 The program calls the functions of the queue in Redis, which timerhub-relay(5) documents.
 
 Usage: orders.py
 The server is $REDIS_URL. A relay must run: timerhub-relay run orders
 
-Three orders must be cancelled if they are not paid. The first order is not paid. The second order
-is paid in time. The third order is not paid, and its task is retried once.
+Three orders are cancelled if they are not paid. Nobody pays the first and the third, and the task
+of the third is retried once. The second is paid in time.
 """
 
 import os

@@ -2,7 +2,7 @@
 /*
  * The bell, an eventfd by which one thread wakes another, or tells the program that a queue has
  * events. To ring it is to write to it, which makes it readable; to clear it is to read it. bell.h
- * says what the calls promise. No other file of the core includes sys/eventfd.h.
+ * says what the calls promise.
  */
 #define _GNU_SOURCE
 #include "base/bell.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A bell is an eventfd that is used as a flag: readable or not. One wakes the owner, and one in
- * each queue is what consumers poll.
+ * each queue is what consumers poll. Those of store and relay wake their threads, and programs that
+ * poll them.
  */
 #ifndef TIMERHUB_BELL_H
 #define TIMERHUB_BELL_H

@@ -8,21 +8,15 @@
  */
 #include "base/clock.h"
 
-#include <time.h>
 #include <timerhub.h>
 
-static uint64_t clock_read_ns(clockid_t id)
+uint64_t clock_read_ns(clockid_t id)
 {
 	struct timespec ts;
 
 	/* It cannot fail, because every supported kernel has these clocks. */
 	(void)clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t clock_monotonic_ns(void)
-{
-	return clock_read_ns(CLOCK_MONOTONIC);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 void clock_init(struct clock *clock, uint32_t kind, bool manual)

@@ -6,7 +6,13 @@
 #ifndef TIMERHUB_CLOCK_H
 #define TIMERHUB_CLOCK_H
 
+#include <time.h>
+
 #include "base/atomic.h"
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
 
 struct clock {
 	bool manual;          /* whether only clock_set() moves it */
@@ -15,8 +21,26 @@ struct clock {
 	atomic_u64 manual_ns; /* a manual clock's time, written by the thread that moves it */
 };
 
-/* Reads CLOCK_MONOTONIC. */
-uint64_t clock_monotonic_ns(void);
+/* Reads a clock of the kernel, which must have it. */
+uint64_t clock_read_ns(clockid_t id);
+
+static inline uint64_t clock_monotonic_ns(void)
+{
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+/* Reads CLOCK_BOOTTIME, on which a timeout that ends during a suspend expires at once after it. */
+static inline uint64_t clock_boottime_ns(void)
+{
+	return clock_read_ns(CLOCK_BOOTTIME);
+}
+
+/* Returns a number of nanoseconds as the kernel takes it. */
+static inline struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+		                  .tv_nsec = (long)(ns % NS_PER_S) };
+}
 
 /* Begins a clock. `kind`, an enum timerhub_clock, counts only if it is not manual. */
 void clock_init(struct clock *clock, uint32_t kind, bool manual);

@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/histogram.h"
 
 #define BOARD_NAME "timerhub" /* the memfd's name, by which tools/top knows it */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
@@ -27,7 +28,7 @@
 #ifndef BOARD_QUEUES_MAX
 #define BOARD_QUEUES_MAX 65535
 #endif
-#define BOARD_LATENESS_BUCKETS 64
+#define BOARD_LATENESS_BUCKETS TIMERHUB_LATENESS_BUCKETS
 #define BOARD_TEXT_BYTES 16
 #define BOARD_DEPTH_BITS 26
 
@@ -130,7 +131,7 @@ struct board_deliveries {
  */
 static inline unsigned board_bucket(uint64_t now_ns, uint64_t deadline_ns)
 {
-	return now_ns <= deadline_ns ? 0 : bits_highest(now_ns - deadline_ns);
+	return now_ns <= deadline_ns ? 0 : histogram_bucket(now_ns - deadline_ns);
 }
 
 /* A loop's counters, which its thread copies here in each turn, and beside them owner.lateness. */

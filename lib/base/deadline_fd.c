@@ -76,12 +76,7 @@ int deadline_fd_set(struct deadline_fd *deadline_fd, uint64_t at_ns)
 	 */
 	uint64_t alarm_ns =
 		wall ? u64_min(at_ns, INT64_MAX) : alarm_relative(deadline_fd->clock, at_ns);
-	struct itimerspec at = {
-		.it_value = {
-			.tv_sec = (time_t)(alarm_ns / 1000000000u),
-			.tv_nsec = (long)(alarm_ns % 1000000000u),
-		},
-	};
+	struct itimerspec at = { .it_value = timespec_of(alarm_ns) };
 	int flags = wall ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET : 0;
 
 	return timerfd_settime(deadline_fd->fd, flags, &at, NULL) < 0 ? -errno : 0;

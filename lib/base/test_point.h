@@ -22,7 +22,7 @@ enum test_point {
 	TEST_POINT_RING_BEFORE_COUNT,    /* fd readable, `rings` not advanced */
 	TEST_POINT_OUTBOX_TAKEN_OUT,     /* outbox emptied, nothing put back */
 	TEST_POINT_CONSUME_BEFORE_REARM, /* periods counted, not re-armed */
-	TEST_POINT_INTERRUPT_HALFWAY,    /* waiters must return, not woken */
+	TEST_POINT_STOP_HALFWAY,         /* waiters must return, not woken */
 	TEST_POINT_WAIT_FOUND_NOTHING,   /* no event found, waiter not counted */
 	TEST_POINT_WAIT_BEFORE_SLEEP,    /* counted, about to block */
 	TEST_POINT_WAIT_HAS_RESULT,      /* result known, still counted */

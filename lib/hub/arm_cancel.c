@@ -294,6 +294,15 @@ int timerhub_rearm_many(struct timerhub *hub, const timerhub_timer *timers, unsi
 
 /* ---- cancel ---- */
 
+int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue)
+{
+	int result = timer_cancel(&hub->arena.timers, timer, queue);
+
+	if (result == 0)
+		arena_put(&hub->arena, cpu_current(), handle_slot(timer));
+	return result;
+}
+
 /* Cancels a timer whose handle has no slot, or in a forked child. */
 static __attribute__((noinline)) int hub_cancel_checked(struct timerhub *hub, timerhub_timer timer)
 {
@@ -433,6 +442,7 @@ static bool hub_look(const struct timerhub *hub, uint32_t slot, struct timerhub_
 
 int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
 {
+	struct timerhub_event timer = { .reserved = { 0 } };
 	uint32_t slot;
 	int result = 0;
 
@@ -442,7 +452,6 @@ int timerhub_each(struct timerhub *hub, timerhub_each_fn *fn, void *context)
 		return -EOWNERDEAD;
 	slot = arena_next_used(&hub->arena, 0);
 	for (; slot != SLOT_NONE && result == 0; slot = arena_next_used(&hub->arena, slot + 1)) {
-		struct timerhub_event timer;
 		uint64_t interval_ns;
 
 		if (hub_look(hub, slot, &timer, &interval_ns))

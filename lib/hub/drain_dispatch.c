@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How consumers get events: drain, dispatch and wait. Any thread can call them.
+ * How consumers get events: drain and dispatch, and wait_stop.c for those that block. Any thread
+ * can call them.
  *
  * Each takes handles from the queue's outbox and lets timer_deliver() decide whether the timer
  * still has an event to deliver. The slot of a one-shot that was delivered goes to a stack of free
@@ -10,13 +11,9 @@
 #include <errno.h>
 
 #include "base/cpu.h"
-#include "base/futex.h"
 #include "base/probe.h"
 #include "base/test_point.h"
 #include "hub/hub.h"
-
-/* How long a waiter on a stopped queue sleeps before it looks whether a compaction has ended. */
-#define STOPPED_NAP_NS 50000
 
 /* How many handles are taken at once, so that their cache misses overlap. */
 #define CONSUME_BATCH 32
@@ -178,9 +175,7 @@ static void queue_leave(struct timerhub_queue *queue)
 		notifier_signal_again(&queue->notifier);
 }
 
-/* Takes up to `max` events, and leaves the descriptor as it must be. */
-static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events,
-                           unsigned max)
+unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max)
 {
 	unsigned count = 0;
 	uint64_t now_ns = 0; /* not read yet */
@@ -194,19 +189,14 @@ static unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *
 	return count;
 }
 
-static int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max)
+int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max)
 {
 	if (!queue || (!events && max > 0) || max > INT32_MAX)
 		return -EINVAL;
 	return hub_alive(queue->hub) ? 0 : -EOWNERDEAD;
 }
 
-/*
- * Returns the result of a call, or -EOWNERDEAD if a signal handler has forked inside it and this is
- * the child. What such a call did since then has changed only the child's memory, because what it
- * hands to the kernel is zero there.
- */
-static int queue_result(const struct timerhub_queue *queue, int result)
+int queue_result(const struct timerhub_queue *queue, int result)
 {
 	return hub_alive(queue->hub) ? result : -EOWNERDEAD;
 }
@@ -337,134 +327,4 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 	result = (int)queue_dispatch(queue, max);
 	/* Callbacks that ran in a child were called, so they count there too. */
 	return result > 0 ? result : queue_result(queue, result);
-}
-
-/* ---- wait ---- */
-
-/* Returns 0, or why a waiter must return even if there are events. */
-static int queue_verdict(const struct timerhub_queue *queue, uint32_t interrupts)
-{
-	/*
-	 * Relaxed: whoever has the new ticket sees what was set before it changed. What is set
-	 * later changes the ticket again, and then futex_wait() does not block.
-	 */
-	if (u32_load_relaxed(&queue->closing) != 0)
-		return -ESHUTDOWN;
-	return u32_load_relaxed(&queue->interrupts) != interrupts ? -ECANCELED : 0;
-}
-
-/* Returns how much time is left until `until_ns`, for which UINT64_MAX means no limit. */
-static uint64_t left_ns(uint64_t until_ns)
-{
-	uint64_t now_ns;
-
-	if (until_ns == UINT64_MAX)
-		return UINT64_MAX;
-	now_ns = clock_monotonic_ns();
-	return now_ns < until_ns ? until_ns - now_ns : 0;
-}
-
-static bool queue_stopped(const struct timerhub_queue *queue)
-{
-	return u32_load_seq_cst(&queue->stopped) != 0;
-}
-
-/*
- * Blocks until there may be events, or a reason to return. On a stopped queue it blocks only while
- * the owner compacts the outbox, and then for a short time: the owner wakes one waiter for each
- * event that it puts back, and nobody would wake the others.
- */
-static void queue_block(struct timerhub_queue *queue, uint32_t interrupts, uint64_t timeout_ns)
-{
-	uint32_t ticket = notifier_wait_enter(&queue->notifier);
-
-	test_point(TEST_POINT_WAIT_BEFORE_SLEEP);
-	if (outbox_count(&queue->outbox) == 0 && queue_verdict(queue, interrupts) == 0 &&
-	    hub_alive(queue->hub) && ticket != 0) {
-		if (!queue_stopped(queue))
-			futex_wait(queue->notifier.ticket, ticket, timeout_ns);
-		else if (!outbox_exhausted(&queue->outbox))
-			futex_wait(queue->notifier.ticket, ticket, STOPPED_NAP_NS);
-	}
-	notifier_wait_leave(&queue->notifier);
-}
-
-static int queue_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
-                      uint64_t until_ns)
-{
-	uint32_t interrupts = u32_load_seq_cst(&queue->interrupts);
-
-	for (;;) {
-		int result = queue_verdict(queue, interrupts);
-		uint64_t timeout_ns;
-		unsigned count;
-		bool stopped;
-
-		if (result < 0) {
-			/*
-			 * It may have been woken for an event, which another waiter must then take.
-			 */
-			if (outbox_count(&queue->outbox) > 0)
-				notifier_wake(&queue->notifier, UINT32_MAX);
-			return result;
-		}
-		count = queue_take(queue, events, max);
-		if (count > 0)
-			return (int)count;
-		if (!hub_alive(queue->hub))
-			return -EOWNERDEAD;
-		test_point(TEST_POINT_WAIT_FOUND_NOTHING);
-		stopped = queue_stopped(queue);
-		/* `stopped` was loaded before, so every event from before the stop is seen here. */
-		if (stopped && outbox_exhausted(&queue->outbox))
-			return -ESHUTDOWN;
-		timeout_ns = left_ns(until_ns);
-		if (timeout_ns == 0 && !stopped)
-			return 0;
-		queue_block(queue, interrupts, timeout_ns);
-	}
-}
-
-int timerhub_wait(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max,
-                  uint64_t timeout_ns)
-{
-	uint64_t until_ns;
-	int result;
-
-	if (!queue || max == 0)
-		return -EINVAL;
-	/*
-	 * The thread is counted before it touches the hub, because a close waits for those counted.
-	 */
-	(void)u32_fetch_add_seq_cst(&queue->inside, 1);
-	result = u32_load_seq_cst(&queue->closing) != 0 ? -ESHUTDOWN
-	                                                : queue_check(queue, events, max);
-	if (result == 0) {
-		until_ns = timeout_ns == UINT64_MAX
-		                   ? UINT64_MAX
-		                   : u64_add_saturating(clock_monotonic_ns(), timeout_ns);
-		result = queue_result(queue, queue_wait(queue, events, max, until_ns));
-	}
-	test_point(TEST_POINT_WAIT_HAS_RESULT);
-	/* Release: when the count is 0, the close frees what this wait has used. */
-	(void)u32_fetch_add_release(&queue->inside, UINT32_MAX);
-	return result;
-}
-
-void timerhub_interrupt(struct timerhub_queue *queue)
-{
-	if (!queue || !hub_alive(queue->hub))
-		return;
-	(void)u32_fetch_add_seq_cst(&queue->interrupts, 1);
-	test_point(TEST_POINT_INTERRUPT_HALFWAY);
-	notifier_wake(&queue->notifier, UINT32_MAX);
-}
-
-void timerhub_queue_stop(struct timerhub_queue *queue)
-{
-	if (!queue || !hub_alive(queue->hub))
-		return;
-	u32_store_seq_cst(&queue->stopped, 1);
-	test_point(TEST_POINT_INTERRUPT_HALFWAY);
-	notifier_wake(&queue->notifier, UINT32_MAX);
 }

@@ -26,6 +26,7 @@ struct hub_living {
 	struct bell_words bells;
 	atomic_u32 tickets[OWNER_QUEUES_MAX]; /* the futexes of the queues' notifiers, by index */
 };
+_Static_assert(offsetof(struct hub_living, is_opener) == 0, "fork_check.h asks the first word");
 
 struct timerhub {
 	struct arena arena;
@@ -66,6 +67,19 @@ int hub_cancel(struct timerhub *hub, timerhub_timer timer, uint32_t queue);
  * now.
  */
 void hub_wait_pass(struct timerhub *hub);
+
+/* Checks the arguments of a consumer's call. Returns 0, -EINVAL, or -EOWNERDEAD in a child. */
+int queue_check(const struct timerhub_queue *queue, const void *events, unsigned max);
+
+/* Takes up to `max` events, and leaves the descriptor as it must be. */
+unsigned queue_take(struct timerhub_queue *queue, struct timerhub_event *events, unsigned max);
+
+/*
+ * Returns the result of a call, or -EOWNERDEAD if a signal handler has forked inside it and this is
+ * the child. What such a call did since then has changed only the child's memory, because what it
+ * hands to the kernel is zero there.
+ */
+int queue_result(const struct timerhub_queue *queue, int result);
 
 /*
  * How often an open that is interrupted tries again. There is a limit because a filter may

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens and closes hubs, advances manual ones, and answers what a program may ask about a hub.
- *
- * A manual hub has no owner thread. Whoever calls timerhub_advance() does the owner's work in it,
- * one thread at a time: `advancing` is odd while somebody does. It is tested by tests/service/.
- *
- * Labels: [advance] hub_leave → hub_try_enter, hub_wait_pass: carries all that a pass has written;
- *         hub_wait_pass → hub_try_enter: carries that a queue is gone.
+ * Opens and closes hubs, and answers what a program may ask about a hub. It is tested by
+ * tests/service/.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -200,57 +195,6 @@ void timerhub_close(struct timerhub *hub)
 	}
 	hub_close_queues(hub);
 	hub_free(hub);
-}
-
-/* ---- manual hubs ---- */
-
-/* Begins to advance a manual hub. Returns false if another thread is advancing it. */
-static bool hub_try_enter(struct timerhub *hub)
-{
-	uint32_t advancing = u32_load_relaxed(&hub->advancing);
-
-	/* [advance] From here on, this thread sees all that the previous pass has written. */
-	return advancing % 2 == 0 && u32_cas_acquire(&hub->advancing, &advancing, advancing + 1);
-}
-
-/* Ends the advance that hub_try_enter() has begun. */
-static void hub_leave(struct timerhub *hub)
-{
-	/* [advance] Whoever advances next, or waits for this pass, sees all that it has written. */
-	(void)u32_fetch_add_release(&hub->advancing, 1);
-}
-
-int timerhub_advance(struct timerhub *hub, uint64_t now_ns, uint64_t *ret_next_ns)
-{
-	uint64_t next_ns;
-	bool moved;
-
-	if (!hub || !hub->clock.manual)
-		return -EINVAL;
-	if (!hub_alive(hub))
-		return -EOWNERDEAD;
-	if (!hub_try_enter(hub))
-		return -EBUSY;
-	moved = clock_set(&hub->clock, now_ns);
-	if (moved) {
-		/*
-		 * The bell is cleared before the pass gets its number, so that a ring which is
-		 * meant for a later pass is not lost.
-		 */
-		bell_clear_counted(hub->bell, &hub->living->bells, &hub->rings);
-		next_ns = owner_run_passes(&hub->owner);
-	}
-	hub_leave(hub);
-	if (!moved)
-		return -EINVAL;
-	if (ret_next_ns)
-		*ret_next_ns = next_ns;
-	return 0;
-}
-
-int timerhub_wake_fd(const struct timerhub *hub)
-{
-	return hub && hub->clock.manual ? hub->bell : -EINVAL;
 }
 
 /* ---- ask ---- */

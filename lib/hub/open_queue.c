@@ -16,6 +16,7 @@
 #include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/futex.h"
+#include "base/invariant.h"
 #include "base/options.h"
 #include "hub/hub.h"
 
@@ -208,6 +209,8 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		return;
 	hub = queue->hub;
 	if (hub_alive(hub)) {
+		/* Relaxed: whoever has the queue has seen what its opener stored. */
+		invariant(ptr_load_relaxed(&hub->queues[queue->index]) == queue);
 		queue_send_waiters_away(queue);
 		queue_drop_timers(queue);
 		/* Relaxed: the addition in hub_wait_pass() makes it visible to the owner. */

@@ -6,6 +6,7 @@
  */
 #include "loop/fresh_timeouts.h"
 
+#include "base/invariant.h"
 #include "loop/round_down_to_grid.h"
 #include "loop/scheduling.h"
 
@@ -18,6 +19,8 @@
  */
 static __attribute__((noinline)) void fresh_list_all(struct timerhub_loop *loop)
 {
+	/* In an exact loop nothing is fresh, although the array looks full. */
+	invariant(!loop->is_exact && loop->front.fresh_count <= TIMERHUB_LOOP_FRESH_MAX);
 	for (uint32_t i = 0; i < loop->front.fresh_count; i++)
 		if (loop->front.fresh[i] != &loop->gone)
 			fresh_list(loop, loop->front.fresh[i]);
@@ -104,6 +107,7 @@ CPU_FETCHES void fresh_fetch(const struct timerhub_loop *loop, uint32_t i)
 
 void fresh_file(struct timerhub_loop *loop)
 {
+	invariant(loop->listed_count <= loop->places.used); /* each place at most once */
 	for (uint32_t i = 0; i < loop->listed_count; i++) {
 		struct place *place = &loop->places.table[loop->filings[i].place];
 		struct timerhub_timeout *timeout = place_timeout(place);

@@ -11,6 +11,7 @@
 #include <timerhub_loop.h>
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "base/clock.h"
 #include "base/counter_board.h"
@@ -77,6 +78,7 @@ struct timerhub_loop {
 	struct board *board;  /* where other processes see the counts; NULL: not observable */
 	int board_fd;         /* the board's memfd */
 };
+_Static_assert(offsetof(struct timerhub_loop, front) == 0, "the inline calls cast the loop");
 
 /*
  * Gives an observable loop a new board in a forked child, because the old one is shared with the

@@ -11,8 +11,6 @@
 #include "loop/fresh_timeouts.h"
 
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
-/* The most timeouts that a loop can have. A hub can have as many timers. */
-#define LOOP_TIMEOUTS_MAX ((1u << 26) - 2)
 
 /* ---- open ---- */
 
@@ -21,7 +19,7 @@ static int loop_config_check(const struct timerhub_loop_config *config, const st
 	uint32_t known =
 		TIMERHUB_LOOP_OBSERVABLE | TIMERHUB_LOOP_LOCKED | (hub ? 0 : TIMERHUB_LOOP_MANUAL);
 
-	return (config->flags & ~known) != 0 || config->timeouts_max > LOOP_TIMEOUTS_MAX ||
+	return (config->flags & ~known) != 0 || config->timeouts_max > SCHEDULE_SLOTS_MAX ||
 	                       config->clock > TIMERHUB_CLOCK_REALTIME
 	               ? -EINVAL
 	               : 0;

@@ -9,8 +9,7 @@
  * way (kernel/time/timer.c). Timeouts of length L have at most 16 such instants in a time of length
  * L.
  *
- * A grid is named by its shift: its step is 2^shift ns. Tested by
- * tests/unit/test_round_down_to_grid.c.
+ * A grid is named by its shift: its step is 2^shift ns.
  */
 #ifndef TIMERHUB_ROUND_DOWN_TO_GRID_H
 #define TIMERHUB_ROUND_DOWN_TO_GRID_H
@@ -18,12 +17,13 @@
 #include <stdbool.h>
 
 #include "base/bits.h"
+#include "schedule/wheel.h"
 
 /*
  * If a deadline is less than this after its instant on the grid, it is scheduled exactly. Rounding
  * would gain nothing, because the wheel puts both times into the same bucket.
  */
-#define GRID_NEAR_NS ((uint64_t)1 << 16)
+#define GRID_NEAR_NS ((uint64_t)1 << WHEEL_FINEST_SHIFT)
 
 /* Returns the coarsest grid of which eight steps fit into `rest_ns`. */
 static inline unsigned grid_for(uint64_t rest_ns)

@@ -5,6 +5,7 @@
  */
 #include "loop/scheduling.h"
 
+#include "base/invariant.h"
 #include "loop/round_down_to_grid.h"
 
 /* Schedules a timeout at `at_ns`, in place of the schedule entry that it has. */
@@ -45,6 +46,7 @@ struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place
 		loop->places.table[place].filed_ns = UINT64_MAX;
 		return NULL;
 	}
+	invariant(timeout->place == place);
 	timeout->filed_ns = UINT64_MAX;
 	/* A timeout that was set since the turn began is scheduled at the end of the turn. */
 	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)

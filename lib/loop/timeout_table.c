@@ -28,6 +28,7 @@ static uint32_t places_find(struct places *places)
 	uint32_t index = places->free;
 
 	if (index != SLOT_NONE) {
+		invariant(index < places->used && !place_timeout(&places->table[index]));
 		places->free = (uint32_t)(places->table[index].holder >> PLACE_NEXT_SHIFT);
 		return index;
 	}

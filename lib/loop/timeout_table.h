@@ -38,6 +38,9 @@ struct place {
 #define PLACE_GRID_SHIFT 2
 #define PLACE_GRID_MASK 63u
 #define PLACE_NEXT_SHIFT 32
+_Static_assert(PLACE_GRID_MASK >= 63 && PLACE_GRID_MASK << PLACE_GRID_SHIFT <= UINT32_MAX,
+               "a grid is a shift of 64 bits, and lies below the next place");
+_Static_assert(TIMERHUB_LOOP_FRESH_MAX <= UINT8_MAX, "timeout.fresh counts from 1");
 
 /* Returns the timeout that has the place, or NULL if the place is free. */
 static inline struct timerhub_timeout *place_timeout(const struct place *place)

@@ -11,6 +11,7 @@
  * The inline functions of timerhub_loop.h handle the frequent cases of set, set_at and stop, and
  * call this file in the rare ones. Tested by tests/unit/test_loop.c and tests/service/test_loop.c.
  */
+#include "base/invariant.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 
@@ -74,6 +75,7 @@ int timerhub_timeout_remove(struct timerhub_loop *loop, struct timerhub_timeout 
 
 	if (result < 0)
 		return result;
+	invariant(timeout->fresh == 0 || loop->front.fresh[timeout->fresh - 1] == timeout);
 	fresh_forget(loop, timeout);
 	places_put(&loop->places, timeout);
 	*timeout = (struct timerhub_timeout){ .owner = 0 };

@@ -18,6 +18,7 @@
  */
 #include <limits.h>
 
+#include "base/histogram.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
@@ -26,7 +27,6 @@
 #ifndef TURN_EVENTS_MAX
 #define TURN_EVENTS_MAX 128 /* how many of them may be the queue's */
 #endif
-#define MS_NS 1000000u
 #define TURN_AHEAD 12 /* how many schedule entries turn_fetch() is ahead */
 
 /* The state of a turn that may call callbacks. */
@@ -86,7 +86,7 @@ static void turn_expire(struct turn *turn)
 		timeout = loop_recheck(loop, place, loop->schedule.taken_ns);
 		if (!timeout)
 			continue;
-		loop->counts.lateness[bits_highest((loop->turn_ns - timeout->deadline_ns) | 1)]++;
+		loop->counts.lateness[histogram_bucket(loop->turn_ns - timeout->deadline_ns)]++;
 		loop->due_ns = timeout->deadline_ns;
 		timeout->deadline_ns = UINT64_MAX;
 		turn->called++;
@@ -364,7 +364,7 @@ int timerhub_loop_timeout_ms(struct timerhub_loop *loop)
 
 	if (loop && !loop_alive(loop))
 		return 0;
-	if (ns > (uint64_t)INT_MAX * MS_NS)
+	if (ns > (uint64_t)INT_MAX * NS_PER_MS)
 		return ns == UINT64_MAX ? -1 : INT_MAX;
-	return (int)((ns + MS_NS - 1) / MS_NS);
+	return (int)((ns + NS_PER_MS - 1) / NS_PER_MS);
 }

@@ -21,6 +21,7 @@
 
 #include "base/bell.h"
 #include "base/bits.h"
+#include "base/invariant.h"
 #include "queue/queue.h"
 
 /*
@@ -107,6 +108,7 @@ static int wake_set_deadline_fd(struct wake *wake, uint64_t next_ns, uint64_t no
 /* Moves the kept timer to `next_ns`, or writes to the eventfd if that time has passed. */
 static int wake_set_timer(struct wake *wake, uint64_t next_ns, uint64_t now_ns)
 {
+	invariant(wake->queue);
 	if (next_ns <= now_ns) {
 		bell_ring_by(wake->queue->notifier.fd, wake->queue->notifier.bells);
 		wake->is_rung = true;

@@ -14,39 +14,15 @@
 #ifndef TIMERHUB_INBOX_H
 #define TIMERHUB_INBOX_H
 
-#include "base/atomic.h"
-#include "base/counter_board.h"
 #include "base/memory.h"
-#include "base/test_point.h"
-
-/* A ring buffer for the threads on some of the CPUs. Only the owner takes from it. */
-struct inbox_lane {
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 *cells;
-	struct board_lane *notes; /* NULL: the hub is not observable */
-	/* Written by producers: where they begin to look for an empty cell. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 tail;
-	atomic_u64 spilled; /* how many slots its producers have put into the map */
-	/* Written by the owner: the position of the next cell to take. */
-	_Alignas(CACHE_LINE_BYTES) atomic_u64 head;
-	atomic_u64 drained; /* what `spilled` was when the last drain began */
-	uint64_t end;       /* where the present drain ends */
-};
-
-#define INBOX_LEVELS 3 /* so the top level of the map has at most 256 words */
-#ifndef INBOX_WORD
-#define INBOX_WORD 64u /* how many bits of a word of the map are in use */
-#endif
+#include "owner/lane.h"
+#include "owner/spill_map.h"
 
 struct inbox {
 	struct inbox_lane *lanes;
-	/* Level 0 of the spill map has a bit for each slot, the others one for each word below. */
-	atomic_u64 *map[INBOX_LEVELS];
 	uint32_t lane_mask; /* number of lanes - 1 */
-	uint32_t top_words; /* number of words of the top level */
+	struct spill_map map;
 	struct memory memory;
-	/* The owner's walk over the map: on each level the bits still to do, and of which word. */
-	_Alignas(CACHE_LINE_BYTES) uint64_t bits[INBOX_LEVELS];
-	uint32_t word[INBOX_LEVELS];
 };
 
 /*
@@ -70,23 +46,10 @@ bool inbox_push(struct inbox *inbox, unsigned cpu, uint32_t slot);
  */
 bool inbox_push_again(struct inbox *inbox, unsigned cpu, uint32_t slot);
 
-/* Tells whether a bit of one level of the map is set. */
-static inline bool map_has(const atomic_u64 *words, uint32_t index)
-{
-	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
-
-	test_point(TEST_POINT_WAITS_READ_WORD);
-	return (word >> index % INBOX_WORD & 1) != 0;
-}
-
-/*
- * Tells whether a slot waits in the map, so that it need not be pushed. The levels are asked from
- * the bottom up; inbox.c says why.
- */
+/* Tells whether a slot waits in the map, so that it need not be pushed. */
 static inline bool inbox_waits(const struct inbox *inbox, uint32_t slot)
 {
-	return map_has(inbox->map[0], slot) && map_has(inbox->map[1], slot / INBOX_WORD) &&
-	       map_has(inbox->map[2], slot / (INBOX_WORD * INBOX_WORD));
+	return map_has(&inbox->map, slot);
 }
 
 /* ---- calls of the owner ---- */

@@ -19,6 +19,7 @@
 
 #include "base/cpu.h"
 #include "base/futex.h"
+#include "base/invariant.h"
 #include "base/probe.h"
 #include "base/test_point.h"
 
@@ -80,6 +81,7 @@ static void owner_empty_inbox(struct owner *owner)
 	inbox_begin(inbox);
 	while ((count = inbox_take(inbox, slots, OWNER_BATCH)) > 0) {
 		for (unsigned i = 0; i < count; i++) {
+			invariant(slots[i] < owner->world.arena->capacity);
 			__builtin_prefetch(&owner->world.arena->timers.pairs[slots[i]], 1);
 			__builtin_prefetch(&owner->world.arena->filings[slots[i]], 1);
 		}
@@ -134,6 +136,7 @@ static void owner_put(struct owner *owner, struct timerhub_queue *queue, uint64_
 {
 	struct timer_filing *filing = &owner->world.arena->filings[handle_slot(handle)];
 
+	invariant(deadline_ns <= owner->now_ns); /* never early */
 	if (!outbox_has_room(&queue->outbox))
 		owner_compact(owner, queue);
 	/* The handle of the last expiry is still there if a re-arm has withdrawn that expiry. */
@@ -273,6 +276,7 @@ static void owner_refile(struct owner *owner, uint32_t slot)
 	uint64_t filed_ns = schedule_at_ns(&owner->schedule, slot);
 	uint64_t true_ns = timer_true_ns(&owner->world.arena->timers, slot, filed_ns);
 
+	invariant(filed_ns != UINT64_MAX && true_ns >= filed_ns);
 	test_point(TEST_POINT_OWNER_BEFORE_REFILE);
 	schedule_insert(&owner->schedule, slot, true_ns);
 	owner->true_ns = u64_min(owner->true_ns, true_ns);

@@ -25,6 +25,7 @@
 #include "timer/arena.h"
 
 #define OWNER_QUEUES_MAX BOARD_QUEUES_MAX
+_Static_assert(OWNER_QUEUES_MAX <= 1u << TIMER_QUEUE_BITS, "a record has room for each index");
 
 /* What the owner shares with the hub's callers. The hub fills it in before it opens the owner. */
 struct owner_world {

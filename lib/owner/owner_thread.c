@@ -34,7 +34,7 @@
 /* How many sleeps in a row may fail in io_uring before the owner sleeps only in ppoll(2). */
 #define OWNER_SLEEP_FAILURES_MAX 3
 /* How long a sleep lasts at most if the kernel does not tell when the clock is set. */
-#define OWNER_ALARM_REFUSED_NS 1000000000u
+#define OWNER_ALARM_REFUSED_NS NS_PER_S
 
 /*
  * How long before an expiry the owner prefetches what it will touch. Several cache misses of 0.1 us
@@ -110,6 +110,7 @@ static bool owner_spin(struct owner *owner, uint64_t until_ns, uint64_t ahead_ns
 static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t *timeout_ns)
 {
 	int result = deadline_fd_set(&owner->deadline_fd, at_ns);
+	uint64_t now_ns;
 
 	if (result == -ECANCELED) {
 		u64_count(&owner->counts->clock_jumps, 1);
@@ -117,10 +118,15 @@ static bool owner_set_deadline_fd(struct owner *owner, uint64_t at_ns, uint64_t 
 	}
 	/*
 	 * If the kernel refuses, the owner wakes at intervals to read the clock. It does not poll
-	 * the timerfd then, because one that has expired would stay readable.
+	 * the timerfd then, because one that has expired would stay readable. The timeout counts
+	 * from now, because the attempt may have taken long.
 	 */
-	*timeout_ns = result < 0 ? u64_min(*timeout_ns, OWNER_ALARM_REFUSED_NS) : UINT64_MAX;
+	*timeout_ns = UINT64_MAX;
 	owner->sleeper.deadline_fd = result < 0 ? -1 : owner->deadline_fd.fd;
+	if (result == 0)
+		return true;
+	now_ns = clock_now_ns(owner->world.clock);
+	*timeout_ns = at_ns > now_ns ? u64_min(at_ns - now_ns, OWNER_ALARM_REFUSED_NS) : 0;
 	return true;
 }
 

@@ -18,6 +18,8 @@
  */
 #include "owner/promise.h"
 
+#include "base/invariant.h"
+
 void promise_init(struct promise *promise, uint64_t look_by_ns)
 {
 	/* Relaxed: not shared yet. The number 0 is no pass, so nobody has been woken in it. */
@@ -49,6 +51,8 @@ bool promise_woken(const struct promise *promise)
 
 void promise_record_wake(struct promise *promise, uint64_t pass)
 {
+	/* Relaxed: the caller has loaded `pass` from there, and sees nothing older now. */
+	invariant(pass > 0 && pass <= u64_load_relaxed(&promise->pass));
 	/* It is only raised, because the caller may have been stopped since an earlier pass. */
 	u64_raise(&promise->woken_pass, pass);
 }

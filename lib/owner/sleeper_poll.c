@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 
 #include "base/bell.h"
+#include "base/clock.h"
 #include "base/futex.h"
 #include "owner/sleeper.h"
 
@@ -48,10 +49,7 @@ static int poll_sleep(struct sleeper *sleeper, uint64_t timeout_ns)
 	/* ppoll() ignores a descriptor of -1, so the timerfd needs no case of its own. */
 	struct pollfd fds[] = { { .fd = sleeper->bell, .events = POLLIN },
 		                { .fd = sleeper->deadline_fd, .events = POLLIN } };
-	struct timespec timeout = {
-		.tv_sec = (long)(timeout_ns / 1000000000u),
-		.tv_nsec = (long)(timeout_ns % 1000000000u),
-	};
+	struct timespec timeout = timespec_of(timeout_ns);
 	int ready = ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
 	if (ready >= 0)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/clock.h"
 #include "owner/sleeper.h"
 
 /* These are newer than the headers with which the library may be built. */
@@ -212,8 +213,8 @@ static int uring_reap(struct sleeper_uring *uring)
 
 static struct __kernel_timespec uring_timespec(uint64_t ns)
 {
-	return (struct __kernel_timespec){ .tv_sec = (int64_t)(ns / 1000000000u),
-		                           .tv_nsec = (long long)(ns % 1000000000u) };
+	return (struct __kernel_timespec){ .tv_sec = (int64_t)(ns / NS_PER_S),
+		                           .tv_nsec = (long long)(ns % NS_PER_S) };
 }
 
 /*

@@ -32,6 +32,7 @@
 #include "queue/notifier.h"
 
 #include "base/futex.h"
+#include "base/invariant.h"
 
 void notifier_begin(struct notifier *notifier)
 {
@@ -95,5 +96,7 @@ uint32_t notifier_wait_enter(struct notifier *notifier)
 void notifier_wait_leave(struct notifier *notifier)
 {
 	/* Relaxed: an owner that still sees the old count only wakes somebody in vain. */
-	(void)u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
+	uint32_t before = u32_fetch_add_relaxed(&notifier->waiters, UINT32_MAX);
+
+	invariant(before > 0);
 }

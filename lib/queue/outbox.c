@@ -19,12 +19,15 @@
 
 #include "base/invariant.h"
 #include "base/test_point.h"
+#include "timer/pair.h"
 
 /* An empty outbox begins anew at the array's beginning after so many cells (32 KiB). */
 #ifndef OUTBOX_RESTART
 #define OUTBOX_RESTART 4096
 #endif
 #define TAIL_COMPACTING ((uint64_t)1 << 63)
+_Static_assert(2 * (uint64_t)TIMER_SLOTS_MAX + 2 <= (uint64_t)1 << 32,
+               "the number of cells divides 2^32, as outbox_blank() needs");
 
 int outbox_open(struct outbox *outbox, uint32_t capacity)
 {

@@ -6,6 +6,7 @@
 #include "queue/publisher.h"
 
 #include "base/bits.h"
+#include "base/invariant.h"
 #include "base/probe.h"
 
 void publisher_init(struct publisher *publisher, const struct clock *clock,
@@ -64,6 +65,8 @@ void publisher_put(struct publisher *publisher, struct timerhub_queue *queue, ui
 		publisher->unpublished_end = &queue->next_unpublished;
 	}
 	queue->deadlines_ns[queue->unpublished++] = deadline_ns;
-	if (queue->unpublished == PUBLISHER_BATCH)
+	if (queue->unpublished >= PUBLISHER_BATCH) {
+		invariant(queue->unpublished == PUBLISHER_BATCH); /* or `deadlines_ns` is overrun */
 		publisher_tell(publisher);
+	}
 }

@@ -36,10 +36,9 @@ struct timerhub_queue {
 	unsigned unpublished;                   /* how many; 0: the queue is not in the list */
 	uint64_t deadlines_ns[PUBLISHER_BATCH]; /* the deadlines of these events */
 
-	_Alignas(CACHE_LINE_BYTES) atomic_u32 interrupts; /* how often waits were interrupted */
-	atomic_u32 inside;  /* how many threads are in timerhub_wait() */
-	atomic_u32 stopped; /* 1: waits no longer block */
-	atomic_u32 closing; /* 1: waits must return at once */
+	_Alignas(CACHE_LINE_BYTES) atomic_u32 inside; /* how many threads are in timerhub_wait() */
+	atomic_u32 stopped;                           /* 1: waits no longer block */
+	atomic_u32 closing;                           /* 1: waits must return at once */
 };
 
 /*

@@ -43,7 +43,10 @@ static int hex_digit(char digit)
 	return value > 15 ? value - 6 : value;
 }
 
-/* Copy a part of an address as text. If `escaped` is true, replace each escape %XX by its byte. */
+/*
+ * Copies a part of an address as text. If `escaped` is true, it replaces each escape %XX by its
+ * byte.
+ */
 static int copy(char *to, const struct part *part, bool escaped)
 {
 	size_t used = 0;
@@ -87,7 +90,10 @@ static int read_number(uint32_t *ret_number, const struct part *part, uint32_t m
 	return 0;
 }
 
-/* At the character of `mark`, the last one if `last`, and drops it. False: there is none. */
+/*
+ * Splits a part at the first `mark` in it, or at the last one if `last` is true. The mark itself is
+ * dropped. Returns false if there is no mark.
+ */
 static bool split(struct part *ret_head, struct part *part, char mark, bool last)
 {
 	const char *found = NULL;
@@ -167,7 +173,7 @@ static int read_redis(struct address *address, struct part part)
 	return read_host(address, part, "6379");
 }
 
-/* Check the syntax of every address in a list of Sentinels. */
+/* Checks the syntax of every address in a list of Sentinels. */
 static int check_sentinels(const char *text)
 {
 	int result = 0;
@@ -197,7 +203,7 @@ static int read_sentinels(struct address *address, struct part part)
 	return check_sentinels(address->sentinels);
 }
 
-/* A host of a list, with plus signs between them. */
+/* Reads the first host of a list that has plus signs between its hosts. */
 static int read_one_of(struct address *ret_address, const char **text, const char *port)
 {
 	struct address address = { .database = 0 };
@@ -331,7 +337,7 @@ void address_set_login(struct address *address, const struct address *from)
 	memcpy(address->password, from->password, sizeof(address->password));
 }
 
-/* Reads one NAME=VALUE of TLS. */
+/* Reads one of the options of TLS, NAME=VALUE. */
 static int read_tls_option(struct address_tls *tls, struct part part)
 {
 	const struct {
@@ -352,7 +358,7 @@ static int read_tls_option(struct address_tls *tls, struct part part)
 	return 0;
 }
 
-/* Reads what follows a question mark, and cuts it off. */
+/* Reads the options of TLS behind the question mark, if there is one, and cuts them off. */
 static int read_tls(struct address_tls *tls, struct part *part)
 {
 	struct part rest = *part, head, one;

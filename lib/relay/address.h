@@ -43,7 +43,11 @@ struct address {
 	char path[ADDRESS_UNIX_BYTES]; /* path of a unix socket */
 	/* List of the Sentinels that know host and port; empty: no Sentinels. */
 	char sentinels[ADDRESS_TEXT_BYTES];
-	unsigned rotations; /* of the list, so this number modulo its length tells the first */
+	/*
+	 * how often the list was rotated; this modulo its length is the index of the Sentinel that
+	 * is first now
+	 */
+	unsigned rotations;
 	char master[ADDRESS_TEXT_BYTES]; /* the Sentinels' name for the master */
 	char user[ADDRESS_TEXT_BYTES];   /* name of the user; empty: no user */
 	char password[ADDRESS_TEXT_BYTES];
@@ -51,23 +55,29 @@ struct address {
 	struct address_tls tls;
 	bool cluster; /* the server is a node of a cluster */
 	/*
-	 * Nodes that the user gave, which know the others; empty: host and port are known already.
+	 * The nodes that the user gave, which know the others. Empty if host and port are known
+	 * already.
 	 */
 	char nodes[ADDRESS_TEXT_BYTES];
 	char learned[ADDRESS_NODES_BYTES]; /* nodes that the cluster has named, in the same form */
-	uint16_t slot;                     /* the queue's, from struct keys */
+	uint16_t slot;                     /* the slot of the queue's keys */
 	/*
-	 * Where the last MOVED or ASK pointed, for the next connect only; empty port: nowhere. With
-	 * `asking` each command follows an ASKING, without which a node refuses a slot that is
-	 * still on its way to it.
+	 * Where the last MOVED or ASK pointed, for the next connect only; nowhere if the port is
+	 * empty. If `asking` is true, each command must follow an ASKING, because a node refuses a
+	 * slot that is still on its way to it otherwise.
 	 */
 	char next_host[ADDRESS_TEXT_BYTES];
 	char next_port[ADDRESS_PORT_BYTES];
 	bool next_asking, asking;
-	uint64_t epoch;   /* of the Sentinels' configuration that named host and port */
-	unsigned tries;   /* failed ones: each begins at the next address of the host's name */
+	/* number of the Sentinels' configuration that named host and port; a higher one is newer */
+	uint64_t epoch;
+	/*
+	 * how many tries to connect have failed; each begins at the next address that the host's
+	 * name resolves to
+	 */
+	unsigned tries;
 	const char *file; /* path of the file that has the address, or NULL (url_file.h) */
-	uint32_t index;   /* place of the address in that file's list */
+	uint32_t index;   /* index of the address in that file's list */
 };
 
 /*
@@ -76,7 +86,10 @@ struct address {
  */
 int address_read(struct address *ret_address, const char **text);
 
-/* Write an address in the user's notation, with the port, and without user and password. */
+/*
+ * Writes an address in the notation that a user would give, with the port, and without user and
+ * password.
+ */
 void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
 
 /*
@@ -86,7 +99,10 @@ void address_write(char text[ADDRESS_URL_BYTES], const struct address *address);
  */
 int address_read_sentinel(struct address *ret_address, const char **text);
 
-/* Reads the Sentinel of an address that is to be asked next, with the address's TLS. */
+/*
+ * Reads the first Sentinel of an address's list, which is to be asked next. It gets the address's
+ * options of TLS.
+ */
 int address_first_sentinel(struct address *ret_sentinel, const struct address *address);
 
 /*
@@ -101,18 +117,20 @@ int address_read_node(struct address *ret_node, const char **text, const struct 
  */
 void address_redirect(struct address *address, const char *text, const struct address *from);
 
-/* Gives `server` the next host and port of an address, once. False: there is none. */
+/*
+ * Moves the host and port where a MOVED or ASK pointed to `server`. Returns false if there is none.
+ */
 bool address_take_redirect(struct address *address, struct address *server);
 
 unsigned address_count_sentinels(const struct address *address);
 
-/* Move the first Sentinel of an address to the end of the list. */
+/* Moves the first Sentinel of an address to the end of the list. */
 void address_rotate_sentinels(struct address *address);
 
 /* Gives an address the user and the password of another one. */
 void address_set_login(struct address *address, const struct address *from);
 
-/* Sets host and port that a Sentinel named. -EINVAL: not valid. */
+/* Sets host and port as a Sentinel has named them. Returns -EINVAL if they are not valid. */
 int address_set_server(struct address *address, const char *host, const char *port);
 
 #endif

@@ -14,10 +14,9 @@
 
 #include "base/cancellation.h"
 
-#define NS_PER_US UINT64_C(1000)
 /* The latest due time, in microseconds, that a double in Redis holds exactly. */
 #define LAST_US ((UINT64_C(1) << 53) - 1)
-/* So many changes are queued at a time, because each needs memory until it is answered. */
+/* How many changes are queued at a time, because each needs memory until it is answered. */
 #define QUEUED_MAX 1024u
 
 static bool is_id(const char *id)
@@ -27,7 +26,7 @@ static bool is_id(const char *id)
 	return len > 0 && len < TIMERHUB_RELAY_ID_BYTES;
 }
 
-/* Whole microseconds, rounded up; -ERANGE beyond LAST_US. */
+/* Writes a time as whole microseconds, rounded up. Returns -ERANGE if that is beyond LAST_US. */
 static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 {
 	uint64_t when_us = when_ns / NS_PER_US + (when_ns % NS_PER_US != 0);
@@ -43,8 +42,8 @@ static int write_when(char when[REQUEST_WHEN_BYTES], uint64_t when_ns)
 }
 
 /*
- * Make a task's id from the relay's random seed and a counter, so that no other process makes the
- * same id.
+ * Makes a task's id of the relay's random seed and a counter, so that no other process makes the
+ * same one.
  */
 static void make_id(const struct timerhub_relay *relay, uint64_t number,
                     char id[TIMERHUB_RELAY_ID_BYTES])
@@ -112,7 +111,7 @@ static int read_move(const struct timerhub_relay_change *change, struct request 
 	return write_when(request->when, change->when_ns);
 }
 
-/* A done, retry or park. */
+/* Reads a change that answers a delivery: a done, retry or park. */
 static int read_answer(const struct timerhub_relay_change *change, struct request *request)
 {
 	const struct timerhub_relay_task *task = change->task;
@@ -162,7 +161,7 @@ bool change_ends_delivery(const struct request *request, int result)
 	       (result == 0 || result == -ENOENT || result == -ESTALE);
 }
 
-/* Free the delivery of a task and the task's data. Returns false if the delivery is unknown. */
+/* Frees the delivery of a task, with the task's data. Returns false if the delivery is unknown. */
 static bool let_go(struct timerhub_relay *relay, const char *delivery, const char *id)
 {
 	bool known;
@@ -316,7 +315,10 @@ static void queue_changes(struct timerhub_relay *relay, struct timerhub_relay_ch
 	lock_give(&relay->shared.lock);
 }
 
-/* Adds to the number of changes that were sent, and of those that succeeded. */
+/*
+ * Waits for the replies to queued changes, and adds to the number of changes that were sent and of
+ * those that succeeded.
+ */
 static void await_changes(struct timerhub_relay *relay, struct timerhub_relay_change *changes,
                           struct queued *queued, unsigned count, unsigned *sent, unsigned *good)
 {

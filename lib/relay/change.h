@@ -12,7 +12,7 @@
 int change_read(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                 struct request *request, char made[TIMERHUB_RELAY_ID_BYTES]);
 
-/* Whether the taker has no task any more, after this result of a done, retry or park. */
+/* Returns whether, after this result of a done, retry or park, the taker no longer has the task. */
 bool change_ends_delivery(const struct request *request, int result);
 
 #endif

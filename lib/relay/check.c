@@ -16,11 +16,10 @@
 #define STEP_NS UINT64_C(2000000000)
 #define ROUNDS 5
 /*
- * how long overdue a promised look may be before the relays count as dead; a working one is late by
- * a grace (100 ms) at most
+ * how long the promised poll of the queue may be overdue before the relays count as dead, because a
+ * working one is late by a grace (100 ms) at most
  */
 #define OVERDUE_NS UINT64_C(5000000000)
-#define NS_PER_US UINT64_C(1000)
 
 /* Returns the number behind `name` in a reply to INFO, or 0. */
 static uint64_t number_of(const char *text, const char *name)
@@ -40,7 +39,10 @@ static void ask(struct wire *wire, const char *a, const char *b, const char *c)
 		bytes_text(wire_output(wire), c);
 }
 
-/* The caller frees the reply; NULL: not allowed. */
+/*
+ * Asks for a setting of the server, whose reply the caller frees. It is NULL if the user has no
+ * right to ask.
+ */
 static int ask_config(struct wire *wire, const char *name, struct reply **ret_reply)
 {
 	int result;
@@ -141,7 +143,10 @@ static int ask_stat(struct wire *wire, const struct keys *keys,
 	return 0;
 }
 
-/* Does nobody hear the common bell? False without the right to ask. */
+/*
+ * Asks whether nobody is subscribed to the channel of wake-up messages (bells) to all relays.
+ * Stores false if the user has no right to ask.
+ */
 static int ask_bell(struct wire *wire, const struct keys *keys, bool *ret_unheard)
 {
 	char name[KEYS_NAME_BYTES];
@@ -181,7 +186,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 {
 	*ret_ns = UINT64_MAX;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t begin_ns = wire_now_ns(), passed_ns;
+		uint64_t begin_ns = clock_monotonic_ns(), passed_ns;
 		struct reply *reply;
 		int result;
 
@@ -190,7 +195,7 @@ static int ask_round_trip(struct wire *wire, uint64_t *ret_ns)
 		if (result < 0)
 			return result;
 		reply_free(reply);
-		passed_ns = wire_now_ns() - begin_ns;
+		passed_ns = clock_monotonic_ns() - begin_ns;
 		*ret_ns = passed_ns < *ret_ns ? passed_ns : *ret_ns;
 	}
 	return 0;

@@ -57,7 +57,10 @@ static bool is_listed(const char *nodes, const char *name)
 	return false;
 }
 
-/* Leaves out what could not be read as a node: one without a port for this kind of connection. */
+/*
+ * Adds a node to the list, unless it has no port for this kind of connection and so could not be
+ * read back.
+ */
 static void list_node(const struct reply *node, const struct address *asked,
                       char nodes[ADDRESS_NODES_BYTES])
 {

@@ -15,19 +15,19 @@ struct bytes {
 	size_t len;
 	size_t capacity;
 	bool failed; /* an allocation has failed, so the commands in the buffer are incomplete */
-	bool asking; /* each command follows an ASKING (address.h) */
+	bool asking; /* an ASKING is put before each command (address.h) */
 };
 
 void bytes_fini(struct bytes *bytes);
 
-/* Remove the first `count` bytes of the buffer. */
+/* Removes the first `count` bytes of the buffer. */
 void bytes_consume(struct bytes *bytes, size_t count);
 
 void bytes_add(struct bytes *bytes, const void *data, size_t len);
 
 /*
- * Begin a command of `words` words. After bytes_command(), the caller adds each word by
- * bytes_word(), bytes_text() or bytes_number().
+ * Begins a command of `words` words, each of which the caller then adds by bytes_word(),
+ * bytes_text() or bytes_number().
  */
 void bytes_command(struct bytes *bytes, unsigned words);
 void bytes_word(struct bytes *bytes, const void *word, size_t len);

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "relay/wire.h"
 
 #define ENTRY_FIELDS 8u
 #define PERIODIC_FIELDS 10u
-#define NS_PER_US UINT64_C(1000)
 #define US_PER_MS UINT64_C(1000)
-#define DRIFT 1024 /* a clock is wrong by less than 1 in DRIFT */
+#define DRIFT 1024 /* clocks differ in speed by less than 1 in DRIFT */
 
 static struct delivery **bucket_of(struct deliveries *all, const char *entry)
 {
@@ -31,7 +31,10 @@ static bool is_it(const struct delivery *one, const char *entry, const char *id)
 	return strcmp(one->entry, entry) == 0 && strcmp(one->id, id) == 0;
 }
 
-/* Returns the address of the pointer to it, or of the NULL that ends its bucket. */
+/*
+ * Finds a held delivery. Returns the address of the pointer to it, or of the NULL that ends its
+ * bucket.
+ */
 static struct delivery **find(struct deliveries *all, const char *entry, const char *id)
 {
 	struct delivery **at = bucket_of(all, entry);
@@ -71,9 +74,10 @@ static bool is_ours(const struct reply *entry)
 }
 
 /*
- * Not after the lease's begin: a read may block long before the entry comes, whose id has the time
- * of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the lease of all it
- * lists again, also of held ones, so its sending counts.
+ * Returns a time, on this machine's clock, that is not later than the beginning of the entry's
+ * lease. A read may have been sent long before the entry came, so the time in the entry's id
+ * counts, that of its XADD, unless Redis's clock was set. A recovery (XREADGROUP 0) begins the
+ * lease of all that it lists again, also of held deliveries, so there the sending counts.
  */
 static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 {
@@ -87,8 +91,8 @@ static uint64_t lease_begin_ns(const char *entry, const struct arrival *arrival)
 }
 
 /*
- * Reads `every` of a periodic task: its interval, and behind an @ the time of its period if its due
- * time is another. Its periods count on Redis's clock.
+ * Reads the field `every` of a periodic task, which has its interval, and behind an @ the time of
+ * its period if its due time is another one. Periods are counted on Redis's clock.
  */
 static void read_periods(struct delivery *one, const char *every, const struct arrival *arrival)
 {
@@ -125,6 +129,7 @@ static int add_delivery(struct deliveries *all, const struct reply *entry, uint3
 	memcpy(one->id, reply_text(reply_at(fields, 1)), reply_len(reply_at(fields, 1)) + 1);
 	memcpy(one->entry, reply_text(reply_at(entry, 0)), reply_len(reply_at(entry, 0)) + 1);
 	memcpy(one->data, reply_text(data), reply_len(data) + 1);
+	invariant(!all->first == !all->last && !all->first == (all->prefetched == 0));
 	if (all->last)
 		all->last->next = one;
 	else
@@ -163,6 +168,7 @@ static struct delivery *take_out(struct deliveries *all)
 
 	if (!one)
 		return NULL;
+	invariant(all->prefetched > 0 && (one->next != NULL) == (one != all->last));
 	all->first = one->next;
 	if (!all->first)
 		all->last = NULL;
@@ -186,6 +192,7 @@ void deliveries_set_aside(struct deliveries *all, struct delivery *one, uint64_t
 {
 	struct delivery **at = find(all, one->entry, one->id);
 
+	invariant(*at == one); /* it is held */
 	*at = one->next;
 	one->aside_ns = until_ns;
 	one->next = NULL;
@@ -235,6 +242,7 @@ struct delivery *deliveries_take_last(struct deliveries *all, uint32_t shard)
 	*at = one->next;
 	if (!is_prefetched)
 		return one;
+	invariant(all->prefetched > 0);
 	all->prefetched--;
 	all->last = all->first;
 	while (all->last && all->last->next)

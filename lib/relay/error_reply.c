@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table in the order of Redis's source. An error within a function begins with the failed
- * command's. Tested by tests/relay/test_parts.c.
+ * Finds what an error reply of a server means, by the words that it begins with. The table has the
+ * order of Redis's source. An error inside a function begins with the words of the command that has
+ * failed there.
  */
 #include "relay/error_reply.h"
 
@@ -22,7 +23,10 @@ static const struct {
 	{ "UNBLOCKED", { -EROFS, ERROR_REPLY_LATER } },
 	/* The server is busy with a script of another program. */
 	{ "BUSY ", { -EROFS, ERROR_REPLY_LATER } },
-	/* deleted, or an older copy restored: the next connection creates the queue again */
+	/*
+	 * the queue was deleted, or an older copy was restored: the next connection creates it
+	 * again
+	 */
 	{ "NOGROUP", { -EROFS, ERROR_REPLY_LATER } },
 	{ "ERR Function not found", { -EROFS, ERROR_REPLY_LATER } },
 	{ "OOM", { -ENOSPC, ERROR_REPLY_REFUSAL } },
@@ -31,7 +35,7 @@ static const struct {
 	{ "NOAUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "WRONGPASS", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "NOPERM", { -EACCES, ERROR_REPLY_REFUSAL } },
-	/* a function's command, a key or a channel */
+	/* the user lacks the right to a command of our functions, to a key or to a channel */
 	{ "ERR The user executing the script", { -EACCES, ERROR_REPLY_REFUSAL } },
 	{ "DENIED", { -EACCES, ERROR_REPLY_REFUSAL } }, /* protected mode */
 	{ "ERR AUTH", { -EACCES, ERROR_REPLY_REFUSAL } },
@@ -42,7 +46,7 @@ static const struct {
 	{ "ASK ", { -EROFS, ERROR_REPLY_LATER } },
 	{ "TRYAGAIN", { -EROFS, ERROR_REPLY_LATER } },
 	{ "CLUSTERDOWN", { -EROFS, ERROR_REPLY_LATER } },
-	/* The server is no cluster's node, or is older than 7.0. */
+	/* The server is no node of a cluster, or is older than 7.0. */
 	{ "CROSSSLOT", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR This instance has cluster support disabled", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
 	{ "ERR unknown command", { -EOPNOTSUPP, ERROR_REPLY_REFUSAL } },
@@ -64,7 +68,7 @@ const char *error_reply_words(int error)
 	return error == noted.error ? noted.words : "";
 }
 
-/* Whether the errno of an error leaves out what a user must know. */
+/* Returns whether the words say something that a user must know and the errno does not. */
 static bool says_more(const char *text)
 {
 	static const char *const begins[] = { "NOPERM", "ERR The user", "BUSY ", "MOVED ", "ASK " };

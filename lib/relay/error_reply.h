@@ -17,7 +17,10 @@ enum error_reply_kind {
 };
 
 struct error_reply {
-	/* Negative errno of the call. With ERROR_REPLY_LATER the client first repeats the call. */
+	/*
+	 * The negative errno that the call returns; with ERROR_REPLY_LATER only when repeating it
+	 * has not helped until its timeout.
+	 */
 	int error;
 	enum error_reply_kind kind;
 };
@@ -25,17 +28,14 @@ struct error_reply {
 struct error_reply error_reply_of(const char *text);
 
 /*
- * What the errno can't tell of this thread's last error: which right, which certificate, that no
- * Sentinel knows the master, or to which node of a cluster the queue has moved. "": nothing was
- * noted for `error`.
+ * Keeps for this thread what the errno of its last error does not say: which right is missing,
+ * which certificate was refused, that no Sentinel knows the master, or to which node of a cluster
+ * the queue has moved. error_reply_words() returns it, or "" if nothing was noted for `error`.
  */
 void error_reply_note(int error, const char *words);
 const char *error_reply_words(int error);
 
-/*
- * Returns whether `error` is final. If an error is final, a repeated call would get the same error
- * again.
- */
+/* Returns whether `error` is final, so that a repeated call would get it again. */
 bool error_reply_is_final(int error);
 
 #endif

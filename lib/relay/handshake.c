@@ -82,7 +82,10 @@ static const char *field(const struct reply *reply, const char *name)
 	return "";
 }
 
-/* Returns 0 if the server's mode is that of the address. */
+/*
+ * Returns 0 if the server is of the kind that the address says: a node of a cluster, or a single
+ * server.
+ */
 static int check_mode(const struct reply *reply, bool cluster)
 {
 	const char *mode = field(reply, "mode");
@@ -95,7 +98,10 @@ static int check_mode(const struct reply *reply, bool cluster)
 	return -EOPNOTSUPP;
 }
 
-/* By HELLO: version, mode and role; nothing if the user may not. */
+/*
+ * Checks version, mode and role of the server by HELLO; if the user has no right to that, it checks
+ * nothing.
+ */
 static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 {
 	struct reply *reply = NULL;
@@ -119,8 +125,8 @@ static int ask_kind(struct wire *wire, bool cluster, uint64_t timeout_ns)
 }
 
 /*
- * True: try again at once, since a refusal has cost nothing. After silence the next address is left
- * to the next handshake.
+ * Moves on to the next address that the host's name resolves to. Returns true if it should be tried
+ * at once, because a refusal has cost no time; after silence it is left to the next handshake.
  */
 static bool try_next(struct address *address, const struct wire *wire, int result)
 {
@@ -217,9 +223,10 @@ static int ask_sentinel(struct address *sentinel, struct address *server, uint64
 }
 
 /*
- * One Sentinel after the other, then the master it names. A lower epoch than a known one is not
- * believed: it may be cut off with an old master. Only a named server's final error ends the
- * search; else the last error.
+ * Asks one Sentinel after the other, and connects to the master that it names. A Sentinel with a
+ * lower epoch than one that is known is not believed, because it may be cut off together with an
+ * old master. Only a final error of a named server ends the search; otherwise the last error is
+ * returned.
  */
 static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
                                 struct address *ret_server, uint64_t timeout_ns)
@@ -254,7 +261,10 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 		address_rotate_sentinels(address);
 	}
 	address->tries++;
-	/* Most Sentinels have begun anew. */
+	/*
+	 * Most Sentinels have a lower epoch, so their configuration was begun anew: believe them
+	 * from now on.
+	 */
 	if (!is_known && outdated > count / 2)
 		address->epoch = 0;
 	return result;
@@ -262,7 +272,7 @@ static int connect_by_sentinels(struct wire **ret_wire, struct address *address,
 
 /* ---- clusters ---- */
 
-/* Asks a node for the master of the slot, and notes the nodes that it knows. */
+/* Asks a node for the master of the slot, and keeps the list of the nodes that it knows. */
 static int ask_node(struct address *node, struct address *address, struct address *server,
                     uint64_t timeout_ns)
 {
@@ -370,7 +380,9 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
 
 /* ---- functions and queue ---- */
 
-/* Stores the version of the functions with these names in `*ret_version`; 0: there are none. */
+/*
+ * Stores the version of the functions with these names in `*ret_version`, or 0 if there are none.
+ */
 static int ask_version(struct wire *wire, const char *own, uint64_t *ret_version,
                        uint64_t timeout_ns)
 {
@@ -431,7 +443,10 @@ int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns)
 	version = 0;
 	if (result == 0)
 		result = ask_version(wire, "", &version, timeout_ns);
-	/* Version 3 had no names of its own: its clients still call these, and refuse others. */
+	/*
+	 * Version 3 had no names of its own, so its clients still call the plain ones, and refuse
+	 * another version there.
+	 */
 	if (result == 0 && (version == 0 || (version < FUNCTIONS_VERSION &&
 	                                     (replaces || version >= VERSION_COMPATIBLE))))
 		result = load(wire, "", timeout_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A new connection: finds the server, logs in, selects the database, checks the server, loads the
- * functions, creates the queue. Blocks up to `timeout_ns` for each reply.
+ * What is done on a new connection: find the server, log in, select the database, check the server,
+ * load the functions, and create the queue. Each step waits for its reply, up to `timeout_ns`.
  */
 #ifndef RELAY_HANDSHAKE_H
 #define RELAY_HANDSHAKE_H
@@ -27,8 +27,9 @@ int handshake_open(struct wire **ret_wire, struct address *address, struct addre
                    uint64_t timeout_ns);
 
 /*
- * The question, its first reply into `server`, and from the second the epoch: of two Sentinels the
- * higher is right; 0: not told.
+ * Asks a Sentinel for the master. The first of the two replies names the server, and the second has
+ * the epoch of the Sentinel's configuration, or 0 if it does not say: of two Sentinels the one with
+ * the higher epoch is right.
  */
 void handshake_ask_master(struct wire *wire, const struct address *address);
 int handshake_read_master(const struct reply *reply, struct address *server);
@@ -44,18 +45,27 @@ int handshake_version(struct wire *wire, uint64_t *ret_version, uint64_t timeout
  */
 int handshake_load(struct wire *wire, bool replaces, uint64_t timeout_ns);
 
-/* Refuse from now on until `until_us` the holder's changes of an epoch below `epoch`. */
+/*
+ * Lets the server refuse, until `until_us`, the changes of this holder that have an epoch below
+ * `epoch`.
+ */
 int handshake_fence(struct wire *wire, const struct keys *keys, const char *holder, uint64_t epoch,
                     uint64_t until_us, uint64_t timeout_ns);
 
-/* Check that the server lets this user call WAIT. */
+/* Checks that the server lets this user call WAIT. */
 int handshake_wait(struct wire *wire, uint64_t timeout_ns);
 
-/* If it does not exist. -EEXIST: with another number of servers, or another index. */
+/*
+ * Creates the queue if it does not exist. Returns -EEXIST if it was created with another number of
+ * servers, or with another index of this server.
+ */
 int handshake_create(struct wire *wire, const struct keys *keys, uint32_t shards, uint32_t shard,
                      struct handshake *ret_handshake, uint64_t timeout_ns);
 
-/* The wire's buffer, then one reply. 0, a network error, or an error reply's errno. */
+/*
+ * Sends what is in the wire's buffer, and waits for one reply. Returns 0, a network error, or the
+ * errno of an error reply.
+ */
 int handshake_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "relay/functions.h"
 
 #define SLOTS 16384u
@@ -59,6 +60,7 @@ static uint32_t crc32(const char *text)
 
 uint32_t keys_shard(const char *id, uint32_t shards)
 {
+	invariant(shards > 0 && shards <= KEYS_SHARDS_MAX);
 	return shards > 1 ? crc32(id) % shards : 0;
 }
 

@@ -14,18 +14,18 @@ struct keys {
 	uint16_t slot;                    /* slot of all keys of the queue in a Redis cluster */
 };
 
-/* Prepare the key names of a queue. Returns -EINVAL if `queue` is not a valid name of a queue. */
+/* Prepares the key names of a queue. Returns -EINVAL if `queue` is not a valid name. */
 int keys_init(struct keys *keys, const char *queue);
 
-/* Write the full name of a key or channel, which is the queue's prefix followed by `part`. */
+/* Writes the full name of a key or channel: the queue's prefix and `part`. */
 void keys_name(const struct keys *keys, char name[KEYS_NAME_BYTES], const char *part);
 
 /* Returns the index of the server (the shard) that keeps the task with the id `id`. */
 uint32_t keys_shard(const char *id, uint32_t shards);
 
 /*
- * Encodes a call of this version's FUNCTION with the keys `parts`, which stand between blanks; the
- * caller adds the arguments.
+ * Begins a call of this version's function of that name, with the keys `parts`, which have blanks
+ * between them. The caller adds the arguments.
  */
 void keys_call(const struct keys *keys, struct bytes *bytes, const char *function,
                const char *parts, unsigned arguments);

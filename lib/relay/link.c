@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#define NS_PER_MS UINT64_C(1000000)
 #define BACKOFF_FIRST_NS (10 * NS_PER_MS)
 #define BACKOFF_MAX_NS (5000 * NS_PER_MS)
 #define STEP_MIN_NS (1000 * NS_PER_MS)
@@ -31,7 +30,8 @@ void link_close(struct link *link)
 {
 	struct wire *wire = link->wire;
 
-	link_set(link, NULL); /* first, for a child that is forked meanwhile */
+	/* first, because a child that is forked meanwhile must not close it too */
+	link_set(link, NULL);
 	wire_close(wire);
 }
 
@@ -53,9 +53,7 @@ uint64_t link_step_ns(const struct link *link, uint64_t timeout_ns)
 
 static uint64_t dice(struct link *link)
 {
-	/*
-	 * Compute the next random number by xorshift64, which is random enough to spread retries.
-	 */
+	/* The next number of xorshift64 is random enough to spread retries. */
 	link->random ^= link->random << 13;
 	link->random ^= link->random >> 7;
 	link->random ^= link->random << 17;

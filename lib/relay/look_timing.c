@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tests/relay/test_look_timing.c runs a thousand relays in virtual time. Model:
- * tests/models/relay.pml.
+ * Implements the times of looks (look_timing.h). tests/relay/test_look_timing.c runs a thousand
+ * relays in virtual time, and tests/models/relay.pml is a model of it.
  */
 #include "relay/look_timing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define NS_PER_US UINT64_C(1000)
-/* the largest failover delay, without rank times grace; as in timerhub.lua */
+#include "base/clock.h"
+
+/* the largest failover delay, to which rank times grace is added; as in timerhub.lua */
 #define PUT_OFF_US UINT64_C(15000000)
-/* a bell on the common channel wakes all: rank r looks after r ms */
+/* a bell on the common channel wakes all relays, so that of rank r looks r ms later */
 #define SPREAD_US UINT64_C(1000)
-/* longest wait; only a change of Redis's clock can make one longer */
+/* the longest wait; only if Redis's clock is changed could one be longer */
 #define SLEEP_MAX_US (UINT64_C(3600) * 1000000)
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us)
@@ -45,7 +46,7 @@ uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us)
 	return steps_us < most_us ? steps_us : most_us;
 }
 
-/* When to send a look that must arrive `ahead_us` after the last answered one did. */
+/* Returns when to send a look that must run `ahead_us` after the last answered one did. */
 static uint64_t sending_ns(const struct look_timing *timing, uint64_t ahead_us)
 {
 	if (ahead_us > SLEEP_MAX_US)
@@ -63,7 +64,7 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 	timing->ran_us = answer->now_us;
 	timing->rank = answer->rank;
 	target_ns = answer->more ? 0 : sending_ns(timing, answer->wait_us);
-	/* a bell after the sending: its put may have run after the look */
+	/* a bell that came after the sending counts, because its put may have run after the look */
 	timing->target_ns = target_ns < timing->bell_ns ? target_ns : timing->bell_ns;
 }
 
@@ -75,8 +76,9 @@ void look_timing_rung(struct look_timing *timing, const struct look_timing_bell 
 	if (!bell->is_common)
 		timing->rank = bell->rank;
 	/*
-	 * a put rings two of the 8 lowest ranks (SEATS_RUNG), or all if none is subscribed or a
-	 * look is overdue: who hears the common bell does not wait for its delay
+	 * a put sends bells to two of the 8 lowest ranks (SEATS_RUNG), or one to all relays if none
+	 * of these is subscribed or a look is overdue, so whoever hears the common bell does not
+	 * wait for its failover delay
 	 */
 	due_us += bell->is_common ? timing->rank * SPREAD_US
 	                          : look_timing_ladder_us(timing->rank, timing->grace_us);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a relay must call timerhub_look (a look), which moves due tasks into the stream. A bell is a
- * put's message that asks for an earlier one. timerhub.lua ranks relays: 0 looks first, others only
- * if lower ranks are late. Replies and bells come on two connections, in any order, and each may
- * change the time. Pure; nothing fails. The anchor is the last answered look: when it was sent by
- * the local clock, and when it ran by Redis's. A look for T by Redis's clock is sent as far after
- * the anchor's sending as T is after its run, so that equal network times cancel out.
+ * Computes when a relay must call timerhub_look, the function in Redis that moves due tasks into
+ * the stream. Such a call is a look, and a bell is the message by which a put asks for an earlier
+ * one. timerhub.lua ranks the relays: the one of rank 0 looks first, and others only if those of
+ * lower ranks are late. Replies and bells come on two connections, in any order, and each may
+ * change the time.
+ *
+ * The anchor is the last answered look: when it was sent by the local clock, and when it ran by
+ * Redis's. A look that must run at a time T of Redis is sent as long after the anchor's sending as
+ * T is after its run, so that equal times on the network cancel out. The functions are pure, and
+ * none can fail.
  */
 #ifndef RELAY_LOOK_TIMING_H
 #define RELAY_LOOK_TIMING_H
@@ -13,7 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* added: a look that is too early moves nothing and must be repeated */
+/*
+ * is added to the time of a look, because one that is too early moves nothing and must be repeated
+ */
 #define LOOK_TIMING_MARGIN_NS UINT64_C(50000)
 
 #define LOOK_TIMING_NEVER UINT64_MAX
@@ -21,38 +27,35 @@
 struct look_timing {
 	uint64_t grace_us;
 	bool is_anchored;
-	uint64_t sent_ns;   /* local time of the anchor, the last answered call of timerhub_look */
+	uint64_t sent_ns;   /* local time of the anchor, the last answered look */
 	uint64_t ran_us;    /* time of the anchor on Redis's clock */
-	uint64_t asked_ns;  /* local time at which the last call of timerhub_look was sent */
-	bool asking;        /* a call of timerhub_look is in flight */
-	uint64_t target_ns; /* local time at which to call timerhub_look next */
-	/* Earliest time that a bell message has asked for since the last call of timerhub_look. */
+	uint64_t asked_ns;  /* local time at which the last look was sent */
+	bool asking;        /* a look is in flight */
+	uint64_t target_ns; /* local time of the next look */
+	/* The earliest time that a bell has asked for since the last look was sent. */
 	uint64_t bell_ns;
-	/* The relay's rank, from the last reply to timerhub_look or the last bell message. */
+	/* The relay's rank, as the last reply to a look or the last bell says. */
 	uint64_t rank;
 };
 
-/* The reply to a call of timerhub_look (a look). */
+/* What the reply to a look says. */
 struct look_timing_answer {
-	uint64_t now_us;  /* time on Redis's clock at which timerhub_look ran */
-	uint64_t wait_us; /* time from now_us to the next call of timerhub_look */
+	uint64_t now_us;  /* when the look ran, on Redis's clock */
+	uint64_t wait_us; /* how long after now_us the next look is due */
 	uint64_t rank;
-	bool more; /* there are more due tasks to move, so call timerhub_look again at once */
+	bool more; /* more tasks are due, so look again at once */
 };
 
-/* The contents of a bell message, whose text is "DUE" or "DUE RANK". */
+/* What a bell says. Its text is "DUE" or "DUE RANK". */
 struct look_timing_bell {
 	uint64_t due_us;
-	bool is_common; /* the message came on the channel of all relays, and has no rank */
-	uint64_t rank;  /* rank of the relay to wake */
+	bool is_common; /* it came on the channel of all relays, and has no rank */
+	uint64_t rank;  /* rank of the relay that it wakes */
 };
 
 void look_timing_init(struct look_timing *timing, uint64_t grace_us);
 
-/*
- * Returns when to call timerhub_look next, or LOOK_TIMING_NEVER while a call of timerhub_look is in
- * flight.
- */
+/* Returns the time of the next look, or LOOK_TIMING_NEVER while one is in flight. */
 uint64_t look_timing_due_ns(const struct look_timing *timing);
 
 void look_timing_sent(struct look_timing *timing, uint64_t now_ns);
@@ -60,16 +63,16 @@ void look_timing_answered(struct look_timing *timing, const struct look_timing_a
 void look_timing_rung(struct look_timing *timing, const struct look_timing_bell *bell,
                       uint64_t now_ns);
 
-/*
- * Set the time of the next call of timerhub_look to `until_ns`, after a call or its connection has
- * failed.
- */
+/* Sets the time of the next look to `until_ns`, after a look or its connection has failed. */
 void look_timing_put_off(struct look_timing *timing, uint64_t until_ns);
 
-/* Parse the text of a bell message. Returns false if the text is not of a bell message. */
+/* Parses the text of a bell. Returns false if it is none. */
 bool look_timing_read_bell(struct look_timing_bell *ret_bell, const char *text);
 
-/* The grace for rank 1, doubled with each. */
+/*
+ * Returns how much later than rank 0 a rank looks: by the grace for rank 1, and twice as much for
+ * each further one.
+ */
 uint64_t look_timing_ladder_us(uint64_t rank, uint64_t grace_us);
 
 #endif

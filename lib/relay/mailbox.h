@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests from callers to a shard's thread, which takes all at once. Under the relay's lock. */
+/*
+ * A mailbox carries requests from callers to a shard's thread, which takes all of them at once. The
+ * relay's lock protects it.
+ */
 #ifndef RELAY_MAILBOX_H
 #define RELAY_MAILBOX_H
 
@@ -17,45 +20,48 @@ struct mailbox {
 
 /* ---- any thread ---- */
 
-/* Queue a request, whose caller does not wait yet. The caller holds the relay's lock. */
+/* Queues a request, whose caller does not wait yet. Called with the relay's lock. */
 void mailbox_post(struct mailbox *mailbox, struct request *request);
 
-/* Wait for the result of a posted request, and return it. */
+/* Waits for the result of a posted request, and returns it. */
 int mailbox_wait(struct request *request);
 
-/* Queue a request, wait for its result, and return the result. */
+/* Queues a request, waits for its result, and returns that. */
 int mailbox_ask(struct mailbox *mailbox, struct request *request);
 
 /*
- * Make the shard's thread do another pass. If the thread sleeps, wake it. The caller holds the
- * relay's lock.
+ * Makes the shard's thread do another pass over its work, and wakes it if it sleeps. Called with
+ * the relay's lock.
  */
 void mailbox_wake(struct mailbox *mailbox);
 
 /* ---- the shard's thread ---- */
 
 /*
- * Begin a pass, in which mailbox_wake() only notes new work; finishes overdue requests with `why`,
- * and all of them at once if that is -EOPNOTSUPP, which no waiting mends.
- * Returns the earliest deadline left.
+ * Begins a pass of the thread over its work, during which mailbox_wake() only takes note of new
+ * work. Finishes overdue requests with `why`, or all of them if that is -EOPNOTSUPP, because
+ * waiting does not help then. Returns the earliest deadline that is left.
  */
 uint64_t mailbox_begin(struct mailbox *mailbox, int why, uint64_t now_ns);
 
 /*
- * What must be sent now. While a put is in flight (`put_sent_ns`, or 0), new ones wait, up to
- * hold_ns, and share a command, at less than half the server's time each; on a slow network a
- * longer wait would halve the rate. Returns when to call again.
+ * Takes the requests that must be sent now. While a put is in flight (`put_sent_ns`, or 0), new
+ * puts wait for up to hold_ns and then share a command, which costs the server less than half the
+ * time for each; on a slow network a longer wait would halve the rate. Returns when to call it
+ * again.
  */
 uint64_t mailbox_take(struct mailbox *mailbox, struct requests *taken, uint64_t put_sent_ns,
                       uint64_t now_ns);
 
 /*
- * Put the requests of a lost connection back into the mailbox, before the requests that are queued
- * in it.
+ * Puts the requests of a lost connection back into the mailbox, before those that are queued in it.
  */
 void mailbox_put_back(struct mailbox *mailbox, struct requests *back);
 
-/* True: nobody has queued work meanwhile. `*ret_ending`: the thread must end. */
+/*
+ * Ends a pass. Returns true if nobody has queued work meanwhile, so that the thread may sleep.
+ * Stores in *ret_ending whether the thread must end.
+ */
 bool mailbox_end(struct mailbox *mailbox, bool *ret_ending);
 
 #endif

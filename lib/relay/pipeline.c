@@ -8,19 +8,24 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-/* Beside a step, for the next bytes of a reply to a request of the shard's thread itself. */
+/*
+ * How much longer than a step the thread waits for the next bytes of a reply to a request of its
+ * own.
+ */
 #define OWN_NS (UINT64_C(1000) * NS_PER_MS)
 /*
  * After so long without a reply, a firewall may have forgotten the connection, which then loses
  * what is sent.
  */
 #define IDLE_NS (UINT64_C(15000) * NS_PER_MS)
-/* Tasks of one reply to a recovery; fewer after one behind which callers gave up. */
+/*
+ * How many tasks a reply to a recovery lists; fewer after a reply that took so long that callers
+ * gave up behind it.
+ */
 #define RECOVER_MAX 16u
 #define RECOVER_LESS 4u
 /*
@@ -30,7 +35,7 @@
 #define PUTS_MAX 64u
 #define PUTS_BYTES 65536u
 
-/* Any answer is enough, also a refusal. */
+/* Ignores the reply to TIME: any answer shows that the connection works, even a refusal. */
 static void ignore_time(void *arg, const struct reply *reply, uint64_t now_ns)
 {
 	(void)arg;
@@ -89,8 +94,14 @@ static int handshake(struct pipeline *pipeline, struct wire *wire, uint64_t step
 	                         ? shared->timeout_ns - handshake.past_us * NS_PER_US
 	                         : 0;
 	if (client->cut_ns > 0 && client->anchor_us == 0)
-		return -EINVAL; /* of the open: later clients work on, and give up earlier */
-	/* Fence on each new server, as long as a change of an earlier epoch may be on its way. */
+		/*
+		 * only an open is refused; clients that are open go on to work, and give up earlier
+		 */
+		return -EINVAL;
+	/*
+	 * Each new server gets the fence, as long as a change of an earlier epoch may be on its
+	 * way.
+	 */
 	if (client->fence_us >= handshake.now_us)
 		result = handshake_fence(wire, &client->keys, client->holder, client->epoch,
 		                         client->fence_us, step_ns);
@@ -134,7 +145,10 @@ bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns)
 	return true;
 }
 
-/* The lost reply to a recovery was perhaps too large for this network. */
+/*
+ * Asks for fewer tasks in the next recovery, because the reply that was lost may have been too
+ * large for this network.
+ */
 static void recover_less(struct pipeline *pipeline)
 {
 	pipeline->must_recover = true;
@@ -142,7 +156,10 @@ static void recover_less(struct pipeline *pipeline)
 		pipeline->recover.count /= RECOVER_LESS;
 }
 
-/* The read for takers that do not wait is answered, or lost: they need not wait for it any more. */
+/*
+ * Ends the read for takers that do not wait, whose reply has come or is lost, so that they need not
+ * wait for it any more.
+ */
 static void end_read(struct pipeline *pipeline)
 {
 	struct shared *shared = pipeline->client->shared;
@@ -155,7 +172,7 @@ static void end_read(struct pipeline *pipeline)
 	lock_give(&shared->lock);
 }
 
-/* Sends the read that takers have asked for, if any. It is in flight once at most. */
+/* Sends the read that takers have asked for, if any, unless one is in flight. */
 static void send_read(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct reads *reads = &pipeline->client->reads;
@@ -223,11 +240,12 @@ int pipeline_why(const struct pipeline *pipeline)
 /* Returns whether replicas must confirm the request before the request is finished. */
 static bool is_fact(const struct pipeline *pipeline, const struct request *request)
 {
-	return pipeline->client->shared->replicas > 0 && request->kind <= REQUEST_RETRY;
+	return pipeline->client->shared->replicas > 0 && request_is_fact(request);
 }
 
 /*
- * Waits for the replicas, also -EEXIST and -ENOENT, which may tell of the caller's earlier change.
+ * Returns whether a result must wait for the replicas. -EEXIST and -ENOENT must too, because they
+ * may tell of an earlier change of this caller.
  */
 static bool is_result_of_fact(int result)
 {
@@ -252,7 +270,7 @@ static void encode_request(struct pipeline *pipeline, struct request *request, u
 	note_sent(pipeline, request, now_ns);
 }
 
-/* Send all requests of the list `puts`, which becomes empty, as one command. */
+/* Encodes all requests of the list `puts`, which becomes empty, as one command. */
 static void encode_puts(struct pipeline *pipeline, struct requests *puts, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(pipeline->link.wire);
@@ -285,7 +303,10 @@ void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint6
 	encode_request(pipeline, request, now_ns);
 }
 
-/* All gathered; the puts last and together: concurrent calls have no order. */
+/*
+ * Encodes all requests that were gathered. The puts come last and together, which is allowed
+ * because concurrent calls have no order.
+ */
 static void encode_all(struct pipeline *pipeline, struct requests *gathered, uint64_t now_ns)
 {
 	struct requests puts = { .first = NULL };
@@ -310,7 +331,7 @@ static void encode_all(struct pipeline *pipeline, struct requests *gathered, uin
 	encode_puts(pipeline, &puts, now_ns);
 }
 
-/* Ask, by one WAIT, how many replicas have all changes that were sent so far. */
+/* Asks by one WAIT how many replicas have all changes that were sent so far. */
 static void wait_for_replicas(struct pipeline *pipeline, uint64_t now_ns)
 {
 	if (!pipeline->must_wait || pipeline->waits)
@@ -335,7 +356,10 @@ static void ask_if_alive(struct pipeline *pipeline, const struct requests *gathe
 	encode_request(pipeline, &pipeline->time, now_ns);
 }
 
-/* Only buffers: flush() sends after the pass, so a blocking handshake of another link delays it. */
+/*
+ * Only fills the buffer, which flush() sends after the pass over all links, so a blocking handshake
+ * of another link delays it.
+ */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns)
 {
 	struct requests gathered = { .first = NULL };
@@ -378,7 +402,10 @@ unsigned pipeline_owed(const struct pipeline *pipeline)
 
 /* ---- answers ---- */
 
-/* How many replicas hold what was answered before the WAIT. */
+/*
+ * Reads how many replicas have what was answered before the WAIT, and finishes the requests that
+ * waited for them.
+ */
 static void answer_wait(struct pipeline *pipeline, const struct reply *reply)
 {
 	struct request *request;
@@ -423,7 +450,7 @@ static void answer_error(struct pipeline *pipeline, struct request *request, con
 	}
 }
 
-/* Pass a reply to a request. If several requests share the reply, pass the part at `index`. */
+/* Gives a reply to a request, or the part at `index` if several requests share the reply. */
 static void answer_request(struct pipeline *pipeline, struct request *request,
                            const struct reply *reply, size_t index, uint64_t now_ns)
 {
@@ -475,7 +502,7 @@ static bool is_shared(const struct pipeline *pipeline)
 	return pipeline->sent.first && pipeline->sent.first->joins;
 }
 
-/* Give a reply to its request, or to all requests that share the reply. */
+/* Gives a reply to its request, or to all requests that share it. */
 static void take_answer(struct pipeline *pipeline, const struct reply *reply, uint64_t now_ns)
 {
 	struct request *request = requests_take(&pipeline->sent);
@@ -485,6 +512,8 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		pipeline->later = -EPROTO;
 		return;
 	}
+	/* A reply belongs to the first request of a command, and to those that joined it. */
+	invariant(!request->joins && (request->kind != REQUEST_PUT || pipeline->puts_sent > 0));
 	pipeline->puts_sent -= request->kind == REQUEST_PUT;
 	index = is_shared(pipeline) ? 1 : 0;
 	answer_one(pipeline, request, reply, index, now_ns);
@@ -492,7 +521,10 @@ static void take_answer(struct pipeline *pipeline, const struct reply *reply, ui
 		answer_one(pipeline, requests_take(&pipeline->sent), reply, ++index, now_ns);
 }
 
-/* Bytes have come. The deadlines of callers stay, which they have chosen. */
+/*
+ * Puts off the deadlines of the thread's own requests, because bytes have come. Those of callers
+ * stay, since they have chosen them.
+ */
 static void put_off_own(struct pipeline *pipeline, uint64_t now_ns)
 {
 	for (struct request *one = pipeline->sent.first; one; one = one->next)
@@ -525,8 +557,8 @@ int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_ne
 	*ret_next_ns = requests_deadline_ns(&pipeline->resend, *ret_next_ns);
 	*ret_next_ns = requests_deadline_ns(&pipeline->sent, *ret_next_ns);
 	/*
-	 * If a reply is overdue, return an error, because the outcome of every request on the
-	 * connection is unknown.
+	 * An overdue reply is an error, because the outcome of every request on the connection is
+	 * unknown then.
 	 */
 	return pipeline->link.wire && requests_deadline_ns(&pipeline->sent, UINT64_MAX) <= now_ns
 	               ? -EHOSTUNREACH

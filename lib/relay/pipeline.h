@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard's command connection: sends callers' requests in order, finishes them as replies come.
- * When it is lost, they go back to the mailbox, in doubt. Only the shard's thread.
+ * The command connection of a shard. It sends callers' requests in order, and finishes them as the
+ * replies come. When the connection is lost, its requests are in doubt (the server may have carried
+ * them out) and go back to the mailbox. Only the shard's thread uses it.
  */
 #ifndef RELAY_PIPELINE_H
 #define RELAY_PIPELINE_H
@@ -25,8 +26,8 @@ struct pipeline {
 	/* Requests that the server has carried out, but that too few replicas have confirmed. */
 	struct requests unconfirmed;
 	/*
-	 * Errno of a refusal that makes the thread connect again; 0: the server has refused
-	 * nothing.
+	 * The errno of a refusal that makes the thread connect again, or 0 if the server has
+	 * refused nothing.
 	 */
 	int later;
 	int why;              /* why there is no connection, or 0 */
@@ -41,58 +42,56 @@ struct pipeline {
 	 */
 	bool must_recover;
 	char recovered[TIMERHUB_RELAY_DELIVERY_BYTES]; /* the last entry listed, or "0" */
-	/* Each is in flight once at most: `waits`; no read of takers during a recovery. */
+	/*
+	 * The thread's own requests, each of which is in flight once at most. No delivery is read
+	 * for takers during a recovery.
+	 */
 	struct request wait;
 	struct request time;
 	struct request recover;
-	struct request read; /* for takers that do not wait, see struct reads */
+	struct request read; /* a read for takers that do not wait, see struct reads */
 };
 
 void pipeline_init(struct pipeline *pipeline, struct client *client, struct mailbox *mailbox,
                    const struct address *address, uint64_t seed);
 
-/*
- * If the connection is closed and the back-off has ended, open the connection. Returns whether the
- * connection is open.
- */
+/* Opens the connection if it is closed and the back-off has ended. Returns whether it is open. */
 bool pipeline_open(struct pipeline *pipeline, uint64_t now_ns);
 
-/* Close the connection, put its requests back into the mailbox, and begin a back-off. */
+/* Closes the connection, puts its requests back into the mailbox, and begins a back-off. */
 void pipeline_lose(struct pipeline *pipeline, int why, uint64_t now_ns);
 
 /* Returns whether commands may be sent on the command connection now. */
 bool pipeline_is_open(const struct pipeline *pipeline);
 
 /*
- * Returns why requests can't be sent, or 0. -EEXIST means that the server has another place in the
- * queue's order and has never been connected, so the list of servers is wrong, as an open would
- * have said. If the server was right before, it is -EROFS, because a put's -EEXIST says that its
- * task is there.
+ * Returns why requests cannot be sent, or 0. -EEXIST means that the server has another index in the
+ * order of the queue's servers and has never been connected, so that the list of servers is wrong,
+ * as an open would have said. If the server was right before, it is -EROFS, because the -EEXIST of
+ * a put says that its task is there.
  */
 int pipeline_why(const struct pipeline *pipeline);
 
-/*
- * Send the queued requests of the mailbox. Returns the time by which pipeline_send() must be called
- * again.
- */
+/* Sends the queued requests of the mailbox. Returns when to call it again. */
 uint64_t pipeline_send(struct pipeline *pipeline, uint64_t now_ns);
 
-/* Send a request that the shard's thread makes for itself. */
+/* Sends a request that the shard's thread makes for itself. */
 void pipeline_send_own(struct pipeline *pipeline, struct request *request, uint64_t now_ns);
 
-/*
- * Read the replies on the command connection. If pipeline_read() returns an error, the caller must
- * close the command connection.
- */
+/* Reads the replies on the connection. After an error the caller must close it. */
 int pipeline_read(struct pipeline *pipeline, uint64_t now_ns);
 
 /*
- * Those without a reply to come whose timeout has ended. An error: a reply is overdue, close the
- * connection; else `*ret_next_ns` is the next time.
+ * Finishes the requests whose timeout has ended and that wait for no reply. Returns an error if a
+ * reply is overdue, and then the caller must close the connection; otherwise it stores in
+ * *ret_next_ns when to call it again.
  */
 int pipeline_expire(struct pipeline *pipeline, uint64_t now_ns, uint64_t *ret_next_ns);
 
-/* A recovery of lost deliveries is due or in flight: until its reply, nothing else may be read. */
+/*
+ * Returns whether a recovery of lost deliveries is due or in flight. Until its reply has come, no
+ * other delivery may be read.
+ */
 bool pipeline_recover(const struct pipeline *pipeline);
 
 /* Returns the number of commands on the command connection that have no reply yet. */

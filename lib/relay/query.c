@@ -10,14 +10,13 @@
 #include "base/cancellation.h"
 #include "relay/relay.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define ROWS_MAX 128u /* of one step */
+#define ROWS_MAX 128u /* how many tasks one step lists */
 #define ROW_FIELDS 8u
 #define CURSOR_BYTES 192
 
-/* One step of a call: where it goes on, and of an each what it tells. */
+/* One step of a call: where the next step goes on, and in an each the tasks that were listed. */
 struct step {
-	char cursor[CURSOR_BYTES]; /* empty: the server is done */
+	char cursor[CURSOR_BYTES]; /* empty if this server has no more */
 	struct timerhub_relay_info *infos;
 	unsigned count;
 	uint32_t which;
@@ -115,7 +114,7 @@ int timerhub_relay_resume(struct timerhub_relay *relay)
 	return result;
 }
 
-/* Returns 0, an error, or what `fn` has returned. */
+/* Lists the tasks of one server. Returns 0, an error, or what `fn` has returned. */
 static int each_of(struct shard *shard, struct step *step, timerhub_relay_each_fn *fn,
                    void *context)
 {

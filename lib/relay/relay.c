@@ -11,16 +11,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
 #include "base/options.h"
 #include "relay/error_reply.h"
 #include "relay/functions.h"
-#include "relay/ready_fd.h"
 #include "relay/url_file.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
 #define TIMEOUT_DEFAULT_NS (5 * NS_PER_S)
 #define HORIZON_DEFAULT_NS (10 * NS_PER_S)
 #define HORIZON_MAX_NS (600 * NS_PER_S)
@@ -30,15 +27,17 @@
 #define BATCH_DEFAULT 128u
 #define BATCH_MAX 1000u
 #define REPLICAS_MAX 100u
-/* A close wakes takers so often: one may begin to wait after a wake-up. */
+/* How often a close wakes the takers, because one may begin to wait just after a wake-up. */
 #define CLOSE_LOOK_NS NS_PER_MS
-/* An open looks so often whether its time is over. */
+/* How long reads of takes may still go on after a stop, or in a close. */
+#define READS_END_NS NS_PER_S
+/* How often an open checks whether its time is over. */
 #define OPEN_LOOK_NS (20 * NS_PER_MS)
 /* How long an open that could succeed waits for the first answers of the other servers. */
 #define OTHERS_NS (1500 * NS_PER_MS)
 /*
- * how long a new put waits for an earlier one's reply: more than a round trip within a machine,
- * much less than between two
+ * how long a new put waits for the reply to an earlier one, which is more than a round trip within
+ * a machine, and much less than one between two machines
  */
 #define HOLD_NS (200 * NS_PER_US)
 
@@ -85,8 +84,8 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 		struct shard *shard = &relay->shards[i];
 
 		/*
-		 * A relay has another name on each shard, so that its rank differs between the
-		 * shards.
+		 * A relay has another name on each shard, so that its rank is not the same on all
+		 * of them.
 		 */
 		(void)snprintf(shard->client.name, sizeof(shard->client.name),
 		               "%.28s-%d-%016" PRIx64, host, getpid(), relay->seed + i);
@@ -100,7 +99,7 @@ static int name_ourselves(struct timerhub_relay *relay, const char *consumer)
 	return 0;
 }
 
-/* Make a shard for each server's address in the list. */
+/* Makes a shard for each server's address in the list. */
 static int make_shards(struct timerhub_relay *relay, const char *queue, const char *list)
 {
 	struct keys keys;
@@ -150,10 +149,10 @@ static int find_servers(struct timerhub_relay *relay, const char *queue, const c
 }
 
 /*
- * Whether the open may end after `passed_ns`, and with which result. An open of several servers
- * succeeds when one has answered, because a queue would otherwise be down as long as any of its
- * servers is. The others get some time, so that a wrong order or timeout is found here. Under the
- * lock.
+ * Returns whether the open may end after `passed_ns`, and with which result. An open of several
+ * servers succeeds when one of them has answered, because a queue would otherwise be down as long
+ * as any of its servers is. The others get some time, so that a wrong order or timeout is found
+ * here. Called with the lock.
  */
 static bool may_end(const struct timerhub_relay *relay, uint64_t passed_ns, int *ret_result)
 {
@@ -211,13 +210,13 @@ static int open_parts(struct timerhub_relay *relay)
 
 	if (result < 0)
 		return result;
-	relay->shared.ready_fd = ready_fd_open();
+	relay->shared.ready_fd = bell_open();
 	return relay->shared.ready_fd < 0 ? relay->shared.ready_fd : open_shards(relay);
 }
 
 /*
- * Perhaps partly open. In a forked child (`is_copy`) what other threads may have been changing is
- * leaked.
+ * Frees a relay, which may be only partly open. In a forked child (`is_copy`) it leaks what other
+ * threads may have been changing at the fork.
  */
 static void free_relay(struct timerhub_relay *relay, bool is_copy)
 {
@@ -231,8 +230,7 @@ static void free_relay(struct timerhub_relay *relay, bool is_copy)
 	free(relay->url_file);
 	if (!is_copy)
 		deliveries_fini(&relay->shared.deliveries);
-	if (relay->shared.ready_fd >= 0)
-		(void)close(relay->shared.ready_fd);
+	bell_close(relay->shared.ready_fd);
 	submissions_fini(&relay->submissions, is_copy);
 	lock_fini(&relay->shared.lock);
 	fork_check_close(&relay->fork_check);
@@ -273,7 +271,7 @@ int relay_open(struct timerhub_relay **ret_relay, const char *queue,
 	if (result == 0)
 		result = open_parts(relay);
 	if (result < 0) {
-		/* End the shards' threads, if open_parts() has started threads. */
+		/* This ends the shards' threads, if open_parts() has started any. */
 		shards_end(relay->shards, relay->shared.shard_count);
 		free_relay(relay, false);
 		return result;
@@ -292,12 +290,25 @@ int timerhub_relay_open(struct timerhub_relay **ret_relay, const char *queue,
 
 /* ---- close ---- */
 
+void relay_wake_shards(struct timerhub_relay *relay)
+{
+	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
+		mailbox_wake(&relay->shards[i].mailbox);
+}
+
+void relay_end_reads(struct timerhub_relay *relay)
+{
+	if (relay->shared.reads_end_ns == UINT64_MAX)
+		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
+	relay_wake_shards(relay);
+}
+
 static void send_takers_away(struct timerhub_relay *relay)
 {
 	lock_take(&relay->shared.lock);
 	relay->shared.closing = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	while (relay->inside > 0) {
 		uint32_t number;
 
@@ -321,8 +332,10 @@ void timerhub_relay_close(struct timerhub_relay *relay)
 	if (!is_copy) {
 		send_takers_away(relay);
 		shards_end(relay->shards, relay->shared.shard_count);
-		/* else it would go on waking an epoll, if a child of this process has it too */
-		ready_fd_lower(relay->shared.ready_fd);
+		/*
+		 * otherwise it would go on to wake an epoll, if a child of this process has it too
+		 */
+		bell_clear(relay->shared.ready_fd);
 	}
 	free_relay(relay, is_copy);
 }
@@ -341,7 +354,7 @@ struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id)
 	return &relay->shards[keys_shard(id, relay->shared.shard_count)];
 }
 
-/* Ask every server for its counters, and add up the counters. */
+/* Asks every server for its counters, and adds them up. */
 static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats *queue)
 {
 	uint64_t relays = 0;
@@ -352,9 +365,7 @@ static int ask_shards(struct timerhub_relay *relay, struct timerhub_relay_stats 
 
 		queue->relays = 0;
 		result = mailbox_ask(&relay->shards[i].mailbox, &request);
-		/*
-		 * Take the maximum of the numbers of relays, because every relay serves all shards.
-		 */
+		/* The numbers of relays are not added up, because every relay serves all shards. */
 		relays = queue->relays > relays ? queue->relays : relays;
 	}
 	queue->relays = relays;

@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct timerhub_relay, an open queue over one or more servers, its shards; each call goes to the
- * task's shard. relay.c opens and closes, change.c changes, take.c delivers.
+ * struct timerhub_relay is an open queue. Its tasks are spread over one or more servers, the
+ * shards, and each call goes to its task's shard. relay.c opens and closes, change.c changes tasks,
+ * and take.c delivers them.
  */
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
 #include "base/fork_check.h"
 #include "relay/shard_thread.h"
-
-struct submitted;
-
-/* Changes that nobody waits for (submit.c). */
-struct submissions {
-	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
-	struct submitted *all;
-	struct submitted *first, *last; /* completions that nobody has taken */
-	unsigned count;                 /* of all */
-	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
-};
-
-/* No thread uses it any more. Of a forked child's copy only the descriptor is closed. */
-void submissions_fini(struct submissions *submissions, bool is_copy);
+#include "relay/submissions.h"
 
 struct timerhub_relay {
 	struct shared shared;
@@ -32,7 +20,7 @@ struct timerhub_relay {
 	char *url_file; /* path of the file with the servers' addresses, or NULL */
 
 	/* The lock of `shared`, the relay's lock, protects the fields below. */
-	uint64_t puts;   /* begun: makes ids and `call` unique */
+	uint64_t puts;   /* how many puts were begun; makes ids and `call` unique */
 	uint32_t turn;   /* index of the shard that the next take_at_once() asks first */
 	uint32_t inside; /* number of threads inside timerhub_relay_take() */
 	bool ended;      /* the stopped relay has no task left: timerhub_relay_take() fails */
@@ -40,19 +28,24 @@ struct timerhub_relay {
 
 /* ---- for the daemon timerhub-relay ---- */
 
-/* Open a queue as timerhub_relay_open() does, with a watcher that learns the servers' errors. */
+/*
+ * Opens a queue as timerhub_relay_open() does, with a watcher that is told of the servers' errors.
+ */
 int relay_open(struct timerhub_relay **ret_relay, const char *queue,
                const struct timerhub_relay_config *config, const struct watcher *watcher);
 
 /* ---- for the public calls, which do not hold the relay's lock ---- */
 
-/* A second from now reads of takes end, answered or not. The caller holds the relay's lock. */
+/* Makes each shard's thread do another pass over its work. Called with the relay's lock. */
+void relay_wake_shards(struct timerhub_relay *relay);
+
+/* Lets reads for takes end a second from now, answered or not. Called with the relay's lock. */
 void relay_end_reads(struct timerhub_relay *relay);
 
 /* Returns the shard that keeps the task with the id `id`. */
 struct shard *relay_shard_of(struct timerhub_relay *relay, const char *id);
 
-/* 0, -EINVAL for NULL, -EOWNERDEAD in a forked child. */
+/* Returns 0 if a call may be made, -EINVAL if `relay` is NULL, or -EOWNERDEAD in a forked child. */
 int relay_may_call(const struct timerhub_relay *relay);
 
 #endif

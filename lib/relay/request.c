@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encodes each kind of request and reads its reply, on the shard's thread; under the lock when a
- * reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and wire_test.py, which
- * loses each reply once.
+ * Encodes each kind of request and reads its reply (request.h), on the shard's thread, and with the
+ * lock when a reply changes deliveries or counters. Tested by tests/relay/test_calls.c, and by
+ * wire_test.py, which loses each reply once.
  */
 #include "relay/request.h"
 
@@ -12,21 +12,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NS_PER_US UINT64_C(1000)
+#include "base/invariant.h"
+
 #define INFO_BYTES 48
-#define PUT_WORDS 8u  /* arguments of timerhub_put */
-#define PUTS_WORDS 6u /* arguments of each put of timerhub_puts */
+#define PUT_WORDS 8u    /* arguments of timerhub_put */
+#define PUTS_WORDS 6u   /* arguments of each put of timerhub_puts */
+#define CHANGE_WORDS 3u /* arguments that each other change has: until, holder, epoch */
 #define ERRNO_MAX 4095
 /* Timeout of WAIT. If replicas are missing, a WAIT delays the next timerhub_look by WAIT_MS. */
 #define WAIT_MS 20u
 /*
- * Beside two round trips, the age at which a delivery is asked about though its lease is longer:
- * the lease may have been made shorter since the connect.
+ * A delivery whose age exceeds two round trips and this is asked about even if its lease is longer,
+ * because the lease may have been made shorter since the connect.
  */
 #define TRUST_NS UINT64_C(100000000)
 
 void requests_append(struct requests *requests, struct request *request)
 {
+	invariant(!requests->first == !requests->last);
 	request->next = NULL;
 	if (requests->last)
 		requests->last->next = request;
@@ -53,6 +56,8 @@ void request_finish(struct request *request)
 		request->completed(request);
 		return;
 	}
+	/* Once: from then on its caller may have freed it. */
+	invariant(!request->is_own && eventcount_number(&request->finished) == 0);
 	eventcount_set(&request->finished, 1);
 	eventcount_wake(&request->finished, 1);
 }
@@ -72,7 +77,10 @@ void requests_end_reads(const struct requests *requests, uint64_t by_ns)
 			one->deadline_ns = by_ns;
 }
 
-/* One in doubt waits for its timeout, because until then its first sending may have effect. */
+/*
+ * Returns whether a request must be finished now. One that is in doubt waits for its timeout,
+ * because until then its first sending may have an effect.
+ */
 static bool is_over(const struct request *request, int why, uint64_t now_ns)
 {
 	return request->deadline_ns <= now_ns || (why == -EEXIST && !request->in_doubt);
@@ -98,40 +106,57 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 
 /* ---- to Redis ---- */
 
-static const char *const functions[] = {
-	[REQUEST_PUT] = "put",       [REQUEST_CANCEL] = "cancel", [REQUEST_MOVE] = "move",
-	[REQUEST_DONE] = "done",     [REQUEST_RETRY] = "retry",   [REQUEST_STAT] = "stat",
-	[REQUEST_LOOK] = "look",     [REQUEST_LEAVE] = "leave",   [REQUEST_READ] = NULL,
-	[REQUEST_RECOVER] = NULL,    [REQUEST_WAIT] = NULL,       [REQUEST_TOUCH] = "touch",
-	[REQUEST_PARK] = "park",     [REQUEST_FORGET] = "forget", [REQUEST_PAUSE] = "pause",
-	[REQUEST_RESUME] = "resume", [REQUEST_EACH] = "each",
+/* What a kind of request is to Redis. */
+struct kind {
+	const char *function; /* of timerhub.lua; NULL: a command of Redis */
+	const char *keys;     /* of the function, between blanks */
+	/*
+	 * The arguments that it takes first, each as a letter: id, when, flags, entry, reason,
+	 * count. request_encode() adds those that a change, a put and a look have besides.
+	 */
+	const char *words;
+	bool is_change, is_fact; /* see request_is_change() and request_is_fact() */
+	size_t counter;          /* where timerhub_relay_stats counts it; 0: it does not */
 };
 
-static const char *const key_parts[] = {
-	[REQUEST_PUT] = "due task state seats past",
-	[REQUEST_CANCEL] = "due task ready state past",
-	[REQUEST_MOVE] = "due task ready state past seats",
-	[REQUEST_DONE] = "due task ready state past seats",
-	[REQUEST_PARK] = "due task ready state past dead",
-	[REQUEST_RETRY] = "due task ready state past seats dead",
-	[REQUEST_TOUCH] = "task ready state",
-	[REQUEST_STAT] = "due task ready dead past state seats seen",
-	[REQUEST_LOOK] = "due task ready dead past state seats seen",
-	[REQUEST_LEAVE] = "seats seen state",
-	[REQUEST_FORGET] = "ready state",
-	[REQUEST_PAUSE] = "due task ready state",
-	[REQUEST_RESUME] = "state seats",
-	[REQUEST_EACH] = "due task ready dead state",
+#define COUNTER(name) .counter = offsetof(struct timerhub_relay_stats, name)
+_Static_assert(offsetof(struct timerhub_relay_stats, put) > 0, "0 is no counter of a call");
+
+static const struct kind kinds[REQUEST_KINDS] = {
+	[REQUEST_PUT] = { "put", "due task state seats past", "", true, true, COUNTER(put) },
+	[REQUEST_CANCEL] = { "cancel", "due task ready state past", "i", true, true,
+	                     COUNTER(cancelled) },
+	[REQUEST_MOVE] = { "move", "due task ready state past seats", "iwf", true, true,
+	                   COUNTER(moved) },
+	[REQUEST_DONE] = { "done", "due task ready state past seats", "ie", true, true,
+	                   COUNTER(done) },
+	[REQUEST_PARK] = { "park", "due task ready state past dead", "ier", true, true,
+	                   COUNTER(retried) },
+	[REQUEST_RETRY] = { "retry", "due task ready state past seats dead", "iwe", true, true,
+	                    COUNTER(retried) },
+	[REQUEST_TOUCH] = { "touch", "task ready state", "ie", .is_change = true },
+	[REQUEST_STAT] = { "stat", "due task ready dead past state seats seen", "" },
+	[REQUEST_LOOK] = { "look", "due task ready dead past state seats seen", "" },
+	[REQUEST_LEAVE] = { "leave", "seats seen state", "i" },
+	[REQUEST_FORGET] = { "forget", "ready state", "i" },
+	[REQUEST_PAUSE] = { "pause", "due task ready state", "i" },
+	[REQUEST_RESUME] = { "resume", "state seats", "" },
+	[REQUEST_EACH] = { "each", "due task ready dead state", "fic" },
 };
 
 bool request_is_change(const struct request *request)
 {
-	return request->kind <= REQUEST_TOUCH;
+	return kinds[request->kind].is_change;
+}
+
+bool request_is_fact(const struct request *request)
+{
+	return kinds[request->kind].is_fact;
 }
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
 {
-	/* Signed, since a slow handshake may set the anchor after the deadline. */
+	/* This can be negative, because a slow handshake may set the anchor after the deadline. */
 	int64_t left_ns = (int64_t)(request->deadline_ns - client->cut_ns - client->anchor_ns);
 
 	return client->anchor_us + (uint64_t)(left_ns / (int64_t)NS_PER_US);
@@ -156,12 +181,15 @@ static void encode_read(const struct client *client, const struct request *reque
 	bytes_text(bytes, recovers ? request->delivery : ">");
 }
 
-/* With this relay's numbers of looks and bells, for timerhub_stat. */
+/*
+ * Encodes a look (a call of timerhub_look) with this relay's numbers of looks and of bells, the
+ * messages that asked for one earlier; timerhub_stat shows them.
+ */
 static void encode_look(const struct client *client, struct bytes *bytes)
 {
 	char info[INFO_BYTES];
 
-	keys_call(&client->keys, bytes, "look", key_parts[REQUEST_LOOK], 5);
+	keys_call(&client->keys, bytes, "look", kinds[REQUEST_LOOK].keys, 5);
 	bytes_text(bytes, client->name);
 	bytes_number(bytes, client->shared->batch);
 	bytes_number(bytes, client->shared->horizon_us);
@@ -207,7 +235,7 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 
 	for (put = puts->first; put; put = put->next)
 		count++;
-	keys_call(&client->keys, bytes, "puts", key_parts[REQUEST_PUT], 2 + PUTS_WORDS * count);
+	keys_call(&client->keys, bytes, "puts", kinds[REQUEST_PUT].keys, 2 + PUTS_WORDS * count);
 	encode_holder(client, bytes);
 	for (put = puts->first; put; put = put->next) {
 		encode_put(client, put, bytes);
@@ -215,57 +243,43 @@ void requests_encode_puts(const struct client *client, const struct requests *pu
 	}
 }
 
-void request_encode(const struct client *client, const struct request *request, struct bytes *bytes)
+static void encode_word(const struct request *request, char word, struct bytes *bytes)
 {
-	static const unsigned arguments[] = {
-		[REQUEST_PUT] = PUT_WORDS, [REQUEST_CANCEL] = 4, [REQUEST_MOVE] = 6,
-		[REQUEST_DONE] = 5,        [REQUEST_RETRY] = 6,  [REQUEST_TOUCH] = 5,
-		[REQUEST_STAT] = 0,        [REQUEST_LEAVE] = 1,  [REQUEST_PARK] = 6,
-		[REQUEST_FORGET] = 1,      [REQUEST_PAUSE] = 1,  [REQUEST_RESUME] = 0,
-		[REQUEST_EACH] = 3,
-	};
-	enum request_kind kind = request->kind;
-
-	if (kind == REQUEST_READ || kind == REQUEST_RECOVER) {
-		encode_read(client, request, bytes);
-		return;
-	}
-	if (kind == REQUEST_WAIT) {
-		encode_wait(client, bytes);
-		return;
-	}
-	if (kind == REQUEST_TIME) {
-		bytes_command(bytes, 1);
-		bytes_text(bytes, "TIME");
-		return;
-	}
-	if (kind == REQUEST_LOOK) {
-		encode_look(client, bytes);
-		return;
-	}
-	keys_call(&client->keys, bytes, functions[kind], key_parts[kind],
-	          arguments[kind] + request->untaken + (request->periods > 0));
-	if (kind == REQUEST_PUT) {
-		encode_put(client, request, bytes);
-		encode_holder(client, bytes);
-		bytes_word(bytes, &request->call, sizeof(request->call));
-	}
-	if (kind == REQUEST_STAT || kind == REQUEST_PUT || kind == REQUEST_RESUME)
-		return;
-	if (kind == REQUEST_EACH)
-		bytes_text(bytes, request->flags);
-	bytes_text(bytes, request->id);
-	if (kind == REQUEST_EACH)
-		bytes_number(bytes, request->count);
-	if (kind == REQUEST_MOVE || kind == REQUEST_RETRY)
+	switch (word) {
+	case 'i':
+		bytes_text(bytes, request->id);
+		break;
+	case 'w':
 		bytes_text(bytes, request->when);
-	if (kind == REQUEST_MOVE)
+		break;
+	case 'f':
 		bytes_text(bytes, request->flags);
-	if (request->delivery)
+		break;
+	case 'e':
 		bytes_text(bytes, request->delivery);
-	if (kind == REQUEST_PARK)
+		break;
+	case 'r':
 		bytes_number(bytes, request->reason);
-	if (request_is_change(request)) {
+		break;
+	default:
+		bytes_number(bytes, request->count);
+		break;
+	}
+}
+
+/* Encodes a call that needs no more than its words, and what each change has. */
+static void encode_call(const struct client *client, const struct request *request,
+                        struct bytes *bytes)
+{
+	const struct kind *kind = &kinds[request->kind];
+	size_t words = strlen(kind->words) + (kind->is_change ? CHANGE_WORDS : 0) +
+	               request->untaken + (request->periods > 0);
+
+	invariant(kind->function);
+	keys_call(&client->keys, bytes, kind->function, kind->keys, (unsigned)words);
+	for (const char *word = kind->words; *word; word++)
+		encode_word(request, *word, bytes);
+	if (kind->is_change) {
 		bytes_number(bytes, request_until_us(client, request));
 		encode_holder(client, bytes);
 	}
@@ -275,9 +289,38 @@ void request_encode(const struct client *client, const struct request *request, 
 		bytes_number(bytes, request->periods);
 }
 
+void request_encode(const struct client *client, const struct request *request, struct bytes *bytes)
+{
+	switch (request->kind) {
+	case REQUEST_PUT:
+		keys_call(&client->keys, bytes, "put", kinds[REQUEST_PUT].keys, PUT_WORDS);
+		encode_put(client, request, bytes);
+		encode_holder(client, bytes);
+		bytes_word(bytes, &request->call, sizeof(request->call));
+		break;
+	case REQUEST_READ:
+	case REQUEST_RECOVER:
+		encode_read(client, request, bytes);
+		break;
+	case REQUEST_WAIT:
+		encode_wait(client, bytes);
+		break;
+	case REQUEST_TIME:
+		bytes_command(bytes, 1);
+		bytes_text(bytes, "TIME");
+		break;
+	case REQUEST_LOOK:
+		encode_look(client, bytes);
+		break;
+	default:
+		encode_call(client, request, bytes);
+		break;
+	}
+}
+
 /* ---- from Redis ---- */
 
-/* Add the counters in the reply of one shard to `stats`. */
+/* Adds the counters in the reply of one shard to `stats`. */
 static void read_stats(struct timerhub_relay_stats *stats, const struct reply *reply)
 {
 	static const struct {
@@ -316,26 +359,10 @@ int request_result(const struct request *request, int result)
 
 static void count(struct client *client, enum request_kind kind)
 {
-	switch (kind) {
-	case REQUEST_PUT:
-		client->shared->stats.put++;
-		break;
-	case REQUEST_CANCEL:
-		client->shared->stats.cancelled++;
-		break;
-	case REQUEST_MOVE:
-		client->shared->stats.moved++;
-		break;
-	case REQUEST_DONE:
-		client->shared->stats.done++;
-		break;
-	case REQUEST_PARK:
-	case REQUEST_RETRY:
-		client->shared->stats.retried++;
-		break;
-	default:
-		break;
-	}
+	char *stats = (char *)&client->shared->stats;
+
+	if (kinds[kind].counter > 0)
+		++*(uint64_t *)(void *)(stats + kinds[kind].counter);
 }
 
 struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uint64_t now_ns)
@@ -347,7 +374,7 @@ struct arrival client_arrival(const struct client *client, uint64_t sent_ns, uin
 		                 trust_ns < half_ns ? trust_ns : half_ns };
 }
 
-/* 1: some are prefetched; 0; or -ENOMEM. */
+/* Prefetches the deliveries in a reply. Returns 1 if there were some, 0 if not, or -ENOMEM. */
 static int answer_read(struct client *client, const struct request *request,
                        const struct reply *reply, uint64_t now_ns)
 {
@@ -359,7 +386,7 @@ static int answer_read(struct client *client, const struct request *request,
 	return client->shared->deliveries.prefetched > 0;
 }
 
-/* Set the anchor from a reply. Redis's time is at index `now_at` of the reply. */
+/* Sets the anchor by a reply, which has Redis's time at the index `now_at`. */
 static void set_anchor(struct client *client, const struct request *request,
                        const struct reply *reply, size_t now_at)
 {
@@ -367,7 +394,7 @@ static void set_anchor(struct client *client, const struct request *request,
 	client->anchor_us = (uint64_t)reply_integer_at(reply, now_at);
 }
 
-/* 0 or a negative errno; several puts have one each. */
+/* Returns the code in a reply, 0 or a negative errno. In a reply to several puts each has one. */
 static int read_code(const struct reply *reply, size_t at)
 {
 	const struct reply *code = reply_at(reply, at);
@@ -394,7 +421,10 @@ bool request_answer(struct client *client, struct request *request, const struct
 	}
 	result = read_code(reply, at);
 	if (request_is_change(request) && result == -ETIME && reply_count(reply) != 3) {
-		/* Redis's clock was set, unless it is over: convert it, and send again. */
+		/*
+		 * Unless the request's time is over, Redis's clock was set: convert the deadline
+		 * anew, and send it again.
+		 */
 		set_anchor(client, request, reply, 1);
 		if (request_until_us(client, request) > client->anchor_us)
 			return false;
@@ -402,7 +432,7 @@ bool request_answer(struct client *client, struct request *request, const struct
 	if (request->kind == REQUEST_TOUCH && result == -ENOENT)
 		result = -ESTALE;
 	if (result == -ETIME)
-		result = -ETIMEDOUT; /* another client with this holder has sent a fence */
+		result = -ETIMEDOUT; /* somebody else has sent a fence for this holder */
 	if (request->kind == REQUEST_PUT && result == 0)
 		set_anchor(client, request, reply, index > 0 ? 1 : 2);
 	if (request->kind == REQUEST_TOUCH && result == 0)

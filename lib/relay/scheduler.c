@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tested in virtual time by test_look_timing.c, on a server by test_calls.c and kill_test.py.
- * Model: tests/models/relay.pml.
+ * Implements scheduler.h. The tests are test_look_timing.c, in virtual time, and test_calls.c and
+ * kill_test.py, on a server; tests/models/relay.pml is a model of it.
  */
 #include "relay/scheduler.h"
 
@@ -12,12 +12,13 @@
 #include "relay/error_reply.h"
 #include "relay/handshake.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 #define CHANNELS 2u
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (UINT64_C(5000) * NS_PER_MS)
-/* After a reconnect a relay delays its look by this times its rank, so that they don't coincide. */
+/*
+ * After a reconnect a relay delays its look by this times its rank, so that not all relays look at
+ * once.
+ */
 #define SPREAD_NS NS_PER_MS
 #define SPREAD_MAX_NS (1000 * NS_PER_MS)
 /* Indexes of the fields in the reply to timerhub_look. */
@@ -82,7 +83,10 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	struct wire *wire;
 	int result;
 
-	/* A subscription has no slot, and more than one reply. */
+	/*
+	 * A subscription belongs to no slot, and has more than one reply, so no ASKING may go
+	 * before it.
+	 */
 	server.asking = false;
 	if (!link_is_due(&scheduler->bells, now_ns))
 		return scheduler->bells.wire != NULL;
@@ -96,17 +100,21 @@ static bool open_bells(struct scheduler *scheduler, uint64_t now_ns)
 	link_set(&scheduler->bells, wire);
 	subscribe(scheduler);
 	await_bells(scheduler);
-	scheduler->ping_ns = now_ns; /* a user without the right is found out at once */
+	/* send a PING at once, to find out whether the user has the right to it */
+	scheduler->ping_ns = now_ns;
 	return true;
 }
 
-/* False until the subscriptions are confirmed; true if it can't connect, to look without. */
+/*
+ * Returns whether the relay may look: its subscriptions are confirmed, or it cannot connect and
+ * must do without bells.
+ */
 static bool bells_are_heard(struct scheduler *scheduler, uint64_t now_ns)
 {
 	return !open_bells(scheduler, now_ns) || scheduler->confirmed == CHANNELS;
 }
 
-/* Send a PING on the bells' connection. If no reply to the PING comes, the connection is dead. */
+/* Sends a PING on the bells' connection, which is dead if no reply comes. */
 static void ping(struct scheduler *scheduler, uint64_t now_ns)
 {
 	struct bytes *output = wire_output(scheduler->bells.wire);
@@ -132,7 +140,10 @@ static uint64_t look(struct scheduler *scheduler, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/* Only ranks 0 and 1 hear bells of their own, so only they ping. */
+/*
+ * Only the relays of rank 0 and 1 get bells of their own, so only they need to know whether the
+ * connection works, and send a PING.
+ */
 uint64_t scheduler_pass(struct scheduler *scheduler, uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX, look_ns;
@@ -167,8 +178,8 @@ void scheduler_lost(struct scheduler *scheduler, int why, uint64_t now_ns)
 		look_timing_put_off(&scheduler->timing, now_ns);
 	scheduler->looking = false;
 	/*
-	 * perhaps a replica by now: it delivers bells, but the new master does not count this
-	 * subscriber
+	 * the server may be a replica by now, which delivers bells although the new master does not
+	 * count this subscriber
 	 */
 	if (scheduler->bells.wire)
 		scheduler_lose_bells(scheduler, why, now_ns);
@@ -183,7 +194,7 @@ static void pause_looks(struct scheduler *scheduler, uint64_t now_ns)
 	look_timing_put_off(&scheduler->timing, now_ns + scheduler->look_pause_ns);
 }
 
-/* The caller holds the relay's lock. */
+/* Adds the counts in the reply to a look to the relay's. Called with the relay's lock. */
 static void count_look(struct scheduler *scheduler, const struct reply *reply)
 {
 	struct timerhub_relay_stats *stats = &scheduler->client->shared->stats;
@@ -201,7 +212,7 @@ static void count_look(struct scheduler *scheduler, const struct reply *reply)
 	}
 }
 
-/* Returns the negative errno in the reply to a refused call of timerhub_look. */
+/* Returns the negative errno in the reply to a look that was refused. */
 static int refusal_of(const struct reply *reply)
 {
 	if (reply_type(reply) == REPLY_ERROR)
@@ -249,10 +260,7 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 	scheduler->bells.backoff_ns = 0;
 	scheduler->bells.round_ns = now_ns - scheduler->asked_ns;
 	scheduler->bells.answer_by_ns = LINK_NEVER;
-	/*
-	 * The relay may have missed bell messages before it was subscribed, so the relay must call
-	 * timerhub_look soon.
-	 */
+	/* Look soon, because bells may have been missed before the relay was subscribed. */
 	if (!scheduler->looking)
 		look_timing_put_off(
 			&scheduler->timing,
@@ -262,8 +270,8 @@ static void confirm(struct scheduler *scheduler, uint64_t now_ns)
 }
 
 /*
- * Handle a message of the bells' connection. Returns false if Redis sends no messages of this form
- * to subscribers.
+ * Reads a message on the bells' connection. Returns false if it has a form that Redis sends to no
+ * subscriber.
  */
 static bool read_message(struct scheduler *scheduler, const struct reply *reply, uint64_t now_ns)
 {
@@ -291,7 +299,10 @@ static bool read_message(struct scheduler *scheduler, const struct reply *reply,
 	return true;
 }
 
-/* SUBSCRIBE or PING is refused: tasks are late, and looks succeed, so their replies tell it too. */
+/*
+ * Takes note that SUBSCRIBE or PING is refused. Tasks are late then although looks succeed, so the
+ * watcher is told of it after each look too.
+ */
 static int refuse_bells(struct scheduler *scheduler, const char *text)
 {
 	scheduler->bells_refused = error_reply_of(text).error;

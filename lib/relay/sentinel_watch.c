@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements sentinel_watch.h. While the server is used there are four questions a second,
- * and after two of them the next Sentinel is asked, because one may be cut off from the others
- * together with an old master. At rest nothing can be lost, so there is one question a second, and
- * the Sentinel stays the same for longer; the first call after a rest brings a question at once.
+ * Implements sentinel_watch.h. While calls are made it asks four times a second, and after two
+ * questions the next Sentinel, because one may be cut off from the others together with an old
+ * master. At rest nothing can be lost, so it asks once a second, and the same Sentinel for longer;
+ * the first call after a rest brings a question at once.
  *
- * There is no subscription to +switch-master: the Sentinel that leads a failover publishes it only
- * when all replicas follow the new master, seconds after it names that master. Tested by
+ * It does not subscribe to +switch-master, because the Sentinel that leads a failover publishes
+ * that only when all replicas follow the new master, seconds after it names that master. Tested by
  * tests/relay/sentinel_test.py.
  */
 #include "relay/sentinel_watch.h"
@@ -16,7 +16,6 @@
 
 #include "relay/handshake.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define ASK_NS (250 * NS_PER_MS)
 #define TURN_NS (500 * NS_PER_MS)
 #define ASK_AT_REST_NS (1000 * NS_PER_MS)
@@ -37,7 +36,10 @@ static void turn(struct sentinel_watch *watch, uint64_t now_ns)
 
 void sentinel_watch_lose(struct sentinel_watch *watch, int why, uint64_t now_ns)
 {
-	/* Closed after an answer: no failure, the next question opens it again. */
+	/*
+	 * A connection that is closed after an answer is no failure: the next question opens
+	 * another one.
+	 */
 	if (watch->answered)
 		watch->link.backoff_ns = 0;
 	else
@@ -113,7 +115,10 @@ static int compare(const struct sentinel_watch *watch, const struct reply *reply
 	               : -EROFS;
 }
 
-/* As handshake_open() says: most Sentinels have begun anew. Each is counted once. */
+/*
+ * Returns whether most Sentinels have a lower epoch, each counted once: then their configuration
+ * was begun anew, and they are believed, as in handshake_open().
+ */
 static bool has_begun_anew(struct sentinel_watch *watch)
 {
 	unsigned count = address_count_sentinels(watch->address);
@@ -161,7 +166,7 @@ int sentinel_watch_read(struct sentinel_watch *watch, const struct address *serv
 		reply_free(reply);
 	}
 	if (result == 0 && watch->is_half && (found < 0 || filled < 0))
-		result = conclude(watch, 0); /* it does not tell its epoch */
+		result = conclude(watch, 0); /* the Sentinel does not say its epoch */
 	if (result < 0 || found < 0 || filled < 0)
 		sentinel_watch_lose(watch,
 		                    result < 0  ? result

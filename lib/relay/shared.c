@@ -2,13 +2,13 @@
 /* Wakes takers, and calls the daemon's callback. Tested by tests/relay/test_calls.c. */
 #include "relay/shared.h"
 
-#include "relay/ready_fd.h"
+#include "base/bell.h"
 
 void shared_show_prefetched(struct shared *shared)
 {
 	if (shared->deliveries.prefetched == 0)
 		return;
-	ready_fd_raise(shared->ready_fd);
+	bell_ring(shared->ready_fd);
 	if (shared->waiting > 0)
 		eventcount_advance(&shared->takers, shared->deliveries.prefetched);
 }

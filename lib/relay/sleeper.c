@@ -9,14 +9,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 #include <timerhub.h>
-#include <unistd.h>
 
+#include "base/bell.h"
 #include "base/deadline_fd.h"
-#include "relay/ready_fd.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 struct sleeper {
 	struct clock clock;
@@ -35,7 +31,7 @@ int sleeper_open(struct sleeper **ret_sleeper)
 	*sleeper = (struct sleeper){ .set_ns = UINT64_MAX };
 	clock_init(&sleeper->clock, TIMERHUB_CLOCK_BOOTTIME, false);
 	deadline_fd_init(&sleeper->deadline, &sleeper->clock);
-	sleeper->wake_fd = ready_fd_open();
+	sleeper->wake_fd = bell_open();
 	result = sleeper->wake_fd < 0 ? sleeper->wake_fd : deadline_fd_create(&sleeper->deadline);
 	if (result < 0) {
 		sleeper_close(sleeper);
@@ -50,18 +46,8 @@ void sleeper_close(struct sleeper *sleeper)
 	if (!sleeper)
 		return;
 	deadline_fd_close(&sleeper->deadline);
-	if (sleeper->wake_fd >= 0)
-		(void)close(sleeper->wake_fd);
+	bell_close(sleeper->wake_fd);
 	free(sleeper);
-}
-
-uint64_t sleeper_now_ns(void)
-{
-	struct timespec now;
-
-	/* The call cannot fail, because every Linux has CLOCK_BOOTTIME. */
-	(void)clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns)
@@ -77,14 +63,15 @@ void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, 
 		sleeper->set_ns = until_ns;
 	/* A sandbox may refuse to set the timerfd, and then the thread is a little later. */
 	if (timeout_ms < 0 && until_ns != sleeper->set_ns)
-		timeout_ms = until_ns - now_ns < NS_PER_S ? (int)((until_ns - now_ns) / 1000000) + 1
-		                                          : 1000;
+		timeout_ms = until_ns - now_ns < NS_PER_S
+		                     ? (int)((until_ns - now_ns) / NS_PER_MS) + 1
+		                     : 1000;
 	(void)poll(fds, count + 2, timeout_ms);
 	if (fds[count].revents)
-		ready_fd_lower(sleeper->wake_fd);
+		bell_clear(sleeper->wake_fd);
 }
 
 void sleeper_wake(struct sleeper *sleeper)
 {
-	ready_fd_raise(sleeper->wake_fd);
+	bell_ring(sleeper->wake_fd);
 }

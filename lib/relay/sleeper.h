@@ -6,29 +6,33 @@
 #ifndef RELAY_SLEEPER_H
 #define RELAY_SLEEPER_H
 
-#include <stdint.h>
+#include "base/clock.h"
 
 struct sleeper;
 struct pollfd;
 
 int sleeper_open(struct sleeper **ret_sleeper);
 
-/* Close the sleeper, after the thread that sleeps with it has ended. The sleeper may be NULL. */
+/* Closes the sleeper, whose thread has ended. It may be NULL. */
 void sleeper_close(struct sleeper *sleeper);
 
 /*
- * On CLOCK_BOOTTIME, so that a timeout that ends during a suspend expires at once after it. All
- * `_ns` times of a shard are on it; only wire_call()'s are on CLOCK_MONOTONIC: never mix them.
+ * Returns the time on CLOCK_BOOTTIME, on which a timeout that ends while the machine is suspended
+ * expires as soon as it resumes. All `_ns` times of a shard are on this clock; only those of
+ * wire_call() are on CLOCK_MONOTONIC, and must not be mixed with them.
  */
-uint64_t sleeper_now_ns(void);
+static inline uint64_t sleeper_now_ns(void)
+{
+	return clock_boottime_ns();
+}
 
 /*
- * Until `until_ns`, a ready descriptor, or sleeper_wake(), also an earlier one. Sets `revents`;
- * `fds` has room for two more.
+ * Sleeps until `until_ns`, until a descriptor is ready, or until a sleeper_wake(), which may have
+ * come before. Sets `revents`. The array must have room for two more descriptors.
  */
 void sleeper_sleep(struct sleeper *sleeper, struct pollfd *fds, unsigned count, uint64_t until_ns);
 
-/* Wake the sleeping thread. Any thread may call sleeper_wake(). */
+/* Wakes the thread that sleeps. Any thread may call it. */
 void sleeper_wake(struct sleeper *sleeper);
 
 #endif

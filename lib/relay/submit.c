@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes that nobody waits for. Each is copied into one piece of memory with its request, whose
- * end moves it to the list of completions, on the shard's thread. Tested by
+ * Changes that nobody waits for. Each is copied, with its request, into one piece of memory. When
+ * the request is finished, the shard's thread moves it to the list of completions. Tested by
  * tests/relay/test_calls.c.
  */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cancellation.h"
 #include "relay/change.h"
-#include "relay/ready_fd.h"
-
-#define IN_FLIGHT_MAX 1024u
-
-struct submitted {
-	struct request request;
-	struct submitted *before, *after; /* all that are not taken yet */
-	struct submitted *next;           /* completions */
-	struct timerhub_relay *relay;
-	uint64_t tag;
-	uint32_t index;
-	char id[TIMERHUB_RELAY_ID_BYTES];
-	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES];
-	char data[];
-};
-
-/* The relay's lock may be held, so the completions have a lock of their own. */
-static void complete(struct request *request)
-{
-	struct submitted *one = (struct submitted *)(void *)request;
-	struct submissions *all = &one->relay->submissions;
-
-	lock_take(&all->lock);
-	one->next = NULL;
-	if (all->last)
-		all->last->next = one;
-	else
-		all->first = one;
-	all->last = one;
-	if (all->fd_plus_one > 0)
-		ready_fd_raise(all->fd_plus_one - 1);
-	lock_give(&all->lock);
-}
 
 static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay_change *change,
                        struct submitted **ret_one)
@@ -63,7 +29,7 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 		free(one);
 		return result;
 	}
-	one->relay = relay;
+	one->submissions = &relay->submissions;
 	if (one->request.id != one->id)
 		memcpy(one->id, one->request.id, strlen(one->request.id) + 1);
 	one->request.id = one->id;
@@ -75,23 +41,12 @@ static int copy_change(struct timerhub_relay *relay, const struct timerhub_relay
 		memcpy(one->data, change->data, size);
 		one->request.data = one->data;
 	}
-	one->request.completed = complete;
+	one->request.completed = submissions_complete;
 	*ret_one = one;
 	return 0;
 }
 
-static void unlink_one(struct submissions *all, struct submitted *one)
-{
-	if (one->before)
-		one->before->after = one->after;
-	else
-		all->all = one->after;
-	if (one->after)
-		one->after->before = one->before;
-	all->count--;
-}
-
-/* Returns the copies as a list by `next`, or an error, after which there is none. */
+/* Copies the changes into a list that is linked by `next`. After an error there is no list. */
 static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_change *changes,
                     unsigned count, uint64_t tag, struct submitted **ret_first)
 {
@@ -118,25 +73,6 @@ static int copy_all(struct timerhub_relay *relay, const struct timerhub_relay_ch
 	return 0;
 }
 
-/* False: there is no room for so many. */
-static bool reserve(struct submissions *all, struct submitted *first, unsigned count)
-{
-	bool fits;
-
-	lock_take(&all->lock);
-	fits = all->count + count <= IN_FLIGHT_MAX;
-	for (struct submitted *one = fits ? first : NULL; one; one = one->next) {
-		one->before = NULL;
-		one->after = all->all;
-		if (all->all)
-			all->all->before = one;
-		all->all = one;
-		all->count++;
-	}
-	lock_give(&all->lock);
-	return fits;
-}
-
 int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_relay_change *changes,
                           unsigned count, uint64_t tag)
 {
@@ -148,12 +84,12 @@ int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_re
 		return result;
 	if (!changes && count > 0)
 		return -EINVAL;
-	if (count > IN_FLIGHT_MAX)
+	if (count > SUBMISSIONS_MAX)
 		return -E2BIG;
 	result = copy_all(relay, changes, count, tag, &first);
 	if (result < 0)
 		return result;
-	if (!reserve(&relay->submissions, first, count)) {
+	if (!submissions_reserve(&relay->submissions, first, count)) {
 		for (; first; first = next) {
 			next = first->next;
 			free(first);
@@ -169,25 +105,6 @@ int timerhub_relay_submit(struct timerhub_relay *relay, const struct timerhub_re
 	return 0;
 }
 
-/* Takes one completion, or returns NULL. */
-static struct submitted *take_one(struct submissions *all)
-{
-	struct submitted *one;
-
-	lock_take(&all->lock);
-	one = all->first;
-	if (one) {
-		all->first = one->next;
-		if (!all->first)
-			all->last = NULL;
-		unlink_one(all, one);
-	}
-	if (!all->first && all->fd_plus_one > 0)
-		ready_fd_lower(all->fd_plus_one - 1);
-	lock_give(&all->lock);
-	return one;
-}
-
 int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_relay_completion *ret,
                                unsigned max)
 {
@@ -200,7 +117,7 @@ int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_rel
 		return result;
 	if ((!ret && max > 0) || max > INT_MAX)
 		return -EINVAL;
-	while (count < max && (one = take_one(&relay->submissions))) {
+	while (count < max && (one = submissions_take(&relay->submissions))) {
 		ret[count] = (struct timerhub_relay_completion){
 			.tag = one->tag,
 			.index = one->index,
@@ -221,36 +138,7 @@ int timerhub_relay_completions(struct timerhub_relay *relay, struct timerhub_rel
 int timerhub_relay_completion_fd(struct timerhub_relay *relay)
 {
 	CANCELLATION_HELD;
-	struct submissions *all;
 	int result = relay_may_call(relay);
 
-	if (result < 0)
-		return result;
-	all = &relay->submissions;
-	lock_take(&all->lock);
-	if (all->fd_plus_one == 0) {
-		int fd = ready_fd_open();
-
-		if (fd >= 0 && all->first)
-			ready_fd_raise(fd);
-		all->fd_plus_one = fd >= 0 ? fd + 1 : 0;
-		result = fd;
-	} else {
-		result = all->fd_plus_one - 1;
-	}
-	lock_give(&all->lock);
-	return result;
-}
-
-void submissions_fini(struct submissions *all, bool is_copy)
-{
-	if (all->fd_plus_one > 0)
-		(void)close(all->fd_plus_one - 1);
-	while (!is_copy && all->all) {
-		struct submitted *one = all->all;
-
-		unlink_one(all, one);
-		free(one);
-	}
-	lock_fini(&all->lock);
+	return result < 0 ? result : submissions_fd(&relay->submissions);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Take, stop and fd, for any thread. A task is prefetched for each waiting taker, or one if a
- * caller has the fd.
+ * The calls take, stop and fd, for any thread. The library prefetches (reads in advance) a task for
+ * each waiting taker, or one if a caller has the fd.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "base/bell.h"
 #include "base/cancellation.h"
-#include "relay/ready_fd.h"
+#include "base/invariant.h"
 #include "relay/relay.h"
 
-#define NS_PER_US UINT64_C(1000)
 /* A delivery that could not be confirmed is offered again after this time at the earliest. */
 #define ASIDE_NS UINT64_C(10000000)
 /*
@@ -20,30 +20,16 @@
 #define ANSWER_NS UINT64_C(100000000)
 /* If each answer takes half of a lease, the task is handed out after so many questions. */
 #define CONFIRM_MAX 4u
-#define READS_END_NS UINT64_C(1000000000)
-
-/* Make each shard's thread do another pass. The caller holds the relay's lock. */
-static void wake_shards(struct timerhub_relay *relay)
-{
-	for (uint32_t i = 0; i < relay->shared.shard_count; i++)
-		mailbox_wake(&relay->shards[i].mailbox);
-}
-
-void relay_end_reads(struct timerhub_relay *relay)
-{
-	if (relay->shared.reads_end_ns == UINT64_MAX)
-		relay->shared.reads_end_ns = sleeper_now_ns() + READS_END_NS;
-	wake_shards(relay);
-}
 
 /*
  * Begins a lease again that may be over, because this process stood still or nobody took the
- * delivery. -ESTALE: the task was cancelled, moved or given to another taker, and the delivery is
- * freed. After any other error nothing is known, so the delivery is set aside and offered again.
- * Under the lock, which is free meanwhile.
+ * delivery. Returns -ESTALE if the task was cancelled, moved or given to another taker, and frees
+ * the delivery then. After any other error nothing is known, so the delivery is set aside and
+ * offered again later. Called with the lock, which it releases meanwhile.
  */
 static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 {
+	invariant(one->shard < relay->shared.shard_count);
 	for (unsigned i = 0; i < CONFIRM_MAX && sleeper_now_ns() >= one->ask_ns; i++) {
 		struct request touch = { .kind = REQUEST_TOUCH,
 			                 .id = one->id,
@@ -70,7 +56,10 @@ static int confirm_lease(struct timerhub_relay *relay, struct delivery *one)
 	return 0;
 }
 
-/* 1, 0: none prefetched, or a confirmation's error, which has taken long enough. Under the lock. */
+/*
+ * Hands out a prefetched task. Returns 1, 0 if none is prefetched, or the error of a confirmation,
+ * after which there is no time for another one. Called with the lock.
+ */
 static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	struct delivery *one;
@@ -96,7 +85,10 @@ static int hand_out(struct timerhub_relay *relay, struct timerhub_relay_task *re
 	return 1;
 }
 
-/* As hand_out(), or -ESHUTDOWN, for good. */
+/*
+ * Hands out a prefetched task, as hand_out() does, or returns -ESHUTDOWN if none will come any
+ * more.
+ */
 static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
 	int result;
@@ -110,7 +102,10 @@ static int take_or_end(struct timerhub_relay *relay, struct timerhub_relay_task 
 	return relay->ended ? -ESHUTDOWN : 0;
 }
 
-/* Once. Under the lock, which is free meanwhile. */
+/*
+ * Waits once until something is prefetched or the time is over. Called with the lock, which it
+ * releases meanwhile.
+ */
 static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, uint64_t until_ns)
 {
 	uint32_t number = eventcount_number(&relay->shared.takers);
@@ -118,16 +113,20 @@ static void wait_for_prefetched(struct timerhub_relay *relay, uint64_t left_ns, 
 	relay->shared.waiting++;
 	if (until_ns > relay->shared.wait_until_ns)
 		relay->shared.wait_until_ns = until_ns;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	eventcount_wait(&relay->shared.takers, number, left_ns);
 	lock_take(&relay->shared.lock);
+	invariant(relay->shared.waiting > 0);
 	relay->shared.waiting--;
 	if (relay->shared.waiting == 0)
 		relay->shared.wait_until_ns = 0;
 }
 
-/* 1, 0: timeout, or -ESHUTDOWN. Under the lock, which is free meanwhile. */
+/*
+ * Takes a task, and waits for one until the timeout. Returns 1, 0 after the timeout, or -ESHUTDOWN.
+ * Called with the lock, which it releases meanwhile.
+ */
 static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task,
                         uint64_t timeout_ns)
 {
@@ -143,15 +142,15 @@ static int take_waiting(struct timerhub_relay *relay, struct timerhub_relay_task
 		if (now_ns >= until_ns)
 			return 0;
 		if (result < 0)
-			continue; /* others may be prefetched, and this one is set aside */
+			continue; /* this one is set aside, and others may be prefetched */
 		wait_for_prefetched(relay, until_ns == UINT64_MAX ? UINT64_MAX : until_ns - now_ns,
 		                    until_ns);
 	}
 }
 
 /*
- * From the first shard that has one; else the first error, or 0. Under the lock, which is free
- * meanwhile.
+ * Asks one shard after the other for a task, until one has one. Returns 1, or the first error, or
+ * 0. Called with the lock, which it releases meanwhile.
  */
 static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -175,19 +174,25 @@ static int take_at_once(struct timerhub_relay *relay, struct timerhub_relay_task
 	return last != 0 ? last : failure;
 }
 
-/* Who takes serves, unless it was told not to: a queue that nobody serves would wait for ever. */
+/*
+ * Makes this relay serve the queue from its first take on, unless it was told not to, because the
+ * tasks of a queue that nobody serves would wait for ever.
+ */
 static void begin_taking(struct timerhub_relay *relay)
 {
 	if (relay->shared.takes)
 		return;
 	relay->shared.takes = true;
 	relay->shared.serves |= !relay->shared.never_serves;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 }
 
 /* ---- take without waiting, for who has the fd ---- */
 
-/* Asks each shard that does not read yet. Returns why the first one without a server has none. */
+/*
+ * Asks each shard to read, unless it does so already. Returns why the first one without a
+ * connection has none.
+ */
 static int ask_servers(struct timerhub_relay *relay)
 {
 	int failure = 0;
@@ -206,7 +211,10 @@ static int ask_servers(struct timerhub_relay *relay)
 	return failure;
 }
 
-/* Until when a take waits for the shards that were asked; not after `now_ns`: for none of them. */
+/*
+ * Returns until when a take waits for the shards that were asked; a time that is not after `now_ns`
+ * means for none of them.
+ */
 static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_ns)
 {
 	uint64_t by_ns = 0;
@@ -222,10 +230,10 @@ static uint64_t answers_by_ns(const struct timerhub_relay *relay, uint64_t now_n
 }
 
 /*
- * Takes what is prefetched, or asks all shards at once and waits for their answers for a moment.
- * Only a take that finds nothing has one task read in advance, because a task that waits behind the
- * work of this loop could be with an idle worker. Only it lowers the fd, so that a loop that takes
- * once for each poll goes on. Under the lock, which is free meanwhile.
+ * Takes what is prefetched, or asks all shards at once and waits a moment for their answers. Only
+ * if it finds nothing, one task is read in advance, because a task that waits behind the work of
+ * this loop could be with an idle worker. Only then the fd becomes unreadable, so that a loop that
+ * takes once for each poll goes on. Called with the lock, which it releases meanwhile.
  */
 static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task *ret_task)
 {
@@ -244,9 +252,9 @@ static int take_watched(struct timerhub_relay *relay, struct timerhub_relay_task
 	}
 	relay->shared.armed = result != 1;
 	if (result == 0 && relay->shared.deliveries.prefetched == 0)
-		ready_fd_lower(relay->shared.ready_fd);
+		bell_clear(relay->shared.ready_fd);
 	if (result != 1)
-		wake_shards(relay);
+		relay_wake_shards(relay);
 	return result != 0 ? result : failure;
 }
 
@@ -268,6 +276,7 @@ int timerhub_relay_take(struct timerhub_relay *relay, struct timerhub_relay_task
 	else
 		result = relay->shared.watched ? take_watched(relay, ret_task)
 		                               : take_at_once(relay, ret_task);
+	invariant(relay->inside > 0);
 	relay->inside--;
 	lock_give(&relay->shared.lock);
 	return result;
@@ -281,7 +290,7 @@ void timerhub_relay_stop(struct timerhub_relay *relay)
 	lock_take(&relay->shared.lock);
 	relay->shared.stopped = true;
 	relay_end_reads(relay);
-	ready_fd_raise(relay->shared.ready_fd);
+	bell_ring(relay->shared.ready_fd);
 	shared_wake_takers(&relay->shared);
 	lock_give(&relay->shared.lock);
 }
@@ -295,10 +304,10 @@ int timerhub_relay_fd(struct timerhub_relay *relay)
 		return result;
 	lock_take(&relay->shared.lock);
 	begin_taking(relay);
-	/* Its first poll may come before the first take. */
+	/* The loop may poll before its first take, so read a task in advance now. */
 	relay->shared.armed |= !relay->shared.watched;
 	relay->shared.watched = true;
-	wake_shards(relay);
+	relay_wake_shards(relay);
 	lock_give(&relay->shared.lock);
 	return relay->shared.ready_fd;
 }

@@ -11,9 +11,8 @@
 #include "relay/handshake.h"
 #include "relay/sleeper.h"
 
-#define NS_PER_MS UINT64_C(1000000)
 #define BLOCK_MAX_MS UINT64_C(30000)
-#define SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* beside a step */
+#define SLACK_NS (UINT64_C(1000) * NS_PER_MS) /* how much longer than a step a reply may take */
 
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed)
 {
@@ -21,7 +20,10 @@ void takers_init(struct takers_connection *takers, struct client *client, uint64
 	link_init(&takers->link, seed);
 }
 
-/* How many deliveries to read now, 0: none; `*ret_ms`: how long Redis may block. Under the lock. */
+/*
+ * Returns how many deliveries to read now, or 0. Stores in *ret_ms how long Redis may block for
+ * them. Called with the lock.
+ */
 static uint32_t wanted(const struct shared *shared, uint64_t now_ns, uint64_t *ret_ms)
 {
 	uint32_t count = shared->waiting;
@@ -102,7 +104,7 @@ uint64_t takers_pass(struct takers_connection *takers, const struct address *ser
 	if (takers->reading)
 		return takers->link.answer_by_ns;
 	lock_take(&shared->lock);
-	/* While a read that does not block is out, this one would bring a second task. */
+	/* While a read that does not block is in flight, this one would bring a second task. */
 	count = takers->client->reads.asked_ns > 0 ? 0 : wanted(shared, now_ns, &block_ms);
 	lock_give(&shared->lock);
 	if (count == 0)
@@ -141,7 +143,7 @@ int takers_read(struct takers_connection *takers, uint64_t now_ns)
 	struct reply *reply;
 	int result = wire_fill(takers->link.wire), found = 0;
 
-	/* Bytes have come, and the rest of a long reply takes as long as the network needs. */
+	/* Bytes have come, so allow the network more time for the rest of a long reply. */
 	if (takers->reading && takers->link.answer_by_ns < now_ns + slack_ns(takers))
 		takers->link.answer_by_ns = now_ns + slack_ns(takers);
 	while (result == 0 && (found = wire_next(takers->link.wire, &reply)) == 1) {

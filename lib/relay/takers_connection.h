@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A blocking XREADGROUP for waiting takers. Only the shard's thread. */
+/*
+ * The connection on which a shard reads deliveries for waiting takers, by an XREADGROUP that
+ * blocks. Only the shard's thread uses it.
+ */
 #ifndef RELAY_TAKERS_CONNECTION_H
 #define RELAY_TAKERS_CONNECTION_H
 
@@ -16,14 +19,17 @@ struct takers_connection {
 
 void takers_init(struct takers_connection *takers, struct client *client, uint64_t seed);
 
-/* If takers wait, send an XREADGROUP to the server `server`. Returns when to call again. */
+/* Sends an XREADGROUP to `server` if takers wait. Returns when to call it again. */
 uint64_t takers_pass(struct takers_connection *takers, const struct address *server,
                      uint64_t now_ns);
 
-/* After an error close this connection, after -EROFS all of the shard. */
+/*
+ * Reads deliveries. After an error the caller must close this connection, and after -EROFS all
+ * connections of the shard.
+ */
 int takers_read(struct takers_connection *takers, uint64_t now_ns);
 
-/* Close the takers' connection. Returns whether deliveries may be lost with the connection. */
+/* Closes the connection. Returns whether deliveries may be lost with it. */
 bool takers_lose(struct takers_connection *takers, int why, uint64_t now_ns);
 
 #endif

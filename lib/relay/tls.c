@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implements tls.h by OpenSSL with two memory BIOs. Each connection has a context of its own, so a
- * renewed certificate is used from the next connection on. Tested by tests/relay/tls_test.py.
+ * Implements tls.h by OpenSSL and two buffers in memory (BIOs). Each connection has a context of
+ * its own, so a renewed certificate is used from the next connection on. Tested by
+ * tests/relay/tls_test.py.
  */
 #include "relay/tls.h"
 
@@ -64,7 +65,7 @@ static int failure_of(const struct tls *tls)
 
 /* ---- open ---- */
 
-/* OpenSSL would ask for the password of a key on the terminal. */
+/* Answers that there is no password for a key, because OpenSSL would ask for it on the terminal. */
 static int give_no_password(char *buffer, int size, int writes, void *arg)
 {
 	(void)buffer;
@@ -92,7 +93,7 @@ static int load_certificates(SSL_CTX *context, const struct address_tls *how)
 	return 0;
 }
 
-/* The certificate must name the host as the address does, by name or by IP address. */
+/* Sets the name or the IP address that the certificate must contain. */
 static int set_name(SSL *ssl, const char *host)
 {
 	unsigned char ip[sizeof(struct in6_addr)];
@@ -164,7 +165,10 @@ int tls_put(struct tls *tls, const void *sealed, size_t len)
 	return BIO_write(tls->in, sealed, (int)len) == (int)len ? 0 : -ENOMEM;
 }
 
-/* What a call that returned `count` means: 0 if OpenSSL waits for bytes of the server. */
+/*
+ * Returns what the result of a call of OpenSSL means: 0 if it waits for bytes of the server, or an
+ * error.
+ */
 static int waits(const struct tls *tls, int count)
 {
 	switch (SSL_get_error(tls->ssl, count)) {

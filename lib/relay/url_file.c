@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/whole_read.h"
 
 #define LINE_MAX_BYTES 65536 /* addresses of many servers, with their passwords */
 
@@ -17,24 +18,14 @@ static int read_line(const char *path, char **ret_line)
 {
 	int fd = DESCRIPTOR_ABOVE_STDIO(open(path, O_RDONLY | O_CLOEXEC)), result = 0;
 	char *line = fd < 0 ? NULL : calloc(1, LINE_MAX_BYTES);
-	size_t length = 0;
-	ssize_t count = 1;
+	long length;
 
 	if (fd < 0)
 		return fd;
-	if (!line)
-		result = -ENOMEM;
-	while (result == 0 && count > 0 && length < LINE_MAX_BYTES - 1) {
-		count = read(fd, line + length, LINE_MAX_BYTES - 1 - length);
-		if (count < 0 && errno != EINTR)
-			result = -errno;
-		else
-			length += count > 0 ? (size_t)count : 0;
-		count = count < 0 ? 1 : count; /* a signal interrupts nothing */
-	}
+	length = line ? whole_read(fd, line, LINE_MAX_BYTES - 1) : -ENOMEM;
 	(void)close(fd);
-	if (result == 0 && length == 0)
-		result = -EINVAL;
+	if (length <= 0)
+		result = length < 0 ? (int)length : -EINVAL;
 	if (result < 0) {
 		free(line);
 		return result;

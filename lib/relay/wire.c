@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No other file uses sockets or hiredis, of which only the reader, because its connections raise
- * SIGPIPE. Without TLS the socket's bytes are those of the buffers; with TLS they go through tls.h.
+ * Implements wire.h. No other file uses sockets or hiredis. Of hiredis only the parser of replies
+ * is used, because its connections raise SIGPIPE. Without TLS the bytes on the socket are those of
+ * the buffers; with TLS they go through tls.h.
  */
 #define _GNU_SOURCE
 #include "relay/wire.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/descriptor.h"
@@ -25,8 +25,6 @@
 
 #define READ_BYTES 65536u
 #define PLAIN_BYTES 16384u /* most bytes of a TLS record */
-#define NS_PER_S UINT64_C(1000000000)
-#define NS_PER_MS UINT64_C(1000000)
 
 struct wire {
 	int fd;
@@ -34,14 +32,18 @@ struct wire {
 	bool more; /* the host's name has further addresses */
 	redisReader *reader;
 	struct bytes output;
-	bool is_second;      /* the next reply is the command's, behind that of its ASKING */
-	struct tls *tls;     /* or NULL */
+	/* the reply to an ASKING has come, and the next one is that to its command */
+	bool is_second;
+	struct tls *tls;     /* NULL without TLS */
 	struct bytes sealed; /* with TLS: encrypted bytes that the socket has not taken yet */
 };
 
 /* ---- connect ---- */
 
-/* Not -ENOENT, which would mean a missing task. */
+/*
+ * Returns the errno of a refused connect. It is never -ENOENT, which would mean that a task is
+ * missing.
+ */
 static int refusal(int error)
 {
 	return error == ENOENT || error == EAGAIN ? -ECONNREFUSED : -error;
@@ -79,7 +81,10 @@ static int connect_unix(const char *path, int *ret_fd)
 	return connect_socket(AF_UNIX, (const struct sockaddr *)&to, sizeof(to), ret_fd);
 }
 
-/* A nonblocking connect fails later, so another try begins at the next address. */
+/*
+ * Begins to connect to one of the addresses of the host's name. A nonblocking connect fails only
+ * later, and then another try begins at the next address.
+ */
 static int connect_host(const struct address *address, int *ret_fd, bool *ret_more)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found;
@@ -134,7 +139,10 @@ void wire_close(struct wire *wire)
 	if (wire->reader)
 		redisReaderFree(wire->reader);
 	if (wire->fd >= 0) {
-		/* A forked child's copy would keep it open, and its blocked read gets tasks. */
+		/*
+		 * Shut it down, because a forked child's copy would keep it open, and its blocked
+		 * read would get tasks.
+		 */
 		(void)shutdown(wire->fd, SHUT_RDWR);
 		(void)close(wire->fd);
 	}
@@ -160,7 +168,10 @@ int wire_fd(const struct wire *wire)
 	return wire->fd;
 }
 
-/* Until the handshake of TLS has ended, `output` waits for the server. */
+/*
+ * Returns whether there is something to send. Until the handshake of TLS has ended, commands wait
+ * for the server.
+ */
 bool wire_has_output(const struct wire *wire)
 {
 	if (!wire->tls)
@@ -177,7 +188,7 @@ struct bytes *wire_output(struct wire *wire)
 /* ---- bytes ---- */
 
 /*
- * Returns the error of a failed connection. Every loss of an open connection gives the error
+ * Returns the errno of a failed call on the socket. Every loss of an open connection is
  * -EHOSTUNREACH.
  */
 static int lost(int error)
@@ -221,7 +232,10 @@ static int send_bytes(struct wire *wire, struct bytes *bytes)
 	return result;
 }
 
-/* A server that has hung up because of a certificate has said so before. */
+/*
+ * Sends encrypted bytes. If the server has hung up because of a certificate, it has said so before,
+ * and that is the error.
+ */
 static int send_sealed(struct wire *wire)
 {
 	int result = send_bytes(wire, &wire->sealed), told;
@@ -303,16 +317,10 @@ int wire_next(struct wire *wire, struct reply **ret_reply)
 	return 1;
 }
 
-uint64_t wire_now_ns(void)
-{
-	struct timespec now;
-
-	/* The call cannot fail, because every Linux has CLOCK_MONOTONIC. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-/* A server without TLS waits for the end of what it takes for a line. */
+/*
+ * Returns the error of a reply that did not come. A server without TLS takes the handshake for the
+ * beginning of a line, and waits for its end.
+ */
 static int overdue(const struct wire *wire)
 {
 	if (wire->open && wire->tls && !tls_is_ready(wire->tls))
@@ -324,11 +332,11 @@ static int overdue(const struct wire *wire)
 
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns)
 {
-	uint64_t begin_ns = wire_now_ns();
+	uint64_t begin_ns = clock_monotonic_ns();
 
 	for (;;) {
 		struct pollfd poll_fd = { .fd = wire->fd, .events = POLLIN };
-		uint64_t passed_ns = wire_now_ns() - begin_ns;
+		uint64_t passed_ns = clock_monotonic_ns() - begin_ns;
 		int result = wire_flush(wire);
 
 		if (result == 0)

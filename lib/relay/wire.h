@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A nonblocking socket to a Redis server: sends commands, reads parsed replies. A link (link.h)
- * says when to reconnect. Only wire_open(), for the name, and wire_call() block. One thread at a
- * time.
+ * A wire is a nonblocking socket to a Redis server, which sends commands and reads parsed replies;
+ * a link (link.h) says when to reconnect. Only wire_open() can block, to resolve a name, and
+ * wire_call(). One thread at a time uses it.
  */
 #ifndef RELAY_WIRE_H
 #define RELAY_WIRE_H
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "relay/address.h"
 #include "relay/command_buffer.h"
 
@@ -19,33 +20,45 @@ struct reply; /* a reply of a server; reply_free() also frees its elements */
 
 enum reply_type { REPLY_NIL, REPLY_ERROR, REPLY_TEXT, REPLY_INTEGER, REPLY_ARRAY };
 
-/* 0, -EHOSTUNREACH (unknown name), -ECONNREFUSED (no such unix socket), or the kernel's. */
+/*
+ * Begins to connect. Returns 0, -EHOSTUNREACH if the name is unknown, -ECONNREFUSED if there is no
+ * such unix socket, or an error of the kernel.
+ */
 int wire_open(struct wire **ret_wire, const struct address *address);
 void wire_close(struct wire *wire); /* the argument `wire` may be NULL */
-void wire_leave(struct wire *wire); /* closes only the descriptor; NULL too */
+void wire_leave(struct wire *wire); /* closes only the descriptor; `wire` may be NULL */
 
-/* Has the host's name addresses behind those tried? They are next with one more in `tries`. */
+/*
+ * Returns whether the host's name resolves to further addresses, which are next if `tries` is
+ * raised by one.
+ */
 bool wire_has_more(const struct wire *wire);
 int wire_fd(const struct wire *wire);
 bool wire_has_output(const struct wire *wire);
 
-/* Returns the buffer for new commands. The next wire_flush() sends the contents of the buffer. */
+/* Returns the buffer for new commands, which the next wire_flush() sends. */
 struct bytes *wire_output(struct wire *wire);
 
-/* 0, -ENOMEM (the buffer), -EHOSTUNREACH (lost), or connect's error. */
+/*
+ * Sends what the socket takes. Returns 0, -ENOMEM if the buffer is incomplete, -EHOSTUNREACH if the
+ * connection is lost, or the error of connecting.
+ */
 int wire_flush(struct wire *wire);
 
-/* 0, -EPROTO, or an error of wire_flush(). */
+/* Reads what the server has sent. Returns 0, -EPROTO, or an error of wire_flush(). */
 int wire_fill(struct wire *wire);
 
-/* 1 and the reply, which the caller frees; 0: not complete; -EPROTO or -ENOMEM. */
+/*
+ * Stores the next reply, which the caller frees. Returns 1 if there is one, 0 if none is complete,
+ * -EPROTO or -ENOMEM.
+ */
 int wire_next(struct wire *wire, struct reply **ret_reply);
 
-/* One reply, perhaps an error's. 0, -ETIMEDOUT, or an error of wire_flush() or wire_next(). */
+/*
+ * Sends what is buffered and waits for one reply, which may be an error of the server. Returns 0,
+ * -ETIMEDOUT, or an error of wire_flush() or wire_next().
+ */
 int wire_call(struct wire *wire, struct reply **ret_reply, uint64_t timeout_ns);
-
-/* Returns the time on CLOCK_MONOTONIC, for the timeouts of calls. */
-uint64_t wire_now_ns(void);
 
 void reply_free(struct reply *reply); /* the argument `reply` may be NULL */
 enum reply_type reply_type(const struct reply *reply);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define SLOT_NONE UINT32_MAX
+/* The most slots that a schedule can have, so that slot + 1 still fits into 26 bits. */
+#define SCHEDULE_SLOTS_MAX (((uint32_t)1 << 26) - 2)
 
 /*
  * Says where a slot's entry lies in the schedule. Only the thread that keeps the schedule, which is
@@ -26,11 +28,13 @@ struct timer_filing {
 #define WHERE_RUN ((uint32_t)2 << 30)
 #define WHERE_HEAP ((uint32_t)3 << 30)
 #define WHERE_MASK ((uint32_t)3 << 30)
+_Static_assert(SCHEDULE_SLOTS_MAX <= ~WHERE_MASK, "run and heap have a position for each slot");
 
 /* A schedule entry. It is packed into 12 bytes, because millions of them are sorted and moved. */
 struct timer_due {
 	uint64_t at_ns;
 	uint32_t slot;
 } __attribute__((packed, aligned(4)));
+_Static_assert(sizeof(struct timer_due) == 12, "an entry has no padding");
 
 #endif

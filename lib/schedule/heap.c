@@ -2,7 +2,7 @@
 /*
  * Two things hold after each call: no entry is earlier than its parent, and each slot's filing has
  * the index of its entry. The time is part of the entry, so that a comparison touches no other
- * memory. tests/unit/test_heap.c compares the heap with a sorted array.
+ * memory.
  */
 #include "schedule/heap.h"
 

@@ -2,8 +2,7 @@
 /*
  * After run_sort() the entries from begin to end are in order, and stay so. A removal does not
  * close the gap, because that would move all entries behind it: it writes SLOT_NONE there, and
- * `begin` moves on over such entries when it reaches them. tests/unit/test_run.c compares the run
- * with a sorted array.
+ * `begin` moves on over such entries when it reaches them.
  */
 #include "schedule/run.h"
 
@@ -11,6 +10,7 @@
 
 #define RUN_DIGIT_BITS 8
 #define RUN_DIGITS (1u << RUN_DIGIT_BITS)
+_Static_assert(2 * RUN_DIGIT_BITS == RUN_TIME_BITS, "two digits sort a run");
 /* Up to so many entries are sorted by insertion, which is then faster than counting digits. */
 #ifndef RUN_INSERTION_MAX
 #define RUN_INSERTION_MAX 24

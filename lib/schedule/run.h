@@ -11,6 +11,8 @@
 
 #include "schedule/entry.h"
 
+#define RUN_TIME_BITS 16 /* how many low bits of the times differ within a run */
+
 struct run {
 	struct timer_due *entries;    /* has room for every slot; in order from begin to end */
 	struct timer_due *spare;      /* a second array of this size, which the sort writes to */
@@ -30,7 +32,7 @@ static inline bool run_empty(const struct run *run)
 /* Adds a slot at the end. The run is unsorted then, and run_sort() must follow. */
 void run_add(struct run *run, struct timer_due due);
 
-/* Sorts the run. It compares the low 16 bits of the times, because the others are all equal. */
+/* Sorts the run by the low RUN_TIME_BITS bits of the times, because the others are all equal. */
 void run_sort(struct run *run);
 
 /* Removes a slot that is in the run, which must be sorted. */

@@ -8,6 +8,8 @@
  */
 #include "schedule/schedule.h"
 
+_Static_assert(RUN_TIME_BITS == WHEEL_FINEST_SHIFT, "a run holds one bucket of the finest level");
+
 int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint32_t slots)
 {
 	size_t levels_bytes = WHEEL_LEVELS * sizeof(struct wheel_level);
@@ -24,7 +26,7 @@ int schedule_open(struct schedule *schedule, struct timer_filing *filings, uint3
 	dues = levels +
 	       levels_bytes; /* last, because struct timer_due is aligned to 4 bytes only */
 	wheel_init(&schedule->wheel, (struct wheel_level *)(void *)levels,
-	           (struct wheel_chunk *)(void *)chunks, filings);
+	           (struct wheel_chunk *)(void *)chunks, wheel_chunks_for(slots), filings);
 	run_init(&schedule->run, (struct timer_due *)(void *)dues,
 	         (struct timer_due *)(void *)(dues + dues_bytes), filings);
 	heap_init(&schedule->heap, (struct timer_due *)(void *)(dues + 2 * dues_bytes), filings);
@@ -82,9 +84,11 @@ void schedule_insert(struct schedule *schedule, uint32_t slot, uint64_t at_ns)
 	}
 	if (where == WHERE_WHEEL && wheel_move_within(&schedule->wheel, slot, at_ns))
 		return;
-	if (schedule_at_ns(schedule, slot) == at_ns)
-		return;
-	schedule_remove(schedule, slot);
+	if (where != 0) {
+		if (schedule_at_ns(schedule, slot) == at_ns)
+			return;
+		schedule_remove(schedule, slot);
+	}
 	if (wheel_covers(&schedule->wheel, at_ns))
 		wheel_insert(&schedule->wheel, due);
 	else

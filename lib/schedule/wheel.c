@@ -10,12 +10,10 @@
  *
  * Each bucket knows a lower bound of its times, and the base moves straight to that bound rather
  * than to where the bucket begins. A single distant timer therefore costs one wake-up, and not one
- * for each level. tests/unit/test_wheel.c compares the wheel with a sorted array, at the edges of
- * each level.
+ * for each level.
  */
 #include "schedule/wheel.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/invariant.h"
@@ -26,12 +24,13 @@
 #endif
 
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
-                struct timer_filing *filings)
+                uint32_t chunks_max, struct timer_filing *filings)
 {
 	*wheel = (struct wheel){
 		.filings = filings,
 		.levels = levels,
 		.chunks = chunks,
+		.chunks_max = chunks_max,
 		.chunks_used = CHUNK_NONE + 1,
 		.free_chunk = CHUNK_NONE,
 	};
@@ -81,8 +80,10 @@ static uint32_t wheel_take_chunk(struct wheel *wheel)
 {
 	uint32_t chunk = wheel->free_chunk;
 
-	if (chunk == CHUNK_NONE)
+	if (chunk == CHUNK_NONE) {
+		invariant(wheel->chunks_used < wheel->chunks_max);
 		return wheel->chunks_used++;
+	}
 	wheel->free_chunk = wheel->chunks[chunk].next;
 	return chunk;
 }
@@ -172,6 +173,7 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 	struct wheel_bucket *bucket = &level->buckets[digit];
 	uint32_t chunk = bucket->first;
 
+	invariant(level_index < WHEEL_LEVELS); /* so the wheel covers the time */
 	if (chunk == CHUNK_NONE) {
 		bucket->bound_ns = UINT64_MAX;
 		level_mark(level, digit);

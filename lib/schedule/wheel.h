@@ -11,6 +11,7 @@
 #define TIMERHUB_WHEEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/bits.h"
 #include "base/cpu.h"
@@ -24,6 +25,13 @@
 #define WHEEL_CHUNK_ENTRIES 20
 #define WHEEL_ENTRY_BITS 5
 #define CHUNK_NONE 0 /* chunk 0 is never used, so that zeroed memory means "none" */
+_Static_assert(WHEEL_FINEST_SHIFT + WHEEL_LEVELS * WHEEL_DIGIT_BITS == 64,
+               "the levels have a digit for each bit of a time");
+_Static_assert(WHEEL_BITMAP_WORDS <= 64, "wheel_level.summary has a bit for each word");
+_Static_assert(WHEEL_LEVELS *WHEEL_DIGITS <= UINT16_MAX + 1u,
+               "wheel_chunk.bucket has a number for each bucket");
+_Static_assert(WHEEL_CHUNK_ENTRIES <= 1u << WHEEL_ENTRY_BITS,
+               "timer_filing.where has a number for each entry of a chunk");
 
 /* Some entries of one bucket, in four cache lines. A bucket is a list of chunks. */
 struct wheel_chunk {
@@ -33,6 +41,8 @@ struct wheel_chunk {
 	uint16_t count; /* how many entries it has; all chunks of a bucket but the first are full */
 	struct timer_due entries[WHEEL_CHUNK_ENTRIES];
 };
+_Static_assert(sizeof(struct wheel_chunk) == 4 * (size_t)CACHE_LINE_BYTES,
+               "a chunk fills its cache lines");
 
 struct wheel_bucket {
 	uint64_t bound_ns;   /* no entry of the bucket is earlier */
@@ -67,6 +77,7 @@ struct wheel {
 	uint64_t base_ns; /* every slot is due after the finest bucket that has this time */
 	struct wheel_level *levels;
 	struct wheel_chunk *chunks;
+	uint32_t chunks_max;  /* how many chunks there are */
 	uint32_t chunks_used; /* the chunks from this one on have never been used */
 	uint32_t free_chunk;  /* the first of the list of free chunks, or CHUNK_NONE */
 	struct wheel_sweep sweep;
@@ -84,13 +95,16 @@ static inline uint32_t wheel_chunks_for(uint32_t slots)
 
 	return (uint32_t)(2 + buckets + slots / WHEEL_CHUNK_ENTRIES);
 }
+_Static_assert(2 + WHEEL_LEVELS * WHEEL_DIGITS + SCHEDULE_SLOTS_MAX / WHEEL_CHUNK_ENTRIES <=
+                       1u << (30 - WHEEL_ENTRY_BITS),
+               "timer_filing.where has a number for each chunk");
 
 /*
- * Begins an empty wheel. `levels` and `chunks` must be zeroed. They are not touched here, so that
- * the kernel commits their pages only when they are used.
+ * Begins an empty wheel. `levels` and the `chunks_max` chunks must be zeroed. They are not touched
+ * here, so that the kernel commits their pages only when they are used.
  */
 void wheel_init(struct wheel *wheel, struct wheel_level *levels, struct wheel_chunk *chunks,
-                struct timer_filing *filings);
+                uint32_t chunks_max, struct timer_filing *filings);
 
 /*
  * Tells whether the wheel can hold an entry of this time, because it is after the current bucket.

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls that change tasks and wait until the change is on stable storage. */
+/*
+ * The calls that change tasks. They wait until the change is on stable storage, but for the submits
+ * at the end.
+ */
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "base/options.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
-/* Frees key and data of the tasks that have ended, or that another worker has by now. */
+/*
+ * Frees key and data of the tasks that these changes have ended, or that another worker has by now.
+ */
 static void answers_release(struct timerhub_store_change *changes, unsigned count, int result)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -166,14 +173,19 @@ int timerhub_store_sync(struct timerhub_store *store)
 
 /* ---- without waiting ---- */
 
-/* One block of memory: the work, its changes, the tasks to end, keys and data. */
+/*
+ * A submit, in one block of memory with its changes, the tasks that they end, and their keys and
+ * data.
+ */
 struct submit {
-	struct work work; /* the first member */
+	struct work work;
 	uint64_t tag;
-	struct timerhub_store_task **theirs; /* the caller's structs, by change */
+	/* the caller's structs of the tasks, one for each change */
+	struct timerhub_store_task **theirs;
 	struct timerhub_store_task *tasks;
 	struct timerhub_store_change changes[];
 };
+_Static_assert(offsetof(struct submit, work) == 0, "completed_take() casts the work");
 
 static void *block_take(char **block, size_t bytes)
 {
@@ -221,7 +233,7 @@ static struct submit *submit_copy(const struct timerhub_store_change *changes, u
 	return submit;
 }
 
-/* Counts a submit. False: too many are in flight. */
+/* Counts a submit. Returns false if too many are in flight. */
 static bool submit_enter(struct timerhub_store *store)
 {
 	bool enters;
@@ -236,6 +248,7 @@ static bool submit_enter(struct timerhub_store *store)
 static void submit_leave(struct timerhub_store *store)
 {
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.submits > 0);
 	store->queue_of_work.submits--;
 	lock_give(&store->queue_of_work.lock);
 }
@@ -268,8 +281,9 @@ int timerhub_store_submit(struct timerhub_store *store, struct timerhub_store_ch
 }
 
 /*
- * The caller's structs lose what is freed, unless they hold another delivery by now. One that was
- * released meanwhile has nothing to free, which its copy does not know.
+ * Frees key and data of the tasks that a submit has ended, and clears them in the caller's structs,
+ * unless these hold another delivery by now. A struct that was released meanwhile has nothing to
+ * free, which the copy here does not know.
  */
 static void submit_release(struct submit *submit)
 {

@@ -22,7 +22,10 @@ void changing_init(struct changing *changing, const struct timerhub_store *store
 
 /* ---- what a caller may ask for ---- */
 
-/* Bytes of the character that begins there, 0 if it is no UTF-8; the text ends with a NUL. */
+/*
+ * Returns how many bytes the character at the beginning of a text has, or 0 if it is no UTF-8. The
+ * text ends with a NUL.
+ */
 static unsigned utf8_length(const unsigned char *text)
 {
 	unsigned length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : 3;
@@ -32,7 +35,7 @@ static unsigned utf8_length(const unsigned char *text)
 	for (unsigned i = 1; i < length; i++)
 		if ((text[i] & 0xc0) != 0x80)
 			return 0;
-	/* too long for its character, half of a surrogate pair, or after the last character */
+	/* encoded longer than necessary, half of a surrogate pair, or beyond the last character */
 	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
 	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
 		return 0;
@@ -53,7 +56,7 @@ static bool key_is_valid(const char *key)
 	return length > 0 && at == length;
 }
 
-/* 0: never. Returns 0 or -ERANGE. */
+/* Stores when a change makes its task due; 0 means never. Returns 0 or -ERANGE. */
 static int due_of(int64_t *ret_us, const struct timerhub_store_change *change, int64_t now_us)
 {
 	int64_t us = store_us(change->when_ns);
@@ -149,7 +152,10 @@ static void bind_interval(sqlite3_stmt *statement, int at, uint64_t interval_ns)
 
 static int bind_data(sqlite3_stmt *statement, int at, const struct timerhub_store_change *change)
 {
-	/* without a destructor SQLite copies nothing, and the reset of another use unbinds it */
+	/*
+	 * SQLite copies nothing if it gets no destructor; the statement is unbound before its next
+	 * use
+	 */
 	int result = sqlite3_bind_blob64(statement, at, change->data ? change->data : "",
 	                                 change->data_len, SQLITE_STATIC);
 
@@ -169,7 +175,7 @@ static int find_key(struct changing *changing, const char *key, int64_t *ret_id)
 	return statement_ask(changing->statements, statement, ret_id);
 }
 
-/* Why a statement found no row: returns -ENOENT, or `otherwise` if the task exists. */
+/* Finds out why a statement found no row. Returns -ENOENT, or `otherwise` if the task exists. */
 static int why_none(struct changing *changing, int64_t id, const char *queue, int otherwise)
 {
 	sqlite3_stmt *statement;
@@ -234,7 +240,7 @@ static int make_put(struct changing *changing, struct timerhub_store_change *cha
 	return make_replace(changing, change, due_us);
 }
 
-/* Cancel and move: of a task that no worker has. */
+/* Makes a cancel or move, of a task that no worker has. */
 static int make_by_id(struct changing *changing, struct timerhub_store_change *change)
 {
 	bool moves = change->op == TIMERHUB_STORE_MOVE;
@@ -261,7 +267,7 @@ static int make_by_id(struct changing *changing, struct timerhub_store_change *c
 	return result == 0 ? why_none(changing, id, changing->queue, -EBUSY) : result;
 }
 
-/* Done, retry, park and touch: of the delivery that is the task's current one. */
+/* Makes a done, retry, park or touch, if its delivery is the task's current one. */
 static int make_answer(struct changing *changing, struct timerhub_store_change *change)
 {
 	const struct timerhub_store_task *task = change->task;

@@ -8,19 +8,19 @@
 struct changing {
 	struct statements *statements;
 	const char *queue;
-	int64_t now_us;    /* on the wall clock, when the caller asked */
-	int64_t lease_now; /* a lease that ends now */
+	int64_t now_us;    /* when the caller asked, on the wall clock */
+	int64_t lease_now; /* the present time, as the value of a lease that ends now */
 };
 
 void changing_init(struct changing *changing, const struct timerhub_store *store,
                    struct statements *statements);
 
-/* Does not look at the database. Returns 0 or a negative errno. */
+/* Checks a change without the database. Returns 0 or a negative errno. */
 int change_check(const struct timerhub_store *store, const struct timerhub_store_change *change);
 
 /*
- * Checks changes that a caller makes as one, among which may be no touch. Sets `result` in each: at
- * most one has an error, which is returned.
+ * Checks the changes that a caller makes as one, none of which may be a touch. Sets `result` in
+ * each: at most one has an error, which is also returned.
  */
 int changes_check(const struct timerhub_store *store, struct timerhub_store_change *changes,
                   unsigned count);

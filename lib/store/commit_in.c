@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes in a transaction of the caller's, on his connection, which keeps no statement of ours. */
+/*
+ * Changes within a transaction of the caller's, on his connection. No statement of ours stays on
+ * it.
+ */
 #include "base/cancellation.h"
 #include "store/change.h"
 #include "store/error.h"
 #undef timerhub_store_commit_in
 
-/* Returns 0 if the connection has, or gets, the write lock of the store's file. */
+/*
+ * Makes sure that the connection has the write lock of the store's file. Returns 0 or a negative
+ * errno.
+ */
 static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 {
 	int result;
@@ -17,10 +23,16 @@ static int caller_begin(const struct timerhub_store *store, sqlite3 *db)
 	case SQLITE_TXN_WRITE:
 		return 0;
 	case SQLITE_TXN_READ:
-		/* another may have committed since, and then SQLite refuses to write */
+		/*
+		 * somebody else may have committed since it read, and then SQLite refuses to let it
+		 * write
+		 */
 		return -EDEADLK;
 	default:
-		/* a statement that reads first would get an old snapshot in the same way */
+		/*
+		 * this writes nothing but takes the lock; a statement that reads first could get an
+		 * old snapshot, too
+		 */
 		result = run_sql(db, "UPDATE main.timerhub_clock SET boot=boot WHERE 0");
 		return result == -EBUSY ? -EAGAIN : result;
 	}

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/invariant.h"
 #include "store/error.h"
 #include "store/schema.h"
 
 /*
- * Between two looks, slewing moves the clock by less, and a clock that is set by less hurts less.
+ * If the wall clock moves by so much between two looks, it was set. Slewing moves it by less, and a
+ * clock that is set by less does little harm.
  */
 #define CLOCK_IS_SET_US 100000
 #define LEASES_A_PASS 1000
@@ -28,8 +30,9 @@ static bool clock_was_set(const struct timerhub_store *store)
 }
 
 /*
- * Periods that were set while the clock was ahead come back to the grid's next one, and the view
- * learns how leases look on the wall clock.
+ * Brings periods that were set while the clock was ahead back to the next multiple of their
+ * interval, and stores how far the wall clock is ahead of the clock of leases, so that the view can
+ * show leases on it.
  */
 static int clock_mend(struct timerhub_store *store)
 {
@@ -81,7 +84,10 @@ static int ask_of_queue(struct timerhub_store *store, enum statement which, int6
 	return result;
 }
 
-/* The wall clock, but no later than the stop: what becomes due after it is not handed out. */
+/*
+ * Returns the time on the wall clock, or the time of the stop, because what becomes due after that
+ * is not handed out.
+ */
 static int64_t deliver_now_us(struct timerhub_store *store)
 {
 	int64_t now_us = store_now_us(&store->wall);
@@ -152,7 +158,10 @@ static int task_copy(struct timerhub_store_task *task, sqlite3_stmt *row)
 	return 0;
 }
 
-/* Stores the delivery that a row will become, and returns the claim that it will have. */
+/*
+ * Fills a task with the delivery that a row is about to become, and returns the value of `claim`
+ * for it.
+ */
 static int64_t task_fill(const struct timerhub_store *store, struct timerhub_store_task *task,
                          sqlite3_stmt *row, int64_t now_us)
 {
@@ -174,13 +183,17 @@ static int64_t task_fill(const struct timerhub_store *store, struct timerhub_sto
 	return (uint64_t)attempts >= store->attempts_max ? claim | CLAIM_LAST : claim;
 }
 
-/* The due tasks of one SELECT, before they are changed: the index would move under its cursor. */
+/*
+ * The due tasks of one SELECT. They are changed only after it, because the index would otherwise
+ * move under its cursor.
+ */
+#define FOUND_MAX 64u
 struct found {
-	int64_t claims[64], exhausted[64];
+	int64_t claims[FOUND_MAX], exhausted[FOUND_MAX];
 	unsigned due, parks;
 };
 
-/* The next due tasks, for one taker. */
+/* Finds the next due tasks for one taker. */
 static int find_due(struct timerhub_store *store, struct timerhub_store_task *tasks, unsigned max,
                     struct found *found)
 {
@@ -193,8 +206,9 @@ static int find_due(struct timerhub_store *store, struct timerhub_store_task *ta
 		return result;
 	(void)sqlite3_bind_text(row, 1, store->queue, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int64(row, 2, now_us);
-	(void)sqlite3_bind_int64(row, 3, max < 64 ? max : 64);
+	(void)sqlite3_bind_int64(row, 3, max < FOUND_MAX ? max : FOUND_MAX);
 	while (result == 0 && (step = sqlite3_step(row)) == SQLITE_ROW) {
+		invariant(found->due + found->parks < FOUND_MAX && found->due < max);
 		if (sqlite3_column_int64(row, 4) & CLAIM_LAST) {
 			found->exhausted[found->parks++] = sqlite3_column_int64(row, 0);
 			continue;
@@ -206,7 +220,7 @@ static int find_due(struct timerhub_store *store, struct timerhub_store_task *ta
 	if (result == 0 && step != SQLITE_DONE)
 		result = error_of(store->statements.db);
 	(void)sqlite3_reset(row);
-	/* the rest can wait, if there is memory for some */
+	/* if there is memory for some of them, the rest can wait */
 	return result == -ENOMEM && found->due > 0 ? 0 : result;
 }
 
@@ -229,7 +243,7 @@ static int lease_found(struct timerhub_store *store, struct timerhub_store_task 
 	return result;
 }
 
-/* Returns 1 if more may be due. */
+/* Hands out due tasks to one taker. Returns 1 if more may be due, 0, or a negative errno. */
 static int serve_one(struct timerhub_store *store, struct taker *taker)
 {
 	while ((unsigned)taker->result < taker->max) {

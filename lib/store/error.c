@@ -11,8 +11,8 @@ static int error_of_open(sqlite3 *db)
 }
 
 /*
- * SQLITE_IOERR is not always the disk's fault: SQLite says it when it finds no memory for the -shm,
- * or when a quota or the file's size limit is reached.
+ * Returns the errno of an SQLITE_IOERR, which is not always the disk's fault: SQLite also returns
+ * it if there is no memory for the -shm, or if a quota or the limit of a file's size is reached.
  */
 static int error_of_io(sqlite3 *db)
 {
@@ -52,7 +52,7 @@ int error_of(sqlite3 *db)
 		return -EACCES;
 	case SQLITE_CANTOPEN:
 		return error_of_open(db);
-	/* the store's own statements fail to compile only if its tables are not as it made them */
+	/* the store's own statements compile, unless its tables are not as it made them */
 	case SQLITE_ERROR:
 	case SQLITE_SCHEMA:
 	case SQLITE_CORRUPT:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What an error of SQLite is as a negative errno. */
+/* Converts errors of SQLite to negative errnos. */
 #ifndef TIMERHUB_STORE_ERROR_H
 #define TIMERHUB_STORE_ERROR_H
 
 #include <errno.h>
 #include <sqlite3.h>
 
-/* Of the last call on `db`, which failed. */
+/* Returns the errno of the last call on `db`, which has failed. */
 int error_of(sqlite3 *db);
 
 /* Runs statements that return no rows. Returns 0 or a negative errno. */

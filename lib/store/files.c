@@ -24,9 +24,12 @@
 #define WRITE_LOCK_BYTE 120
 #define READ_LOCK_BYTE 123
 #define READ_LOCKS 5
-#define TURN_BYTE (INT64_C(1) << 50) /* of the -wal, which is never as long */
+#define TURN_BYTE (INT64_C(1) << 50) /* a byte of the -wal, far beyond its end */
 #define NEXT_TURN_BYTE (TURN_BYTE + 1)
-/* 1,000 lone ends write three to four pages each, and 2 MiB may be in use before them */
+/*
+ * room for 1,000 ends of tasks, one by one, which write three to four pages each, behind the 2 MiB
+ * that may be in use
+ */
 #define ROOM_BYTES (INT64_C(16) << 20)
 #define LOW_WATER_BYTES (UINT64_C(16) << 20)
 #define NAP_MIN_NS 20000
@@ -49,7 +52,8 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * Closes those that SQLite has removed when the last connection closed: nobody has locks on them.
+ * Closes the files that SQLite has removed when their last connection was closed, because nobody
+ * has locks on them any more.
  */
 static void known_forget_removed(void)
 {
@@ -67,7 +71,9 @@ static void known_forget_removed(void)
 	}
 }
 
-/* A descriptor that stays open until the process ends, or a negative errno. */
+/*
+ * Returns a descriptor of the -shm, which stays open until the process ends, or a negative errno.
+ */
 static int known_shm(const char *name, const struct stat *found)
 {
 	struct known_shm *known;
@@ -80,7 +86,10 @@ static int known_shm(const char *name, const struct stat *found)
 	if (known) {
 		fd = known->fd;
 	} else if ((known = malloc(sizeof(*known)))) {
-		/* not opened in vain, since closing it would drop SQLite's locks */
+		/*
+		 * make sure that it gets a number that we can keep, because closing it would drop
+		 * SQLite's locks
+		 */
 		fd = DESCRIPTOR_BEHIND(open("/dev/null", O_RDONLY | O_CLOEXEC),
 		                       open(name, O_RDWR | O_CLOEXEC));
 		*known = (struct known_shm){ .next = known_first, .found = *found, .fd = fd };
@@ -163,18 +172,19 @@ static bool byte_lock(int fd, int64_t byte, short type)
 
 	while (fcntl(fd, F_OFD_SETLK, &lock) < 0)
 		if (errno != EINTR)
-			return errno != EAGAIN && errno != EACCES; /* go on without a turn */
+			/* if locking fails, go on without a turn */
+			return errno != EAGAIN && errno != EACCES;
 	return true;
 }
 
-/* The process that holds a lock among these bytes of the -shm; 0: none does. */
+/* Returns a process that holds a lock on one of these bytes of the -shm, or 0. */
 static int bytes_holder(const struct files *files, int64_t first, int64_t count)
 {
 	struct flock lock = {
 		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count
 	};
 
-	/* F_OFD_GETLK, because it tells of the own process's locks too */
+	/* F_OFD_GETLK also reports the locks of this process */
 	if (fcntl(files->shm_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
 		return 0;
 	return lock.l_pid != 0 ? lock.l_pid : -1;
@@ -204,8 +214,9 @@ static bool byte_lock_until(int fd, int64_t byte, uint64_t deadline_ns, uint64_t
 }
 
 /*
- * Two locks, one after the other: who has had the turn must first become the next again, and so
- * lets another go first that is the next already. Only the next one polls the turn, hence often.
+ * There are two locks, one after the other: one makes its holder the next, the other gives it the
+ * turn. Whoever has had the turn must first become the next again, and so lets another go first
+ * that is the next already. Only the next one polls for the turn, so it can do so often.
  */
 void files_take_turn(const struct files *files, uint64_t deadline_ns)
 {
@@ -243,7 +254,7 @@ static void file_lengthen(int fd, off_t bytes)
 	for (off_t at = now.st_size; at < bytes && written > 0; at += written) {
 		written = pwrite(fd, zeros, sizeof(zeros), at);
 		if (written < 0 && errno == EINTR)
-			written = 1; /* a byte is left out: it stays zero */
+			written = 1; /* skip a byte, which stays zero */
 	}
 }
 

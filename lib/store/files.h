@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three files of a database as files: their identity, the WAL's room and its sync, who writes,
- * and whose turn it is.
+ * The three files of a database, as files: whether they are still the same, the room and the sync
+ * of the WAL, who writes, and whose turn it is to write.
  */
 #ifndef TIMERHUB_STORE_FILES_H
 #define TIMERHUB_STORE_FILES_H
@@ -14,15 +14,18 @@ enum { FILE_DATABASE, FILE_WAL, FILE_SHM, FILES };
 
 struct files {
 	char *names[FILES];
-	struct stat found[FILES]; /* at the open: their device and inode */
+	struct stat found[FILES]; /* device and inode of each at the open */
 	int wal_fd, shm_fd;
 };
 
-/* `path` is SQLite's full name of the database, whose -wal and -shm exist. */
+/* Opens the files. `path` is SQLite's full name of the database, whose -wal and -shm exist. */
 int files_open(struct files *files, const char *path);
 void files_close(struct files *files);
 
-/* Are the files those of the open? SQLite would go on writing to files that were removed. */
+/*
+ * Returns whether the files are still those of the open, because SQLite would go on to write to
+ * files that were removed.
+ */
 bool files_are_there(const struct files *files);
 bool files_are_of(const struct files *files, const char *database);
 
@@ -34,10 +37,10 @@ bool files_are_of(const struct files *files, const char *database);
 void files_take_turn(const struct files *files, uint64_t deadline_ns);
 void files_give_turn(const struct files *files);
 
-/* Does any connection, in this process or another, hold the WAL's write lock? */
+/* Returns whether any connection, in this process or another, holds the WAL's write lock. */
 bool files_is_writing(const struct files *files);
 
-/* The process that holds one of the WAL's read locks, or 0. */
+/* Returns a process that holds one of the WAL's read locks, or 0. */
 int files_reader(const struct files *files);
 
 /*
@@ -51,10 +54,10 @@ void files_make_room(const struct files *files, uint32_t frame_bytes);
 uint64_t files_wal_bytes(const struct files *files);
 int files_sync(const struct files *files);
 
-/* Is there less room on the disk than puts may use? `wal_bytes` of the WAL are in use. */
+/* Returns whether the disk has less room than puts may use. `wal_bytes` of the WAL are in use. */
 bool files_disk_is_low(const struct files *files, uint64_t wal_bytes);
 
-/* Sleeps; no cancellation point. */
+/* Sleeps, and is no cancellation point. */
 void files_nap(uint64_t ns);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints are made in pieces of a mebibyte, and submits go first: SQLite cannot pause within a
- * checkpoint, so a submit waits for one piece at most. When nobody has written for a while, the
- * rest is checkpointed too. A full disk then finds a WAL that can be begun anew.
+ * The store's own thread (keeper.h). It checkpoints in pieces of a mebibyte, between which submits
+ * are made: SQLite cannot pause within a checkpoint, so a submit waits for one piece at most. When
+ * nobody has written for a while, it checkpoints the rest too, so that on a disk that becomes full
+ * the WAL can be begun anew.
  */
 #define _GNU_SOURCE
 #include "store/keeper.h"
@@ -14,7 +15,7 @@
 
 #define THREAD_NAME "timerhub-store"
 #define PIECE_BYTES (UINT64_C(1) << 20)
-/* so much may be in the WAL before writers wait for its last pages to be copied */
+/* if more than this is in the WAL, writers wait until its last pages are copied */
 #define RESTART_BYTES (UINT64_C(2) << 20)
 #define QUIET_NS UINT64_C(100000000)
 #define RESTART_WAITS_NS UINT64_C(1000000000)
@@ -28,7 +29,7 @@ static uint64_t keeper_uncopied(struct timerhub_store *store)
 	return bytes > copied ? bytes - copied : 0;
 }
 
-/* Writers go on meanwhile. */
+/* Checkpoints one piece, while writers go on. */
 static void keeper_checkpoint(struct timerhub_store *store)
 {
 	struct work restart = { .kind = WORK_RESTART_WAL };
@@ -40,7 +41,7 @@ static void keeper_checkpoint(struct timerhub_store *store)
 	                                   &log, &copied);
 	if (result != SQLITE_OK && error_of(store->keeper.db) == -EIO)
 		store_fail(store);
-	/* if another process is at it, or the disk is full, then that is all for now */
+	/* if another process is checkpointing, or the disk is full, that is all for now */
 	if (log >= 0)
 		bytes = (uint64_t)log * store->keeper.frame_bytes;
 	/* another process may have begun the WAL anew since this one's last commit */
@@ -67,7 +68,8 @@ static void keeper_checkpoint(struct timerhub_store *store)
  */
 static void keeper_sleep(struct timerhub_store *store, uint32_t number)
 {
-	uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes); /* relaxed: own */
+	/* relaxed: only this thread writes it */
+	uint64_t copied = u64_load_relaxed(&store->keeper.checkpointed_bytes);
 	bool rests;
 
 	u32_store_seq_cst(&store->keeper.rests, 1);
@@ -87,7 +89,10 @@ static void *keeper_main(void *argument)
 	(void)pthread_setname_np(pthread_self(), THREAD_NAME);
 	for (;;) {
 		uint32_t number = eventcount_number(&store->keeper.work);
-		/* relaxed, all: the eventcount's acquire shows what was set before its set */
+		/*
+		 * relaxed, all: the eventcount's acquire makes visible what was stored before it
+		 * was raised
+		 */
 		bool quits = u32_load_relaxed(&store->keeper.quits) != 0;
 		uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
 
@@ -120,7 +125,8 @@ void keeper_stop(struct timerhub_store *store)
 {
 	if (!store->keeper.is_started)
 		return;
-	u32_store_relaxed(&store->keeper.quits, 1); /* relaxed: the eventcount's release shows it */
+	/* relaxed: the eventcount's release makes it visible to the thread */
+	u32_store_relaxed(&store->keeper.quits, 1);
 	eventcount_advance(&store->keeper.work, 1);
 	(void)pthread_join(store->keeper.thread, NULL);
 }

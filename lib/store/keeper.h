@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The store's own thread: it leads for submits, which nobody waits for, and checkpoints. */
+/*
+ * The store's own thread. It makes the changes of submits, for which nobody waits, and checkpoints.
+ */
 #ifndef TIMERHUB_STORE_KEEPER_H
 #define TIMERHUB_STORE_KEEPER_H
 
@@ -7,7 +9,7 @@
 
 int keeper_start(struct timerhub_store *store);
 
-/* It makes the submitted changes first. */
+/* Ends the thread, which makes the submitted changes first. */
 void keeper_stop(struct timerhub_store *store);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening and closing. Meanwhile no other thread uses the store, but its own. */
+/* Opens and closes a store. Meanwhile no other thread than the store's own uses it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "base/cancellation.h"
 #include "base/descriptor.h"
 #include "base/options.h"
+#include "base/whole_read.h"
 #include "store/deliver.h"
 #include "store/error.h"
 #include "store/keeper.h"
@@ -30,7 +31,7 @@
 #define NAP_NS 1000000
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define BOOT_ID_BYTES 36
-/* these file systems share no memory between machines, as a WAL needs (linux/magic.h) */
+/* file systems that share no memory between machines, which a WAL needs (linux/magic.h) */
 #define MAGIC_NFS 0x6969
 #define MAGIC_SMB 0x517b
 #define MAGIC_SMB2 0xfe534d42
@@ -38,7 +39,7 @@
 
 /* ---- the connections ---- */
 
-/* SQLite opens a file that it may not write without a complaint. */
+/* Checks that the file can be written to, because SQLite opens a read-only one without an error. */
 static int connection_is_writable(sqlite3 *db)
 {
 	if (sqlite3_db_readonly(db, "main") == 0)
@@ -65,8 +66,9 @@ static int connection_ask_wal(sqlite3 *db)
 }
 
 /*
- * Two processes that open a new file at once both want its only lock, and for this statement
- * SQLite does not call the busy handler, because each would wait for the other.
+ * Sets the journal mode to WAL. Two processes that open a new file at once both want its only lock,
+ * and SQLite does not call the busy handler for this statement, because each would wait for the
+ * other; so this tries again by itself.
  */
 static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 {
@@ -80,7 +82,10 @@ static int connection_set_wal(sqlite3 *db, uint64_t timeout_ns)
 	return result;
 }
 
-/* Within the time limit, which ends with the open: later the library waits by itself. */
+/*
+ * Opens the connection. SQLite waits for locks up to the time limit during the open; later the
+ * library waits by itself.
+ */
 static int connection_open(sqlite3 **ret, const char *path, uint64_t timeout_ns)
 {
 	uint64_t timeout_ms = timeout_ns / 1000000 + 1;
@@ -117,10 +122,11 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 	uint64_t bytes = (uint64_t)pages * store->keeper.frame_bytes;
 
 	(void)db, (void)name;
-	/* relaxed, all: the store's thread looks again, and the others take it as a hint */
+	/* relaxed, all: the store's thread reads it again, and the others take it as a hint */
 	if (bytes < u64_load_relaxed(&store->keeper.wal_bytes))
-		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0); /* begun anew */
-	u64_store_seq_cst(&store->keeper.wal_bytes, bytes);              /* see keeper_sleep() */
+		/* the WAL was begun anew */
+		u64_store_relaxed(&store->keeper.checkpointed_bytes, 0);
+	u64_store_seq_cst(&store->keeper.wal_bytes, bytes); /* see keeper_sleep() */
 	return SQLITE_OK;
 }
 
@@ -134,7 +140,7 @@ static int store_open_connections(struct timerhub_store *store, const char *path
 	db = store->statements.db;
 	if (result == 0)
 		result = schema_install(db);
-	/* the library knows the file by the name that SQLite has found out, with no link in it */
+	/* use the name that SQLite has found out, which has no symbolic link in it */
 	if (result == 0)
 		result = connection_open(&store->keeper.db, sqlite3_db_filename(db, "main"),
 		                         store->timeout_ns);
@@ -163,7 +169,10 @@ static int watch_fd(const struct timerhub_store *store, int fd)
 	return epoll_ctl(store->takers.epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* Without inotify takers look every 20 ms. */
+/*
+ * Sets up inotify on the files of the database. If that is refused, takers look at the database
+ * every 20 ms.
+ */
 static void watch_files(struct timerhub_store *store)
 {
 	const uint32_t gone = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
@@ -205,7 +214,8 @@ static int store_open_watch(struct timerhub_store *store)
 	if (result < 0)
 		return result;
 	watch_files(store);
-	bell_ring(store->takers.bell); /* nobody has looked yet */
+	/* readable at first, because nobody has looked at the database yet */
+	bell_ring(store->takers.bell);
 	return 0;
 }
 
@@ -259,12 +269,12 @@ static void store_read_boot(struct timerhub_store *store)
 
 	if (fd < 0)
 		return;
-	if (read(fd, store->boot, BOOT_ID_BYTES) < 0)
+	if (whole_read(fd, store->boot, BOOT_ID_BYTES) < 0)
 		store->boot[0] = '\0';
 	(void)close(fd);
 }
 
-/* A new file's entry is on the disk only when its folder is. */
+/* Syncs the folder of the database, because the entry of a new file is on the disk only then. */
 static void store_sync_folder(const struct timerhub_store *store)
 {
 	char *folder = strdup(store->files.names[FILE_DATABASE]);
@@ -274,7 +284,10 @@ static void store_sync_folder(const struct timerhub_store *store)
 		*(strrchr(folder, '/') + 1) = '\0';
 		fd = DESCRIPTOR_ABOVE_STDIO(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	}
-	/* file systems that cannot sync a folder have no other way */
+	/*
+	 * errors are ignored, because nothing else can be done on a file system that cannot sync a
+	 * folder
+	 */
 	if (fd >= 0) {
 		(void)fsync(fd);
 		(void)close(fd);
@@ -282,7 +295,10 @@ static void store_sync_folder(const struct timerhub_store *store)
 	free(folder);
 }
 
-/* The first transaction. It also finds out whether the lock that a watcher asks for is there. */
+/*
+ * Makes the first transaction, which also finds out whether the lock can be seen that a watcher
+ * asks for.
+ */
 static int store_begin(struct timerhub_store *store)
 {
 	int result = writer_begin(store, clock_monotonic_ns() + store->timeout_ns);

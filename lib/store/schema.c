@@ -34,7 +34,7 @@ static const char schema_tables[] =
 	"data ANY CHECK(typeof(data) IN('blob','text','null')),"
 	"UNIQUE(queue,key)) STRICT;";
 
-/* The partial ones have an entry only for tasks in their state. */
+/* The indexes. A partial one has entries only for tasks in its state. */
 static const char schema_indexes[] =
 	"CREATE INDEX main.timerhub_due ON timerhub_tasks(queue,due_us) WHERE " IS_WAITING ";"
 	"CREATE INDEX main.timerhub_leases ON timerhub_tasks(queue,lease) WHERE " IS_TAKEN ";"
@@ -43,8 +43,9 @@ static const char schema_indexes[] =
 	";";
 
 /*
- * The library itself changes `claim` together with the other columns, so a trigger that finds it
- * unchanged sees somebody else's UPDATE. Before an INSERT without an id, NEW.id is not positive.
+ * The triggers. The library itself changes `claim` together with the other columns, so a trigger
+ * that finds it unchanged sees somebody else's UPDATE. Before an INSERT without an id, NEW.id is
+ * not positive.
  */
 static const char schema_triggers[] =
 	"CREATE TRIGGER main.timerhub_new_id BEFORE INSERT ON timerhub_tasks WHEN NEW.id>0 AND"
@@ -100,7 +101,7 @@ static int schema_make(sqlite3 *db)
 {
 	static const char *const texts[] = { schema_tables, schema_indexes, schema_triggers,
 		                             schema_view };
-	int result = schema_look(db); /* another may have been faster */
+	int result = schema_look(db); /* somebody else may have made them meanwhile */
 
 	if (result != 0)
 		return result < 0 ? result : 0;
@@ -121,7 +122,7 @@ int schema_install(sqlite3 *db)
 	result = schema_make(db);
 	if (result == 0)
 		result = run_sql(db, alone ? "COMMIT" : "RELEASE timerhub_install");
-	/* SQLite has rolled back already if the error was of the disk */
+	/* after an error of the disk, SQLite has rolled back already */
 	if (result < 0 && !sqlite3_get_autocommit(db))
 		(void)run_sql(db, alone ? "ROLLBACK"
 		                        : "ROLLBACK TO timerhub_install;"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables that a database has for the store: their text, how they are made, and their version.
+ * The tables of a store in its database: how they are made, their version, and the values of the
+ * columns that are the library's own.
  */
 #ifndef TIMERHUB_STORE_SCHEMA_H
 #define TIMERHUB_STORE_SCHEMA_H
@@ -16,9 +17,10 @@
  * long the task's data is.
  */
 #define LEASE_WAITING "-3000000000000000000"
-#define LEASE_BY_DONE "-2000000000000000000" /* waits for a period that `done` has set */
+#define LEASE_BY_DONE "-2000000000000000000" /* the task waits for a period that `done` has set */
 #define LEASE_PARKED "-1000000000000000000"
-#define LEASE_BASE "1000000000000000000" /* plus the lease's end on CLOCK_BOOTTIME, in us */
+/* a taken task has this plus the end of its lease on CLOCK_BOOTTIME, in us */
+#define LEASE_BASE "1000000000000000000"
 #define LEASE_BASE_US INT64_C(1000000000000000000)
 #define IS_WAITING "lease<" LEASE_PARKED
 #define IS_TAKEN "lease>0"
@@ -33,8 +35,8 @@
 #define CLAIM_DELIVERY 1048576 /* 2^20 */
 #define CLAIM_LAST 524288      /* 2^19 */
 #define CLAIM_ATTEMPTS 524287
-#define CLAIM_NEXT "claim+1048576"       /* of the same task, whose attempts count on */
-#define CLAIM_ANEW "((claim>>20)+1)<<20" /* with 0 attempts */
+#define CLAIM_NEXT "claim+1048576"       /* the next delivery, whose attempts count on */
+#define CLAIM_ANEW "((claim>>20)+1)<<20" /* a next delivery that begins with 0 attempts */
 
 /* The least and the largest time that the table accepts: in 2001 and 2286. */
 #define DUE_MIN_US INT64_C(1000000000000000)
@@ -42,7 +44,8 @@
 
 /*
  * Makes the tables in the main database, in a transaction of its own or within the caller's.
- * Returns 0 or a negative errno; -EOPNOTSUPP: the tables there belong to a later version.
+ * Returns 0 or a negative errno, which is -EOPNOTSUPP if the tables there belong to a later
+ * version.
  */
 int schema_install(sqlite3 *db);
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* SQLite prepares a statement anew by itself when the schema has changed. */
+/*
+ * The text of the statements, and how they are run (statements.h). When the schema has changed,
+ * SQLite prepares a statement anew by itself.
+ */
 #include "store/statements.h"
 
 #include <stddef.h>
 
+#include "base/invariant.h"
 #include "store/error.h"
 #include "store/schema.h"
 
 #define TASKS "main.timerhub_tasks"
 #define SAVEPOINT "timerhub_changes"
-/* ?2: now on CLOCK_BOOTTIME, as a lease */
+/* ?2 is the present time, as a lease that ends now */
 #define NOBODY_HAS_IT "(lease<0 OR lease<=?2)"
-/* ?2: the delivery that is answered */
+/* ?2 is the delivery that is answered */
 #define IS_CURRENT " WHERE id=?1 AND claim>>20=?2"
 
 static const char *const statement_texts[STATEMENTS] = {
@@ -30,7 +34,7 @@ static const char *const statement_texts[STATEMENTS] = {
 	[DO_MOVE] = "UPDATE " TASKS " SET due_us=?4,lease=" LEASE_WAITING
 		    ",reason=NULL,claim=" CLAIM_ANEW " WHERE id=?1 AND queue=?3 AND " NOBODY_HAS_IT,
 	[DO_DONE] = "DELETE FROM " TASKS IS_CURRENT,
-	/* the sum is a REAL where it has no place in an INTEGER, and then larger than the limit */
+	/* a sum that does not fit into an INTEGER becomes a REAL, which is larger than the limit */
 	[DO_DONE_PERIOD] =
 		"UPDATE " TASKS " SET due_us=min(due_us+interval_us*?3,10000000000000000),"
 		"lease=" LEASE_BY_DONE ",claim=" CLAIM_ANEW IS_CURRENT,
@@ -59,7 +63,7 @@ static const char *const statement_texts[STATEMENTS] = {
 			 "boot=coalesce(nullif(?2,''),boot)",
 	[DO_VOID_LEASES] = "UPDATE " TASKS " SET lease=" LEASE_WAITING
 			   " WHERE id IN(SELECT id FROM " TASKS " WHERE " IS_TAKEN ")",
-	/* each in the order of its index, from where the last step ended */
+	/* these count in the order of their index, from where the last step has ended */
 	[DO_COUNT_WAITING] = "SELECT due_us,id FROM " TASKS " WHERE queue=?1 AND " IS_WAITING
 			     " AND (due_us,id)>(?2,?3) ORDER BY due_us,id LIMIT ?4",
 	[DO_COUNT_NEVER] = "SELECT 0,id FROM " TASKS " WHERE queue=?1 AND " IS_WAITING
@@ -75,6 +79,7 @@ int statement_get(struct statements *statements, enum statement which, sqlite3_s
 {
 	sqlite3_stmt **statement = &statements->prepared[which];
 
+	invariant(which < STATEMENTS);
 	*ret = NULL;
 	if (!*statement &&
 	    sqlite3_prepare_v3(statements->db, statement_texts[which], -1,

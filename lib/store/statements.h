@@ -41,7 +41,7 @@ enum statement {
 	STATEMENTS
 };
 
-/* Each is prepared at its first use. */
+/* The statements of one connection, each of which is prepared at its first use. */
 struct statements {
 	sqlite3 *db;
 	sqlite3_stmt *prepared[STATEMENTS];
@@ -61,7 +61,8 @@ int statement_run_numbers(struct statements *statements, enum statement which, u
                           const int64_t *numbers);
 
 /*
- * The first row's first column. Returns 1, 0 without a row or if it is NULL, or a negative errno.
+ * Runs a statement, and stores the first column of its first row. Returns 1, 0 if there is no row
+ * or the column is NULL, or a negative errno.
  */
 int statement_ask(struct statements *statements, sqlite3_stmt *statement, int64_t *ret);
 

@@ -7,7 +7,8 @@
 #include "store/writer.h"
 
 #define COUNT_MAX 100000
-#define STEP_ROWS 2000 /* one read transaction each, so that none is long */
+/* rows that one step counts; each step is a read transaction of its own, so that none is long */
+#define STEP_ROWS 2000
 
 /* Counts rows of one kind, from the one where the last step ended. */
 struct counting {
@@ -80,7 +81,8 @@ static int stats_count(struct timerhub_store *store, struct timerhub_store_stats
 	if (result < 0)
 		return result;
 	/*
-	 * a look that finds something due, and has no time for the write lock, still tells its time
+	 * a look that finds something due but has no time to wait for the write lock still says
+	 * when it was due
 	 */
 	look.deadline_ns = clock_monotonic_ns() + store->timeout_ns;
 	result = writer_do(store, &look);
@@ -127,7 +129,7 @@ int timerhub_store_stats(struct timerhub_store *store, struct timerhub_store_sta
 		return -EINVAL;
 	if (result == 0)
 		result = stats_count(store, &stats);
-	/* a store that has failed still tells that it has */
+	/* a store that has failed still has statistics, which say so */
 	if (result < 0 && (result != -EIO || u32_load_relaxed(&store->failed) == 0))
 		return result;
 	stats_copy(store, &stats);

@@ -25,13 +25,17 @@
 
 #include "base/bell.h"
 #include "base/cancellation.h"
+#include "base/invariant.h"
 #include "store/takers.h"
 #include "store/writer.h"
 
-#define POLL_US 20000 /* without inotify */
+#define POLL_US 20000 /* how often takers look at the database without inotify */
 #define HELD_MIN_US 100
 #define HELD_MAX_US 1000000
-/* so that looks for the sake of others' commits cost 4% of a processor */
+/*
+ * a pause is so many times as long as a look, so that looks because of others' commits cost 4% of a
+ * processor
+ */
 #define GAP_LOOKS 25
 #define GAP_MIN_NS UINT64_C(1000000)
 #define GAP_MAX_NS UINT64_C(5000000)
@@ -41,8 +45,7 @@
 static void sleep_on(int fd, uint64_t left_ns)
 {
 	struct pollfd poll = { .fd = fd, .events = POLLIN };
-	struct timespec limit = { .tv_sec = (time_t)(left_ns / 1000000000u),
-		                  .tv_nsec = (long)(left_ns % 1000000000u) };
+	struct timespec limit = timespec_of(left_ns);
 
 	(void)syscall(SYS_ppoll, &poll, 1, left_ns == UINT64_MAX ? NULL : &limit, NULL, 0);
 }
@@ -62,7 +65,7 @@ static bool is_stopped(const struct timerhub_store *store)
 	return u64_load_relaxed(&store->takers.stopped_us) != UINT64_MAX;
 }
 
-/* What comes after this makes the descriptor readable again. */
+/* Makes the descriptor unreadable. Whatever comes after this makes it readable again. */
 static void watch_clear(struct timerhub_store *store)
 {
 	char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -71,12 +74,12 @@ static void watch_clear(struct timerhub_store *store)
 	       read(store->takers.inotify_fd, events, sizeof(events)) > (ssize_t)sizeof(events) / 2)
 		;
 	bell_clear(store->takers.bell);
-	/* after its clear: a stop or failure before it has rung for the last time */
+	/* after the clear, because a stop or failure before it has rung for the last time */
 	if (is_stopped(store) || store_has_failed(store))
 		bell_ring(store->takers.bell);
 }
 
-/* When to look again for a writer that was at work, in us from now; INT64_MAX: none was. */
+/* Returns in how many us to look again because a writer was at work, or INT64_MAX if none was. */
 static int64_t watch_held_us(struct timerhub_store *store)
 {
 	uint64_t now_ns = clock_monotonic_ns(), us;
@@ -92,17 +95,17 @@ static int64_t watch_held_us(struct timerhub_store *store)
 	return (int64_t)(us < HELD_MAX_US ? us : HELD_MAX_US);
 }
 
-/* INT64_MAX: never. Also makes a timer that has expired unreadable. */
+/* Sets a timer; INT64_MAX is never. A timer that has expired becomes unreadable. */
 static void arm(struct timerhub_store *store, struct deadline_fd *timer, int64_t at_us)
 {
 	uint64_t at_ns = at_us > INT64_MAX / 1000 ? UINT64_MAX : (uint64_t)at_us * 1000;
 
-	/* the clock was set: perhaps since the look */
+	/* the clock was set, perhaps since the look, so look again */
 	if (deadline_fd_set(timer, at_ns) == -ECANCELED)
 		bell_ring(store->takers.bell);
 }
 
-/* `again_us` from now a look is needed anyway. */
+/* Sets the timers to what the look has found. In `again_us` a look is needed anyway. */
 static void watch_arm(struct timerhub_store *store, const struct look *look, int64_t again_us)
 {
 	int64_t at_us = look->lease_us;
@@ -124,10 +127,13 @@ static void watch_arm(struct timerhub_store *store, const struct look *look, int
 #define REST_NS UINT64_C(10000000)
 #define UNPAUSED_LOOKS 16
 
-/* How long a take that does not wait lets a transaction end that is just being made. */
+/* How long a take that does not wait lets a transaction go on that is just being made. */
 #define LOOK_WAITS_NS UINT64_C(50000000)
 
-/* Lets the leader look. It hands out what is due to all takers that wait, this one among them. */
+/*
+ * Lets the leader look at the database. It hands out what is due to all takers that wait, this one
+ * among them.
+ */
 static int watch_look(struct timerhub_store *store, uint64_t deadline_ns, struct look *ret)
 {
 	uint64_t least_ns = clock_monotonic_ns() + LOOK_WAITS_NS;
@@ -135,7 +141,8 @@ static int watch_look(struct timerhub_store *store, uint64_t deadline_ns, struct
 		.kind = WORK_LOOK,
 		.deadline_ns = deadline_ns > least_ns ? deadline_ns : least_ns,
 		.look = { .due_us = 1,
-		          .lease_us = INT64_MAX }, /* if it gives up: something is due */
+		          /* what it has found if it gives up: something may be due */
+		          .lease_us = INT64_MAX },
 	};
 	int result = writer_do(store, &work);
 
@@ -152,7 +159,8 @@ static bool is_answered(struct taker *taker)
 }
 
 /*
- * Not sooner than others' commits may cost. Only a stop, an answer or the deadline ends it early.
+ * Pauses before the next look, so that others' commits do not cost more than they may. Only a stop,
+ * an answer or the deadline ends the pause early.
  */
 static void watch_pause(struct timerhub_store *store, uint64_t deadline_ns)
 {
@@ -188,7 +196,9 @@ static int watch_once(struct timerhub_store *store, struct taker *taker, uint64_
 		return 1;
 	if (result < 0 && result != -EAGAIN)
 		return result;
-	/* something is due, but the write lock did not come in time, or others were faster */
+	/*
+	 * something was due, but the write lock did not come in time, or other takers were faster
+	 */
 	if (result < 0 || look.due_us <= store_now_us(&store->wall) ||
 	    look.lease_us <= store_now_us(&store->since_boot)) {
 		look.due_us = look.due_us <= store_now_us(&store->wall) ? INT64_MAX : look.due_us;
@@ -212,12 +222,16 @@ static bool watch_sleep(struct timerhub_store *store, uint64_t deadline_ns)
 	return clock_monotonic_ns() - began_ns > REST_NS;
 }
 
-/* Returns when the taker is answered, its time is over, or with a negative errno. */
+/*
+ * Watches until the taker is answered or its time is over, which is 0, or returns a negative errno.
+ */
 static int watch(struct timerhub_store *store, struct taker *taker, uint64_t deadline_ns)
 {
 	unsigned unpaused = 0;
 	struct look look;
-	/* the usual case under load: something is due, and the descriptor is nobody's business */
+	/*
+	 * look first: under load something is usually due, and the descriptor need not be touched
+	 */
 	int result = watch_look(store, deadline_ns, &look);
 
 	if (result == -EAGAIN)
@@ -244,7 +258,7 @@ static int watch(struct timerhub_store *store, struct taker *taker, uint64_t dea
 
 /* ---- the list ---- */
 
-/* Returns true if the taker watches. */
+/* Puts a taker into the list. Returns true if it is to be the watcher. */
 static bool taker_enter(struct timerhub_store *store, struct taker *taker)
 {
 	bool watches;
@@ -264,14 +278,19 @@ static void taker_remove(struct timerhub_store *store, struct taker *taker)
 {
 	struct taker **place = &store->takers.first;
 
-	while (*place != taker)
+	while (*place != taker) {
+		invariant(*place); /* it is in the list, since no leader has it */
 		place = &(*place)->next;
+	}
 	*place = taker->next;
 	if (!*place)
 		store->takers.last = place;
 }
 
-/* Its time is over: it leaves the list, or the leader's answer follows soon. Under the lock. */
+/*
+ * Takes a taker whose time is over out of the list, unless the leader has it and will answer it
+ * soon. Called with the lock.
+ */
 static void taker_give_up(struct timerhub_store *store, struct taker *taker)
 {
 	/* relaxed: an answer is stored under the lock */
@@ -281,7 +300,7 @@ static void taker_give_up(struct timerhub_store *store, struct taker *taker)
 	if (taker->is_at_leader)
 		return;
 	taker_remove(store, taker);
-	u32_store_relaxed(&taker->state, TAKER_ANSWERED); /* relaxed: for this thread */
+	u32_store_relaxed(&taker->state, TAKER_ANSWERED); /* relaxed: only this thread reads it */
 }
 
 static void taker_leave(struct timerhub_store *store, struct taker *taker)
@@ -301,11 +320,15 @@ static void taker_leave(struct timerhub_store *store, struct taker *taker)
 		futex_wait(&taker->state, state, UINT64_MAX);
 	}
 	lock_take(&store->takers.lock);
+	invariant(store->takers.inside > 0 && store->takers.watcher != taker);
 	store->takers.inside--;
 	lock_give(&store->takers.lock);
 }
 
-/* Returns true if the taker is to watch, false if it is answered or late. */
+/*
+ * Waits until a taker is answered, its time is over, or it is to be the watcher. Returns true in
+ * the last case.
+ */
 static bool taker_await(struct taker *taker, uint64_t deadline_ns)
 {
 	for (;;) {
@@ -374,6 +397,6 @@ void timerhub_store_stop(struct timerhub_store *store)
 	/* relaxed: the bell's ring orders it; the first stop counts */
 	(void)u64_cas_relaxed(&store->takers.stopped_us, &never,
 	                      (uint64_t)store_now_us(&store->wall));
-	/* each taker that waits becomes the watcher in its turn, and looks for the last time */
+	/* each taker that waits becomes the watcher in turn, and looks a last time */
 	bell_ring(store->takers.bell);
 }

@@ -31,7 +31,7 @@ struct taker *takers_pop(struct timerhub_store *store)
 	return first;
 }
 
-/* Under the lock. The taker's memory may be gone afterwards. */
+/* Gives a taker its answer. Called with the lock. The taker's memory may be gone afterwards. */
 static void taker_answer(struct timerhub_store *store, struct taker *taker)
 {
 	bool watches = taker == store->takers.watcher;

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of takers that wait. Any thread; the leader has those whom it serves out of the list. */
+/*
+ * The list of takers that wait. Any thread may use it. While the leader, the thread that uses the
+ * connection, serves takers, they are out of the list.
+ */
 #ifndef TIMERHUB_STORE_TAKERS_H
 #define TIMERHUB_STORE_TAKERS_H
 
 #include "store/deliver.h"
 
-/* All that wait, the watcher last. */
+/* Takes all takers out of the list, the watcher last. */
 struct taker *takers_pop(struct timerhub_store *store);
 
 /*
- * Answers those that have something or are late; the others wait on, before those that came since.
+ * Answers the takers that have got something or whose time is over, and puts the others back,
+ * before those that came since.
  */
 void takers_settle(struct timerhub_store *store, struct taker *takers);
 
-/* If none watches. Under the lock. */
+/* Makes one of the takers the watcher, if there is none. Called with the lock. */
 void takers_choose_watcher(struct timerhub_store *store);
 
-/* From now on every change and take returns -EIO: what a later sync says would prove nothing. */
+/*
+ * Lets every change and take return -EIO from now on, because after a failed sync the success of a
+ * later one would prove nothing.
+ */
 void store_fail(struct timerhub_store *store);
 
 static inline bool store_has_failed(const struct timerhub_store *store)
 {
-	/* relaxed: who does not see it yet finds the disk's error by itself */
+	/* relaxed: whoever does not see it yet gets the error of the disk by itself */
 	return u32_load_relaxed(&store->failed) != 0;
 }
 

@@ -12,11 +12,12 @@
  * otherwise.
  *
  * Labels:
- * [work] work_answer → work_await: carries what the leader has written to a work.
+ * [work] work_answer → work_await: carries what the leader has written to a work item.
  */
 #include "store/writer.h"
 
 #include "base/bell.h"
+#include "base/invariant.h"
 #include "store/takers.h"
 
 #define NAP_MIN_NS 50000
@@ -27,14 +28,16 @@
 /* ---- the queue ---- */
 
 /*
- * Returns true if its thread leads now. Nobody waits for a submit, so the store's thread is to lead
- * for it; that thread may just be about to append a work of its own, and then leads with it.
+ * Appends a work item to the queue. Returns true if the calling thread leads now. Nobody waits for
+ * a submit, so the store's thread is to lead for it; that thread may just be about to append an
+ * item of its own, and then leads with that.
  */
 static bool work_append(struct timerhub_store *store, struct work *work)
 {
 	bool leads;
 
-	u32_store_relaxed(&work->state, WORK_WAITS); /* relaxed: the lock's release shows it */
+	/* relaxed: the lock's release makes it visible */
+	u32_store_relaxed(&work->state, WORK_WAITS);
 	work->next = NULL;
 	work->is_at_leader = false;
 	lock_take(&store->queue_of_work.lock);
@@ -42,7 +45,7 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	store->queue_of_work.last = &work->next;
 	leads = !store->queue_of_work.is_led;
 	store->queue_of_work.is_led = true;
-	/* relaxed, both: under the lock, and the eventcount's release shows it */
+	/* relaxed, both: the lock's and the eventcount's release make them visible */
 	if (leads && work->is_submit)
 		u32_store_relaxed(&store->keeper.leads, 1);
 	else if (work->kind == WORK_RESTART_WAL)
@@ -51,24 +54,27 @@ static bool work_append(struct timerhub_store *store, struct work *work)
 	return leads;
 }
 
-/* Under the lock. */
+/* Removes a work item from the queue. Called with the lock. */
 static void work_remove(struct timerhub_store *store, struct work *work)
 {
 	struct work **place = &store->queue_of_work.first;
 
-	while (*place != work)
+	while (*place != work) {
+		invariant(*place); /* it is in the queue, since no leader has it */
 		place = &(*place)->next;
+	}
 	*place = work->next;
 	if (!*place)
 		store->queue_of_work.last = place;
 }
 
-/* All, or all that changes nothing. */
+/* Takes all work items out of the queue, or all that change nothing. */
 static struct work *work_take(struct timerhub_store *store, bool changes_too)
 {
 	struct work *taken = NULL, **last = &taken, **place = &store->queue_of_work.first, *work;
 
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.is_led && !*store->queue_of_work.last);
 	while ((work = *place)) {
 		if (work->kind == WORK_CHANGES && !changes_too) {
 			place = &work->next;
@@ -85,26 +91,27 @@ static struct work *work_take(struct timerhub_store *store, bool changes_too)
 	return taken;
 }
 
-/* Its memory may be gone afterwards. */
+/* Gives a work item back to the thread that waits for it, whose memory may be gone afterwards. */
 static void work_answer(struct work *work)
 {
 	u32_store_release(&work->state, WORK_DONE); /* [work] */
 	futex_wake(&work->state, 1);
 }
 
-/* A caller that waits leads next; the store's thread does if there are submits only. */
+/* Hands the lead on: to a caller that waits, or to the store's thread if there are only submits. */
 static void lead_hand_on(struct timerhub_store *store)
 {
 	struct work *next;
 
 	lock_take(&store->queue_of_work.lock);
+	invariant(store->queue_of_work.is_led);
 	for (next = store->queue_of_work.first; next && next->is_submit;)
 		next = next->next;
 	if (next) {
 		u32_store_release(&next->state, WORK_LEADS); /* [work] */
 		futex_wake(&next->state, 1);
 	} else if (store->queue_of_work.first) {
-		/* relaxed: the eventcount's release shows it */
+		/* relaxed: the eventcount's release makes it visible */
 		u32_store_relaxed(&store->keeper.leads, 1);
 		eventcount_advance(&store->keeper.work, 1);
 	} else {
@@ -113,7 +120,10 @@ static void lead_hand_on(struct timerhub_store *store)
 	lock_give(&store->queue_of_work.lock);
 }
 
-/* Removes it unless a leader has it, or its thread was told to lead. */
+/*
+ * Takes a work item back whose time is over, unless a leader has it or its thread was told to lead.
+ * Returns whether it could.
+ */
 static bool work_give_up(struct timerhub_store *store, struct work *work)
 {
 	bool gives_up;
@@ -127,7 +137,9 @@ static bool work_give_up(struct timerhub_store *store, struct work *work)
 	return gives_up;
 }
 
-/* Returns WORK_LEADS or WORK_DONE. */
+/*
+ * Waits until a work item is done, or its thread is told to lead. Returns WORK_LEADS or WORK_DONE.
+ */
 static uint32_t work_await(struct timerhub_store *store, struct work *work)
 {
 	uint64_t now_ns, left_ns = UINT64_MAX;
@@ -163,8 +175,8 @@ static int connection_run(struct timerhub_store *store, enum statement which)
 }
 
 /*
- * The turn is waited for during half of the time. A process that is stopped may have it, or a
- * forked child of one that died.
+ * Returns until when to wait for the turn: half of the time, because a process that is stopped may
+ * have it, or a forked child of one that has died.
  */
 static uint64_t turn_deadline_ns(uint64_t deadline_ns)
 {
@@ -183,7 +195,7 @@ int writer_begin(struct timerhub_store *store, uint64_t deadline_ns)
 		return -EIO;
 	}
 	files_take_turn(&store->files, turn_deadline_ns(deadline_ns));
-	/* who writes without the library takes no turn */
+	/* programs that write without the library take no turn */
 	for (uint64_t nap_ns = NAP_MIN_NS; (result = connection_run(store, DO_BEGIN)) == -EBUSY;) {
 		if (clock_monotonic_ns() >= deadline_ns)
 			break;
@@ -230,7 +242,7 @@ static bool batch_refuses(struct timerhub_store *store, struct batch *batch, str
 	return batch->is_full;
 }
 
-/* Returns an error if the whole transaction has ended. */
+/* Makes the changes of a batch. Returns an error if that has ended the whole transaction. */
 static int batch_make_changes(struct timerhub_store *store, struct batch *batch)
 {
 	struct changing changing;
@@ -283,7 +295,7 @@ static int batch_transact(struct timerhub_store *store, struct batch *batch)
 	return result;
 }
 
-/* After a transaction for which the disk had no room: what needs none may still be done. */
+/* Tries again after a transaction for which the disk had no room, without what needs room. */
 static int batch_transact_again(struct timerhub_store *store, struct batch *batch)
 {
 	struct taker *takers = batch->takers;
@@ -309,7 +321,10 @@ static void batch_count(struct timerhub_store *store, const struct batch *batch)
 	(void)u64_fetch_add_relaxed(&store->counts.disk_full, batch->puts_refused);
 }
 
-/* In the transaction that the leader has begun. Its error is that of every work. */
+/*
+ * Does a batch within the transaction that the leader has begun. An error is that of every item in
+ * it.
+ */
 static int batch_run(struct timerhub_store *store, struct batch *batch)
 {
 	int result;
@@ -332,7 +347,7 @@ static int batch_run(struct timerhub_store *store, struct batch *batch)
 
 /* ---- after the commit ---- */
 
-/* Under synced.lock. */
+/* Syncs the WAL unless so many commits are on stable storage already. Called with synced.lock. */
 static int sync_commits(struct timerhub_store *store, uint64_t commits)
 {
 	uint64_t began_ns = clock_monotonic_ns();
@@ -342,6 +357,7 @@ static int sync_commits(struct timerhub_store *store, uint64_t commits)
 		store_fail(store);
 		return result;
 	}
+	invariant(store->synced.commits <= commits);
 	store->synced.commits = commits;
 	(void)u64_fetch_add_relaxed(&store->counts.syncs, 1);
 	store_count_time(store->counts.sync_ns, clock_monotonic_ns() - began_ns);
@@ -369,7 +385,10 @@ static void submits_complete(struct timerhub_store *store, struct work *work)
 	}
 }
 
-/* Under synced.lock if there are submits. `result` is the whole batch's. */
+/*
+ * Answers the items of a batch, whose result as a whole is `result`. Called with synced.lock if
+ * there are submits.
+ */
 static void batch_answer(struct timerhub_store *store, struct work *works, int result)
 {
 	struct work *next;
@@ -385,10 +404,13 @@ static void batch_answer(struct timerhub_store *store, struct work *works, int r
 	}
 }
 
-/* The store's thread checkpoints when enough has been written, and when writers are quiet again. */
+/*
+ * Wakes the store's thread if there is something for it to checkpoint: enough has been written, or
+ * it rests.
+ */
 static void keeper_hint(struct timerhub_store *store)
 {
-	/* relaxed: the thread looks again within 0.1 s, unless it rests */
+	/* relaxed: the thread reads it again within 0.1 s, unless it rests */
 	uint64_t bytes = u64_load_relaxed(&store->keeper.wal_bytes);
 
 	/* seq_cst, as on_commit()'s store before it: see keeper_sleep() */
@@ -423,7 +445,7 @@ static void batch_finish(struct timerhub_store *store, struct batch *batch, int 
 
 /* ---- the lead ---- */
 
-/* What the queue asks for before a transaction. */
+/* What the items in the queue ask for, before a transaction is begun. */
 struct wanted {
 	bool changes, restart, has_look;
 	uint64_t deadline_ns;
@@ -445,7 +467,7 @@ static struct wanted lead_wanted(struct timerhub_store *store, const struct work
 	return wanted;
 }
 
-/* The write lock did not come in time: those whose time is over give up. */
+/* Answers the items whose time is over, because the write lock did not come in time. */
 static void lead_expire(struct timerhub_store *store, const struct look *look)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -480,7 +502,7 @@ static void lead_restart_wal(struct timerhub_store *store, uint64_t deadline_ns)
 
 	/* relaxed: statistics */
 	u32_store_relaxed(&store->keeper.is_held_back, result == SQLITE_BUSY);
-	/* somebody may have truncated the WAL, and its room with it */
+	/* somebody may have truncated the WAL, and thereby taken its room away */
 	if (!files_have_room(&store->files) && writer_begin(store, deadline_ns) == 0) {
 		files_make_room(&store->files, store->keeper.frame_bytes);
 		(void)writer_end(store, 0);
@@ -513,7 +535,7 @@ static void writer_lead(struct timerhub_store *store, const struct work *own)
 	}
 	if (result == -EBUSY)
 		result = -EAGAIN;
-	/* nothing is due, or nothing can be done; a change may have come since */
+	/* if nothing is due or nothing can be done, there may still be changes that came since */
 	batch.has_changes = store_has_failed(store) || wanted.changes;
 	batch.works = work_take(store, batch.has_changes);
 	for (struct work *work = batch.works; work; work = work->next)
@@ -530,7 +552,7 @@ int writer_do(struct timerhub_store *store, struct work *work)
 {
 	bool leads = work_append(store, work);
 
-	/* each lead either does its own work or lets it give up */
+	/* each lead either does the thread's own item or lets it give up */
 	if (leads || work_await(store, work) == WORK_LEADS)
 		writer_lead(store, work);
 	return work->result;

@@ -26,6 +26,7 @@
 #include "timer/arena.h"
 
 #include "base/cpu.h"
+#include "base/invariant.h"
 #include "base/test_point.h"
 
 #ifndef ARENA_KEEP
@@ -45,6 +46,7 @@ _Static_assert(ARENA_LEAVE + 2 * (ARENA_LOOK - 1) <= 256 / 2, "memory follows wh
 #define ARENA_SHARDS_MAX BOARD_SHARDS_MAX
 /* How many bits of a stack's top count the takes. */
 #define TAKES_BITS (64 - TIMER_SLOT_BITS)
+_Static_assert(BOARD_DEPTH_BITS == TIMER_SLOT_BITS, "the board shows takes and depth alike");
 /* How many slots a shard has at least, if there are several shards. */
 #ifndef ARENA_SHARD_SLOTS_MIN
 #define ARENA_SHARD_SLOTS_MIN 256
@@ -89,7 +91,7 @@ static uint64_t top_takes(uint64_t top)
 
 /*
  * Returns the generation from which the slots of a new hub count. It is the hub's serial number
- * with its 38 bits reversed, so that any two hubs begin far apart, and each rejects the other's
+ * with its bits reversed, so that any two hubs begin far apart, and each rejects the other's
  * handles.
  */
 static uint64_t arena_first_generation(void)
@@ -98,8 +100,8 @@ static uint64_t arena_first_generation(void)
 	uint64_t serial = u64_fetch_add_relaxed(&opened, 1); /* relaxed: only uniqueness matters */
 	uint64_t generation = 0;
 
-	for (unsigned bit = 0; bit < 38; bit++)
-		generation |= (serial >> bit & 1) << (37 - bit);
+	for (unsigned bit = 0; bit < TIMER_GENERATION_BITS; bit++)
+		generation |= (serial >> bit & 1) << (TIMER_GENERATION_BITS - 1 - bit);
 	return generation;
 }
 
@@ -126,6 +128,7 @@ int arena_open(struct arena *arena, uint32_t capacity, struct board_shard *notes
 	int result = memory_reserve(&memory, shards_begin + shards * sizeof(struct arena_shard));
 	char *base = memory.base;
 
+	invariant(capacity > 0 && capacity <= TIMER_SLOTS_MAX);
 	if (result < 0)
 		return result;
 	shard_slots = lines * ARENA_LINE_SLOTS;
@@ -195,11 +198,23 @@ static void shard_taken(struct arena_shard *shard, uint64_t takes, unsigned coun
 }
 
 /*
+ * Tells whether a stack ends with this number, which was its top or a link that a CAS has
+ * confirmed. So it can be no number but that of a slot, or SLOT_NONE.
+ */
+static inline bool slot_is_none(const struct arena *arena, uint32_t slot)
+{
+	if (slot < arena->capacity)
+		return false;
+	invariant(slot == SLOT_NONE);
+	return true;
+}
+
+/*
  * Prefetches the slot that will be taken next, so that arming a timer in it finds it in the cache.
  */
 CPU_FETCHES void shard_expect_pop(const struct arena *arena, uint32_t slot)
 {
-	if (slot >= arena->capacity)
+	if (slot_is_none(arena, slot))
 		return;
 	timer_fetch_record(&arena->timers, slot);
 	__builtin_prefetch(&arena->timers.pairs[slot], 1);
@@ -220,9 +235,11 @@ static inline __attribute__((always_inline)) uint32_t shard_pop(const struct are
 
 	while (top_slot(top) != SLOT_NONE) {
 		uint32_t slot = top_slot(top);
-		/* Relaxed: it comes after the acquire of the top, and the CAS confirms it. */
-		uint64_t link = u64_load_relaxed(&arena->timers.cold[slot].data);
+		uint64_t link;
 
+		invariant(slot < arena->capacity);
+		/* Relaxed: it comes after the acquire of the top, and the CAS confirms it. */
+		link = u64_load_relaxed(&arena->timers.cold[slot].data);
 		if (u64_cas_acquire(&shard->top, &top,
 		                    top_make(top_takes(top) + 1, link_below(link)))) {
 			shard_taken(shard, top_takes(top), 1, link_depth_below(link));
@@ -642,6 +659,15 @@ void arena_put(struct arena *arena, unsigned cpu, uint32_t slot)
 		                 UINT32_MAX);
 }
 
+/* Returns the shard to which a slot that was taken belongs. */
+static uint32_t slot_home(const struct arena *arena, uint32_t slot)
+{
+	uint32_t shard = slot_shard(arena, slot);
+
+	invariant(shard <= arena->shard_mask);
+	return shard;
+}
+
 /*
  * Puts at most ARENA_PUT_BATCH slots back to the shards to which they belong, in one step a shard.
  */
@@ -652,7 +678,7 @@ static void arena_send_home(struct arena *arena, const uint32_t *slots, unsigned
 	unsigned begin = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		ends[slot_shard(arena, slots[i]) + 1]++;
+		ends[slot_home(arena, slots[i]) + 1]++;
 	for (uint32_t shard = 0; shard < arena->shard_mask; shard++)
 		ends[shard + 1] = (uint16_t)(ends[shard + 1] + ends[shard]);
 	for (unsigned i = 0; i < count; i++)
@@ -709,6 +735,7 @@ struct arena_counts arena_count(const struct arena *arena)
 		struct arena_shard *shard = &arena->shards[i];
 		uint64_t depth;
 
+		invariant(shard_left(shard) <= shard->end - shard->begin);
 		taken += top_takes(shard_read_top(arena, shard, &depth));
 		/*
 		 * Relaxed is enough. The laps are read after the top, so that they include those

@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/invariant.h"
 #include "schedule/entry.h"
 
 /*
@@ -40,7 +41,9 @@
 #define TIMER_SLOT_MASK (((uint64_t)1 << TIMER_SLOT_BITS) - 1)
 #define TIMER_SLOTS_MAX                                                                            \
 	((uint32_t)TIMER_SLOT_MASK - 1) /* so that slot + 1 fits into the bits too */
-#define TIMER_GENERATION_MASK (((uint64_t)1 << 38) - 1)
+_Static_assert(TIMER_SLOTS_MAX == SCHEDULE_SLOTS_MAX, "each timer can be scheduled");
+#define TIMER_GENERATION_BITS (64 - TIMER_SLOT_BITS)
+#define TIMER_GENERATION_MASK (((uint64_t)1 << TIMER_GENERATION_BITS) - 1)
 
 #define STATE_PHASE_MASK ((uint64_t)7)
 #define STATE_CLAIMED ((uint64_t)1 << 3) /* the owner must look, because the schedule may be late */
@@ -48,6 +51,7 @@
 #define STATE_SLACK ((uint64_t)1 << 5)    /* the timer has a slack */
 #define STATE_KEPT ((uint64_t)1 << 6)     /* the timer outlives its delivery (TIMERHUB_KEEP) */
 #define STATE_GENERATION_SHIFT TIMER_SLOT_BITS
+_Static_assert(STATE_KEPT < (uint64_t)1 << STATE_GENERATION_SHIFT, "the flags end there");
 
 /* Where a timer is in its life. lib/README.md draws the ways from one phase to the others. */
 enum timer_phase {
@@ -73,6 +77,7 @@ enum timer_phase {
 	 */
 	TIMER_IDLE = 4,
 };
+_Static_assert(TIMER_FREE == 0, "zeroed memory has no timers, and a cancel only clears the phase");
 
 /*
  * A copy of a timer's pair. Its two words were loaded one after the other, so they can belong to
@@ -84,7 +89,8 @@ struct pair {
 };
 
 #define TIMER_QUEUE_BITS 16
-#define TIMER_SLACK_MAX_NS (((uint64_t)1 << 48) - 1) /* 78 hours; a longer slack becomes this */
+/* The longest slack that fits beside the queue, 78 hours; a longer one becomes this. */
+#define TIMER_SLACK_MAX_NS (UINT64_MAX >> TIMER_QUEUE_BITS)
 
 static inline enum timer_phase state_phase(uint64_t state)
 {
@@ -183,9 +189,11 @@ static inline uint64_t period_count(uint64_t deadline_ns, uint64_t interval_ns, 
  */
 static inline uint64_t period_next_ns(uint64_t deadline_ns, uint64_t interval_ns, uint64_t now_ns)
 {
-	uint64_t last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
-	uint64_t next_ns = u64_add_saturating(last_ns, interval_ns);
+	uint64_t last_ns, next_ns;
 
+	invariant(interval_ns > 0 && deadline_ns <= now_ns);
+	last_ns = deadline_ns + (now_ns - deadline_ns) / interval_ns * interval_ns;
+	next_ns = u64_add_saturating(last_ns, interval_ns);
 	return next_ns > TIMER_DEADLINE_MAX_NS ? TIMER_NEVER_NS : next_ns;
 }
 

@@ -8,7 +8,6 @@
  * owner is said by invariants 1 and 2 of lib/README.md.
  *
  * Every change has acquire and release order, although some would need less.
- * tests/unit/test_timer.c makes every decision from every state.
  *
  * Labels: [armed] timer_change, timer_move → timer_guess, timer_snapshot, a change: the timer's
  *         record, the end of the slot's previous timer, and which thread delivered that.
@@ -82,6 +81,7 @@ struct timer_outcome timer_arm(const struct timers *timers, uint32_t slot,
 	/* Relaxed: the arena's [free] has acquired what the last user did, and the CAS checks. */
 	free.state = u64_load_relaxed(&timer->state);
 	free.deadline_ns = u64_load_relaxed(&timer->deadline_ns);
+	invariant(state_phase(free.state) == TIMER_FREE); /* a slot has one user */
 	generation = state_generation(free.state);
 	generation = generation_next(generation == 0 ? timers->first_generation : generation);
 	u64_store_relaxed(&cold->data, arming->data);
@@ -222,7 +222,7 @@ bool timer_look(const struct timers *timers, uint32_t slot, uint64_t *ret_at_ns)
 
 	/*
 	 * The pair is stored even if nothing in it changes, because a thread that finds its push
-	 * already made relies on this store to be ordered behind it. inbox.c explains it.
+	 * already made relies on this store to be ordered behind it. spill_map.c explains it.
 	 */
 	do {
 		looked = pair_looked_at(pair);

@@ -23,6 +23,7 @@ struct timer {
 	_Alignas(16) atomic_u64 deadline_ns;
 	atomic_u64 state;
 };
+_Static_assert(sizeof(struct timer) == 16, "pair_cas_acq_rel() changes the whole of it");
 
 /*
  * The record of a slot's timer: what it was armed with, and what only arming and delivery need.

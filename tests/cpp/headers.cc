@@ -13,7 +13,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
+
+#ifdef __cpp_lib_coroutine
+#include <stop_token>
+
+#include "coroutine.hpp"
+#endif
 
 using namespace std::chrono_literals;
 
@@ -41,6 +48,31 @@ void every_template(const timerhub::queue &queue, const timerhub::loop &loop)
 	static_cast<void>(small.add(loop, [&left] { left = {}; }));
 	static_cast<void>(large.add(loop, [] {}));
 }
+
+/* Each is complete here, and is the struct and not the function of the same name. */
+static_assert(std::is_same_v<timerhub::hub_stats, struct timerhub_stats>);
+static_assert(sizeof(timerhub::loop_stats) == sizeof(struct timerhub_loop_stats));
+static_assert(sizeof(timerhub::relay_stats) == sizeof(struct timerhub_relay_stats));
+static_assert(sizeof(timerhub::store_stats) == sizeof(struct timerhub_store_stats));
+static_assert(sizeof(timerhub::store_put) == sizeof(struct timerhub_store_put));
+
+#ifdef __cpp_lib_coroutine
+#pragma GCC diagnostic push
+/* gcc has this warning of its own code for each coroutine */
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+detached every_sleep(const timerhub::queue &queue, const timerhub::loop &loop,
+                     std::stop_token stop);
+
+detached every_sleep(const timerhub::queue &queue, const timerhub::loop &loop, std::stop_token stop)
+{
+	co_await sleep_for(loop, 1ms);
+	co_await sleep_for(queue, 1ms);
+	co_await sleep_for(queue, 1ms, stop);
+	if (co_await timerhub::sleep_for(loop, 1ms) || co_await timerhub::sleep_for(queue, 1ms))
+		co_await timerhub::sleep_for(queue, 1ms, std::move(stop));
+}
+#pragma GCC diagnostic pop
+#endif
 
 #if defined(__SIZEOF_INT128__) && !defined(__STRICT_ANSI__)
 __extension__ typedef __int128 wide;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared by the suite `faults`. A program prints how many faults its tests, each a process, have
- * injected, and which it could not, and why.
+ * Shared by the suite `faults`. A test prints how many faults it has injected, and which it could
+ * not, and why.
  */
 #ifndef TESTS_FAULT_SUITE_H
 #define TESTS_FAULT_SUITE_H
 
 #include "rig.h"
-
-void faults_begin(const char *name, int argc, char **argv);
-int faults_run(void);
 
 void faults_count(unsigned count);
 void faults_skip(const char *what, const char *reason);

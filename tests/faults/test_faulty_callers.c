@@ -45,7 +45,7 @@ static void *fill_and_read(void *arg)
 	return NULL;
 }
 
-START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
+TEST(a_strangers_eventfd_writes_harm_no_waiter, 60)
 {
 	/* for all timers of the test, even if nobody consumes */
 	struct rig rig = rig_open(1024);
@@ -58,7 +58,6 @@ START_TEST(a_strangers_eventfd_writes_harm_no_waiter)
 	owner_rests(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * Readable or an edge: an owner that finds the eventfd full clears it and writes again, and it is
@@ -94,7 +93,7 @@ static void take_polled(struct rig *rig, int poll_fd)
 	}
 }
 
-START_TEST(a_full_eventfd_still_wakes_a_level_triggered_poller)
+TEST(a_full_eventfd_still_wakes_a_level_triggered_poller, 60)
 {
 	struct rig rig = rig_open(4);
 
@@ -102,9 +101,8 @@ START_TEST(a_full_eventfd_still_wakes_a_level_triggered_poller)
 	owner_rests(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_full_eventfd_still_gives_an_edge)
+TEST(a_full_eventfd_still_gives_an_edge, 60)
 {
 	struct rig rig = rig_open(4);
 	int epoll = edge_open(timerhub_queue_fd(rig.queue));
@@ -114,9 +112,8 @@ START_TEST(a_full_eventfd_still_gives_an_edge)
 	close(epoll);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
+TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event, 60)
 {
 	struct rig rig = rig_manual(4);
 	int fd = timerhub_queue_fd(rig.queue);
@@ -131,9 +128,8 @@ START_TEST(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_full_wake_fd_still_speaks)
+TEST(a_full_wake_fd_still_speaks, 60)
 {
 	struct rig rig = rig_manual(256);
 	int epoll = edge_open(timerhub_wake_fd(rig.hub));
@@ -150,7 +146,6 @@ START_TEST(a_full_wake_fd_still_speaks)
 	close(epoll);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- forks at random times ---- */
 
@@ -169,7 +164,7 @@ static void be_a_child(struct rig *rig, unsigned i)
 	_exit(EXIT_SUCCESS);
 }
 
-START_TEST(forks_at_random_instants_disturb_no_life)
+TEST(forks_at_random_instants_disturb_no_life, 60)
 {
 	struct rig rig = rig_open(1024);
 	struct life *life = life_begin(&rig, scaled(1000), 150 * MS);
@@ -190,7 +185,6 @@ START_TEST(forks_at_random_instants_disturb_no_life)
 	owner_rests(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- close while other threads call ---- */
 
@@ -299,7 +293,7 @@ static void all_timers_end(struct timerhub *hub)
 	}
 }
 
-START_TEST(queues_close_among_waiters_and_callers)
+TEST(queues_close_among_waiters_and_callers, 60)
 {
 	struct rig rig = rig_open(CAPACITY);
 	struct dice dice = dice_new(6);
@@ -325,9 +319,8 @@ START_TEST(queues_close_among_waiters_and_callers)
 	owner_rests(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(hubs_close_under_waiters_in_many_queues)
+TEST(hubs_close_under_waiters_in_many_queues, 60)
 {
 	struct dice dice = dice_new(7);
 	unsigned fds = process_fd_count();
@@ -354,19 +347,4 @@ START_TEST(hubs_close_under_waiters_in_many_queues)
 	expect_eq(atomic_load(&waiters_told), rounds * WAITERS);
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	faults_begin("faults of faulty_callers", argc, argv);
-	tests_add(a_strangers_eventfd_writes_harm_no_waiter, 60);
-	tests_add(a_full_eventfd_still_wakes_a_level_triggered_poller, 60);
-	tests_add(a_full_eventfd_still_gives_an_edge, 60);
-	tests_add(a_full_eventfd_is_cleared_by_the_next_drain_of_an_event, 60);
-	tests_add(a_full_wake_fd_still_speaks, 60);
-	tests_add(forks_at_random_instants_disturb_no_life, 60);
-	tests_add(queues_close_among_waiters_and_callers, 60);
-	tests_add(hubs_close_under_waiters_in_many_queues, 60);
-	return faults_run();
 }

@@ -242,7 +242,7 @@ static void refuse_each(const struct shortage *shortage)
 }
 
 /* In a child that ends by _exit(): a sanitizer's calls at the exit might be refused. */
-START_TEST(refused_at_the_kth_call_open_leaves_nothing)
+TEST_LOOP(refused_at_the_kth_call_open_leaves_nothing, 60, COUNT_OF(shortages))
 {
 	pid_t child = fork();
 
@@ -256,7 +256,6 @@ START_TEST(refused_at_the_kth_call_open_leaves_nothing)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 static void limit_descriptors(rlim_t most)
 {
@@ -307,7 +306,7 @@ static void live_without_locked_memory(void)
 	rig_close(&rig);
 }
 
-START_TEST(without_memory_to_lock_auto_still_works)
+TEST(without_memory_to_lock_auto_still_works, 60)
 {
 	pid_t child = fork();
 
@@ -317,7 +316,6 @@ START_TEST(without_memory_to_lock_auto_still_works)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 static void expect_no_queue(struct timerhub *hub)
 {
@@ -327,7 +325,7 @@ static void expect_no_queue(struct timerhub *hub)
 	expect(!queue);
 }
 
-START_TEST(without_descriptors_left_life_goes_on)
+TEST(without_descriptors_left_life_goes_on, 60)
 {
 	struct rig rig = rig_open(256);
 	int taken[64];
@@ -346,10 +344,9 @@ START_TEST(without_descriptors_left_life_goes_on)
 	owner_rests(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A sandbox sets the limit to 0, and ppoll() refuses to wait for even one. */
-START_TEST(without_any_descriptor_allowed_life_goes_on)
+TEST(without_any_descriptor_allowed_life_goes_on, 60)
 {
 	struct rig rig = rig_open(256);
 	struct rlimit before;
@@ -363,15 +360,4 @@ START_TEST(without_any_descriptor_allowed_life_goes_on)
 	life_live(&rig, 50, 5 * MS);
 	owner_rests(rig.hub);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	faults_begin("faults of resources", argc, argv);
-	tests_add_loop(refused_at_the_kth_call_open_leaves_nothing, 60, COUNT_OF(shortages));
-	tests_add(without_memory_to_lock_auto_still_works, 60);
-	tests_add(without_descriptors_left_life_goes_on, 60);
-	tests_add(without_any_descriptor_allowed_life_goes_on, 60);
-	return faults_run();
 }

@@ -95,7 +95,7 @@ static void live_with_each_refusal(uint32_t sleeper, int call, int error)
 	expect_cmp(k, >, 1);
 }
 
-START_TEST(refused_once_at_the_kth_call)
+TEST_LOOP(refused_once_at_the_kth_call, 60, COUNT_OF(transient_errors))
 {
 	int error = transient_errors[_i];
 
@@ -109,10 +109,9 @@ START_TEST(refused_once_at_the_kth_call)
 	}
 	refusals_close();
 }
-END_TEST
 
 /* After a transient error it still uses the sleeper asked for. */
-START_TEST(refused_once_the_owner_keeps_its_sleeper)
+TEST_LOOP(refused_once_the_owner_keeps_its_sleeper, 60, COUNT_OF(transient_errors))
 {
 	int error = transient_errors[_i];
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
@@ -137,7 +136,6 @@ START_TEST(refused_once_the_owner_keeps_its_sleeper)
 	rig_close(&rig);
 	refusals_close();
 }
-END_TEST
 
 /* The owner changes to its other sleeper, and the statistics name it. */
 static void live_from_then_on_without(int error, unsigned k)
@@ -164,7 +162,7 @@ static void live_from_then_on_without(int error, unsigned k)
 	expect_cmp(refuse_no_more(), >, 0);
 }
 
-START_TEST(refused_from_the_kth_call_on)
+TEST_LOOP(refused_from_the_kth_call_on, 60, COUNT_OF(lasting_errors))
 {
 	if (!watch_sleeping_calls())
 		return;
@@ -172,10 +170,9 @@ START_TEST(refused_from_the_kth_call_on)
 		live_from_then_on_without(lasting_errors[_i], k);
 	refusals_close();
 }
-END_TEST
 
 /* A signal interrupts each sleep; the owner must not use all the CPU time. */
-START_TEST(interrupted_each_time_the_owner_comes_to_rest)
+TEST(interrupted_each_time_the_owner_comes_to_rest, 60)
 {
 	struct rig rig;
 
@@ -196,7 +193,6 @@ START_TEST(interrupted_each_time_the_owner_comes_to_rest)
 	rig_close(&rig);
 	refusals_close();
 }
-END_TEST
 
 /* Time in which the owner waits for a processor does not count. */
 static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
@@ -217,7 +213,8 @@ static struct timerhub_event take_within_a_second(struct rig *rig, pid_t owner)
  * A filter for the whole process comes while the owner sleeps: on waking it notices, and closes its
  * ring.
  */
-START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
+TEST_LOOP(denied_after_open_pending_timers_are_delivered_within_a_second, 60,
+          2 * COUNT_OF(lasting_errors))
 {
 	int error = lasting_errors[_i / 2];
 	struct rig rig = rig_open_config((struct timerhub_config){
@@ -248,10 +245,9 @@ START_TEST(denied_after_open_pending_timers_are_delivered_within_a_second)
 	owner_copes(rig.hub);
 	rig_close(&rig);
 }
-END_TEST
 
 /* On an older ring, too: then the owner waits in the ring, and counts as iowait. */
-START_TEST(denied_ppoll_does_not_disturb_a_ring)
+TEST_LOOP(denied_ppoll_does_not_disturb_a_ring, 60, COUNT_OF(lasting_errors))
 {
 	struct rig rig;
 
@@ -265,18 +261,4 @@ START_TEST(denied_ppoll_does_not_disturb_a_ring)
 	expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_URING);
 	owner_rests(rig.hub);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	faults_begin("faults of sleeping", argc, argv);
-	tests_add_loop(refused_once_at_the_kth_call, 60, COUNT_OF(transient_errors));
-	tests_add_loop(refused_once_the_owner_keeps_its_sleeper, 60, COUNT_OF(transient_errors));
-	tests_add_loop(refused_from_the_kth_call_on, 60, COUNT_OF(lasting_errors));
-	tests_add(interrupted_each_time_the_owner_comes_to_rest, 60);
-	tests_add_loop(denied_after_open_pending_timers_are_delivered_within_a_second, 60,
-	               2 * COUNT_OF(lasting_errors));
-	tests_add_loop(denied_ppoll_does_not_disturb_a_ring, 60, COUNT_OF(lasting_errors));
-	return faults_run();
 }

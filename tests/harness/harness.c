@@ -30,6 +30,7 @@ static struct {
 	pid_t pid; /* process that runs main(); libcheck forks for each test */
 	/* skipped tests, in memory shared with the tests' processes */
 	atomic_uint *skipped;
+	struct test *first, *last;
 	const char *only; /* word of the arguments: only tests whose name contains it are run */
 	uint64_t seed;
 	unsigned length;
@@ -99,8 +100,9 @@ static void number_from_env(const char *name, uint64_t *number)
 		*number = strtoull(text, NULL, 0);
 }
 
-void tests_begin(const char *name, int argc, char **argv)
+void tests_begin(int argc, char **argv)
 {
+	const char *name = program_invocation_short_name;
 	uint64_t numbers[2] = { monotonic_ns(), 1 };
 	unsigned given = 0;
 
@@ -124,21 +126,13 @@ void tests_begin(const char *name, int argc, char **argv)
 	fflush(stdout);
 }
 
-void tests_add(const TTest *test, int limit_s)
+void test_add(struct test *test)
 {
-	tests_add_loop(test, limit_s, 1);
-}
-
-void tests_add_loop(const TTest *test, int limit_s, int count)
-{
-	TCase *tcase;
-
-	if (program.only && !strstr(test->name, program.only))
-		return;
-	tcase = tcase_create(test->name);
-	tcase_set_timeout(tcase, (double)limit_s * program.length);
-	tcase_add_loop_test(tcase, test, 0, count);
-	suite_add_tcase(program.suite, tcase);
+	if (program.last)
+		program.last->next = test;
+	else
+		program.first = test;
+	program.last = test;
 }
 
 int tests_run(void)
@@ -146,6 +140,16 @@ int tests_run(void)
 	SRunner *runner = srunner_create(program.suite);
 	int failed;
 
+	for (const struct test *test = program.first; test; test = test->next) {
+		TCase *tcase;
+
+		if (program.only && !strstr(test->test.name, program.only))
+			continue;
+		tcase = tcase_create(test->test.name);
+		tcase_set_timeout(tcase, (double)test->limit_s * program.length);
+		tcase_add_loop_test(tcase, &test->test, 0, test->count);
+		suite_add_tcase(program.suite, tcase);
+	}
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

@@ -8,7 +8,8 @@
  * TIMERHUB_TEST_LENGTH   factor by which the program runs longer than in CI (default 1)
  *
  * Every test program takes a seed, a length and a word as arguments. The word selects the tests
- * that have the word in their name.
+ * that have the word in their name. A program needs a main() of its own only if it must do more
+ * than run its tests.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
@@ -69,11 +70,38 @@ _Noreturn void expect_cmp_failed(const char *file, int line, const char *what, e
 /* What a later failure prints, such as the seed or the step. */
 void expect_context(const char *what, uint64_t a, uint64_t b);
 
-/* A test ends after `limit_s`. */
-void tests_begin(const char *name, int argc, char **argv);
-void tests_add(const TTest *test, int limit_s);
-/* Runs it `count` times, with `_i` from 0. */
-void tests_add_loop(const TTest *test, int limit_s, int count);
+struct test {
+	TTest test;
+	int limit_s;
+	int count;
+	struct test *next;
+};
+
+/* Adds a test to those of the program. TEST_LOOP() calls it before main(). */
+void test_add(struct test *test);
+
+/*
+ * Begins a test, which is run `times` times, with `_i` from 0. libcheck ends a run that takes
+ * longer than `limit`, in seconds.
+ */
+#define TEST_LOOP(test_name, limit, times)                                                         \
+	static void test_name##_fn(int _i);                                                        \
+	static __attribute__((constructor)) void test_name##_add(void)                             \
+	{                                                                                          \
+		static struct test test = {                                                        \
+			.test = { #test_name, test_name##_fn, __FILE__, __LINE__ },                \
+			.limit_s = (limit),                                                        \
+			.count = (int)(times),                                                     \
+		};                                                                                 \
+                                                                                                   \
+		test_add(&test);                                                                   \
+	}                                                                                          \
+	static void test_name##_fn(int _i CK_ATTRIBUTE_UNUSED)
+
+#define TEST(test_name, limit) TEST_LOOP(test_name, limit, 1)
+
+/* Reads the arguments and the environment. */
+void tests_begin(int argc, char **argv);
 /* Returns the program's exit status. */
 int tests_run(void);
 /*

@@ -3,17 +3,7 @@
 
 #include "hub/hub.h"
 
-/* as in lib/owner/inbox.c and lib/owner/owner.c */
-#ifndef INBOX_LINE
-#define INBOX_LINE (CACHE_LINE_BYTES / sizeof(atomic_u64))
-#endif
-#ifndef INBOX_LANE_CELLS
-#define INBOX_LANE_CELLS 2048
-#endif
-#define INBOX_SLOT_MASK (((uint64_t)1 << 26) - 1)
-#define INBOX_FILLED ((uint64_t)1 << 26)
-#define INBOX_LAP_SHIFT 27
-#define OWNER_GATHER_NS 250000
+#define OWNER_GATHER_NS 250000 /* as in lib/owner/owner.c */
 
 /*
  * What the checks have read of a slot. All loads here are relaxed: nobody changes the hub
@@ -200,10 +190,10 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 	for (uint64_t place = head; place < head + INBOX_LANE_CELLS && place < end + 4 * INBOX_LINE;
 	     place++) {
 		uint64_t cell = u64_load_relaxed(&lane->cells[place % INBOX_LANE_CELLS]);
-		uint32_t slot = (uint32_t)(cell & INBOX_SLOT_MASK);
+		uint32_t slot = (uint32_t)(cell & TIMER_SLOT_MASK);
 
 		filled &= (cell & INBOX_FILLED) != 0;
-		if (cell != (place / INBOX_LANE_CELLS << INBOX_LAP_SHIFT |
+		if (cell != (place / INBOX_LANE_CELLS * INBOX_LAP |
 		             (filled ? INBOX_FILLED | slot : 0)) ||
 		    (filled && slot >= hub->arena.capacity))
 			return false;
@@ -218,7 +208,7 @@ static bool lane_holds(const struct timerhub *hub, const struct inbox_lane *lane
 
 static void map_add(const struct inbox *inbox, unsigned level, uint32_t word)
 {
-	uint64_t bits = u64_load_relaxed(&inbox->map[level][word]);
+	uint64_t bits = u64_load_relaxed(&inbox->map.words[level][word]);
 
 	for (; bits != 0; bits &= bits - 1) {
 		uint32_t below = word * INBOX_WORD + bits_lowest(bits);
@@ -237,7 +227,7 @@ static bool inbox_has_no_hole(const struct timerhub *hub)
 	for (uint32_t i = 0; i <= hub->inbox.lane_mask; i++)
 		if (!lane_holds(hub, &hub->inbox.lanes[i]))
 			return false;
-	for (uint32_t i = 0; i < hub->inbox.top_words; i++)
+	for (uint32_t i = 0; i < hub->inbox.map.top_words; i++)
 		map_add(&hub->inbox, INBOX_LEVELS - 1, i);
 	return true;
 }

@@ -13,13 +13,6 @@ const char *__tsan_default_options(void)
 	return "die_after_fork=0";
 }
 
-void rigs_begin(const char *name, int argc, char **argv)
-{
-	if (sleeper_asked() == TIMERHUB_SLEEPER_URING)
-		uring_needed();
-	tests_begin(name, argc, argv);
-}
-
 enum timerhub_sleeper sleeper_asked(void)
 {
 	const char *name = getenv("TIMERHUB_TEST_SLEEPER");
@@ -33,6 +26,12 @@ enum timerhub_sleeper sleeper_asked(void)
 		return TIMERHUB_SLEEPER_URING;
 	fprintf(stderr, "TIMERHUB_TEST_SLEEPER=%s: not uring, older_uring, poll or auto\n", name);
 	exit(EXIT_FAILURE);
+}
+
+static __attribute__((constructor)) void sleeper_needed(void)
+{
+	if (sleeper_asked() == TIMERHUB_SLEEPER_URING)
+		uring_needed();
 }
 
 int hub_open(struct timerhub **ret_hub, const struct timerhub_config *config)

@@ -4,7 +4,8 @@
  * environment names.
  *
  * TIMERHUB_TEST_SLEEPER      sleeper of every hub: uring, poll or auto (the default), or
- *                            older_uring: uring on a ring like those of Linux before 6.15
+ *                            older_uring: uring on a ring like those of Linux before 6.15. If
+ *                            the machine refuses it, the program ends as skipped.
  * TIMERHUB_TEST_OBSERVABLE   if this variable is set, every hub is observable
  */
 #ifndef TESTS_RIG_H
@@ -19,9 +20,6 @@
 #include "uring_allowed.h"
 
 #define SPEC(...) ((struct timerhub_spec){ .size = sizeof(struct timerhub_spec), __VA_ARGS__ })
-
-/* tests_begin(); without the sleeper that is asked for, the program ends as skipped. */
-void rigs_begin(const char *name, int argc, char **argv);
 
 enum timerhub_sleeper sleeper_asked(void);
 

@@ -9,11 +9,15 @@ Usage: check_man.py pages SOURCE-ROOT          symbols and constants have pages,
        check_man.py run-shuffled PAGE PROGRAM the same lines, in any order
        check_man.py orders PAGE FILE          writes the functions of timerhub_loop_settle(3)
        check_man.py second-program, second-run the same for the second program of timerhub_hpp(7)
+       check_man.py run-python, run-rust, run-go PAGE LIBRARY  compiles and runs that program of
+                                               timerhub-ffi(7) with the built library
+       check_man.py declarations PAGE          its command prints what parsers of C understand
 
 Prints complaints, and exits with status 1 if there are any; with 77 if the kernel refuses
 io_uring to the program of a page.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -29,9 +33,9 @@ from skip_without_uring import check_uring  # pylint: disable=wrong-import-posit
 from verdict import SKIPPED, Skipped  # pylint: disable=wrong-import-position
 
 # The sections of a call's page, in their order. NOTES may stand between them.
-SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES", "ERRORS",
             "ATTRIBUTES", "SEE ALSO"]
-SAFETY = {"Thread safety": r"MT-(Safe|Unsafe)", "Async-signal safety": r"AS-(Safe|Unsafe)|as the"}
+MT_SAFETY, AS_SAFETY = "MT-Safe|MT-Unsafe", "AS-Safe|AS-Unsafe|as the"
 # For each overview page: the sections that it must have, the section with its numbered list, and
 # the number of entries in that list.
 OVERVIEWS = {
@@ -43,14 +47,27 @@ OVERVIEWS = {
                               "THE ROAD TO 1.0"], "DEPRECATION", 3),
 }
 COLUMNS, COMMAND_COLUMNS = 80, 67  # a command stands behind the indents of its page and of itself
+MAIN = r"(?m)int main\(|^(async def|fn|func) main\("
 # The page about debugging tools and error numbers, and the sections that the page must have.
 DEBUGGING = "timerhub-debugging.7"
 DEBUGGING_TOPICS = ["VALGRIND", "THREADSANITIZER", "GDB", "TIMERHUB-TOP", "PROBES", "ERRNO"]
 # The header for C++, and the manual page that describes it.
 CPP_HEADER, CPP_PAGE = "include/timerhub.hpp", "timerhub_hpp.7"
 CPP_CLASSES = "hub|queue|timer|loop|timeout_base|timeout"
+# The page with a program each in other languages: which one, its file, and how it is run.
+FFI_PAGE = "timerhub-ffi.7"
+FFI_PROGRAMS = {
+    "python": (0, "program.py", [[sys.executable, "program.py"]]),
+    "rust": (1, "program.rs", [["rustc", "--edition", "2021", "-D", "warnings", "program.rs"],
+                               ["./program"]]),
+    "go": (2, "program.go", [["go", "build", "program.go"], ["./program"]]),
+}
+# The programs of a page, if it has more than one.
+PROGRAMS = {CPP_PAGE: 2, FFI_PAGE: 3}
 CPP_SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "METHODS", "WHO MAY FREE WHEN", "THREADS",
                 "EXAMPLES", "ERROR CODES", "SEE ALSO"]
+# The pages with the errors that the calls of a library share.
+COMMON_ERRORS = ["timerhub.7", "timerhub-relay.7", "timerhub-store.7"]
 MAPS = ["lib/timerhub.map", "lib/relay/timerhub_relay.map",
         "lib/store/timerhub_store.map"]
 HEADERS = ["include/timerhub.h", "include/timerhub_loop.h",
@@ -84,17 +101,21 @@ def plain(text):
 
 
 def literal_blocks(text):
-    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", section(text, "EXAMPLES"),
-                        re.MULTILINE | re.DOTALL)
-    return [plain(block) for block in blocks]
+    """The programs of a page and what they print, which is a .Dl if it is one line. Other commands
+    may follow."""
+    blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed|^The program prints:?\n\.Dl ([^\n]*\n)",
+                        section(text, "EXAMPLES"), re.MULTILINE | re.DOTALL)
+    return [plain(block or line) for block, line in blocks]
 
 
 def program_and_output(path, number=0):
-    """A page has one program, followed by its output. That of the header for C++ has two."""
+    """A page has a program, or more by PROGRAMS, each followed by its output, and then perhaps
+    commands that a shell reads."""
+    wanted = 2 * PROGRAMS.get(path.name, 1)
     blocks = literal_blocks(path.read_text(encoding="utf-8"))
-    pairs = list(zip(blocks[::2], blocks[1::2]))
-    if len(blocks) != (4 if path.name == CPP_PAGE else 2) or not all(
-            "int main(" in program and "int main(" not in output for program, output in pairs):
+    pairs = list(zip(blocks[:wanted:2], blocks[1:wanted:2]))
+    if len(blocks) < wanted or any(re.search(MAIN, block) for block in blocks[wanted:]) or not all(
+            re.search(MAIN, program) and not re.search(MAIN, output) for program, output in pairs):
         raise ValueError(f"{path.name}: EXAMPLES is not one program and what it prints")
     return pairs[number]
 
@@ -132,12 +153,14 @@ def constants(root):
 
 
 def check_synopsis(page, text, header):
-    """The page shows the prototypes of the header."""
+    """The page shows the header's prototypes: a short one on one line, a long one in a list."""
     complaints = []
-    calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", section(text, "SYNOPSIS"),
-                       re.MULTILINE)
+    synopsis = section(text, "SYNOPSIS")
+    calls = re.findall(r"^\.Fo (\w+)\n((?:\.Fa .*\n)*)\.Fc", synopsis, re.MULTILINE)
     shown = {name: re.findall(r'^\.Fa "(.*)"$', arguments, re.MULTILINE)
              for name, arguments in calls}
+    shown |= {name: re.findall(r'"([^"]*)"', arguments) for name, arguments in
+              re.findall(r'^\.Fn (\w+)((?: "[^"]*")+)$', synopsis, re.MULTILINE)}
     for name in names_of(text):
         if shown.get(name) != header.get(name):
             complaints.append(f"{page}: {name}({shown.get(name)}) is {name}({header.get(name)})")
@@ -145,19 +168,21 @@ def check_synopsis(page, text, header):
 
 
 def check_safety(page, text):
-    """Each call of the page says whether threads and signal handlers may make it, and the page that
-    no call is a cancellation point (tests/service/test_cancellation.c holds the core to it)."""
-    complaints = []
-    if not re.search("store|relay", page) and "No call on this page is a cancellation point" not \
-            in section(text, "ATTRIBUTES"):
-        complaints.append(f"{page}: ATTRIBUTES does not say that no call is a cancellation point")
-    table = re.sub(r"\n\.It Ta ", " Ta ", section(text, "ATTRIBUTES"))
-    for name in names_of(text):
-        row = re.search(rf"^\.It Fn {name} (.*)$", table, re.MULTILINE)
-        for attribute, value in SAFETY.items():
-            if not row or not re.search(rf"Ta {attribute} Ta ({value})", row[1]):
-                complaints.append(f"{page}: ATTRIBUTES has no {attribute.lower()} of {name}")
-    return complaints
+    """The page says of each call whether threads and signal handlers may make it, in a sentence
+    about all its calls or in a table, and that no call is a cancellation point
+    (tests/service/test_cancellation.c holds the core to it)."""
+    attributes, names = section(text, "ATTRIBUTES"), names_of(text)
+    every = re.match(rf"(?:The call is|No call on this page is a cancellation point, and all are) "
+                     rf"(?:{MT_SAFETY}) and (?:{AS_SAFETY})(, and no cancellation point)?\.\n",
+                     attributes)
+    if every:
+        return [] if bool(every[1]) == (len(names) == 1) else [f"{page}: how many calls has it?"]
+    complaints = [f"{page}: ATTRIBUTES does not say that no call is a cancellation point"] \
+        if "No call on this page is a cancellation point" not in attributes else []
+    return complaints + [
+        f"{page}: ATTRIBUTES has no safety of {name}" for name in names
+        if not re.search(rf"^\.It Fn {name} Ta (?:{MT_SAFETY})(?: race:\w+)? Ta (?:{AS_SAFETY})",
+                         attributes, re.MULTILINE)]
 
 
 def check_sections_named(path):
@@ -218,7 +243,9 @@ def check_debugging(root, pages):
                   if not section(text, topic)]
     told = errors_of(section(text, "ERRNO"))
     returned = set().union(*(errors_of(section(path.read_text(encoding="utf-8"), "ERRORS"))
-                             for path in pages))
+                             for path in pages),
+                           *(errors_of(section((root / "man" / name).read_text(encoding="utf-8"),
+                                               "ERROR CODES")) for name in COMMON_ERRORS))
     complaints += [f"{DEBUGGING}: nothing about {name}" for name in sorted(returned - told)]
     complaints += [f"{DEBUGGING}: {name}, which no call returns"
                    for name in sorted(told - returned)]
@@ -371,10 +398,49 @@ def check_run(page, program, number=0):
     return []
 
 
+def check_declarations(page):
+    """The command that prints the headers for a parser: plain C, and functions in place of the
+    macros."""
+    text = page.read_text(encoding="utf-8")
+    command = plain(re.search(r'^\.Dl (cc -E .*)\n\.Dl "(.*)"$', text, re.MULTILINE).expand(
+        r"\1\n\2"))
+    include = page.resolve().parent.parent / "include"
+    command = command.replace("$(pkg-config --cflags timerhub)", f"-I{shlex.quote(str(include))}")
+    printed = subprocess.run(command, shell=True, stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.partition("struct timerhub;")[2]
+    wrong = re.findall(r"__\w+|\binline\b|\basm\b", printed)
+    return [f"{page.name}: {command} prints {set(wrong)}"] * bool(wrong) + \
+        [f"{page.name}: {command} does not print {name}" for name in
+         ("timerhub_arm", "timerhub_timeout_set", "timerhub_loop_turn")
+         if f" {name}(" not in printed]
+
+
+def check_ffi_run(language, page, library):
+    """The shared library is found as an installed one is, by its soname and its folder."""
+    number, name, commands = FFI_PROGRAMS[language]
+    program, wanted = program_and_output(page, number)
+    folder, include = library.resolve().parent, page.resolve().parent.parent / "include"
+    env = os.environ | {"LD_LIBRARY_PATH": str(folder), "LIBRARY_PATH": str(folder),
+                        "CGO_CFLAGS": f"-I{include}"}
+    with tempfile.TemporaryDirectory() as scratch:
+        pathlib.Path(scratch, name).write_text(program, encoding="utf-8")
+        for command in commands:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, timeout=100, check=False, cwd=scratch, env=env)
+            if done.returncode != 0:
+                return [f"{page.name}: {command} ended with {done.returncode}", done.stdout,
+                        done.stderr]
+    return [] if done.stdout == wanted else [f"{page.name}: {language} printed", done.stdout,
+                                             "not", wanted, done.stderr]
+
+
 COMMANDS = {"pages": (1, check_pages), "lint": (1, check_lint), "program": (2, write_program),
             "run": (2, check_run), "second-program": (2, lambda *paths: write_program(*paths, 1)),
             "orders": (2, write_orders),
-            "second-run": (2, lambda *paths: check_run(*paths, 1))}
+            "second-run": (2, lambda *paths: check_run(*paths, 1)),
+            "declarations": (1, check_declarations),
+            **{f"run-{language}": (2, functools.partial(check_ffi_run, language))
+               for language in FFI_PROGRAMS}}
 
 
 def run_command(commands, usage, arguments):

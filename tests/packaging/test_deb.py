@@ -10,11 +10,14 @@ removes the packages. Exit status 77, and the reason, if this machine lacks a pa
 
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # the sources may be read-only, or a fresh copy
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "harness"))
+from test_packaging import examples  # pylint: disable=wrong-import-position
 from verdict import Skipped, Wrong, need, verdict  # pylint: disable=wrong-import-position
 
 WANTED = {"libtimerhub0", "libtimerhub-dev", "libtimerhub-store0", "libtimerhub-store-dev",
@@ -45,8 +48,8 @@ def check_packages(debs):
     names = {path.name.split("_")[0] for path in debs}
     if names != WANTED:
         raise Wrong(f"build-deb made {sorted(names)}")
-    # The tools must depend on libtimerhub-store0.5, the package with the library's soname. A package
-    # with the next soname must not satisfy this dependency. No library depends on another one.
+    # The tools must depend on libtimerhub-store0.5, the package with the library's soname. A
+    # package with the next soname must not satisfy this dependency. No library depends on another.
     store = "libtimerhub-store0.5 ("
     for name, needs in (("libtimerhub-store0", ""), ("libtimerhub-relay0", ""),
                         ("timerhub-relay", ""), ("timerhub-tools", store)):
@@ -56,11 +59,22 @@ def check_packages(debs):
             raise Wrong(f"{package.name} depends on {depends}")
 
 
+def check_examples(debs, root):
+    """The development package has the examples, and dh_compress has left them as they are."""
+    package = next(path for path in debs if path.name.startswith("libtimerhub-dev_"))
+    packed = set(re.findall(r"usr/share/doc/timerhub/(examples/.*[^/])$",
+                            run("dpkg-deb", "--contents", package), re.MULTILINE))
+    if packed != examples(root):
+        raise Wrong(f"{package.name} has other examples: {packed ^ examples(root)}")
+
+
 def test_deb(root, scratch):
     check_machine(root)
     print(run(root / "tools/build-deb", "--lintian", scratch / "debs",
               env=os.environ | {"DEB_BUILD_OPTIONS": "noautodbgsym noopt"}))
-    check_packages(sorted((scratch / "debs").glob("*.deb")))
+    debs = sorted((scratch / "debs").glob("*.deb"))
+    check_packages(debs)
+    check_examples(debs, root)
 
 
 if __name__ == "__main__":

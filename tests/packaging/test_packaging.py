@@ -72,6 +72,12 @@ def pages(root):
         "timerhub_loop", "timerhub_uring", "timerhub_uring_prep", "timerhub_uring_ended"]
 
 
+def examples(root):
+    """The paths of the examples, which are installed as they are in the tree."""
+    return {path.relative_to(root).as_posix() for path in (root / "examples").rglob("*.*")
+            if path.is_file() and path.name != "meson.build" and path.parent.name != "__pycache__"}
+
+
 def check_parts(printed):
     """The summary tells which parts are off, and how to have them."""
     for part in PARTS:
@@ -138,7 +144,8 @@ def check_tree(prefix, root, version):
     wanted = {f"{libraries}/libtimerhub.a", f"{libraries}/libtimerhub.so",
               f"{libraries}/{soname('timerhub', version)}", f"{libraries}/libtimerhub.so.{version}",
               f"{libraries}/pkgconfig/timerhub.pc", "share/man/man7/timerhub.7",
-              "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub_hpp.7",
+              "share/man/man7/timerhub-debugging.7", "share/man/man7/timerhub-ffi.7",
+              "share/man/man7/timerhub_hpp.7",
               *(f"share/man/man7/timerhub-{name}.7" for name in ("building", "free", "loops",
                                                                  "platforms", "porting"))}
     wanted |= {f"{libraries}/pkgconfig/timerhub-store.pc",
@@ -154,6 +161,7 @@ def check_tree(prefix, root, version):
     wanted |= {f"share/man/man3/{name}.3" for name in pages(root)}
     wanted |= {f"{libraries}/cmake/timerhub/timerhubConfig{name}.cmake" for name in ("", "Version")}
     wanted |= {f"include/{path.name}" for path in (root / "include").iterdir()}
+    wanted |= {f"share/doc/timerhub/{name}" for name in examples(root)}
     expect(wanted <= files, f"not installed: {sorted(wanted - files)}")
     expect(files <= wanted, f"installed too: {sorted(files - wanted)}")
     for name in wanted:
@@ -289,6 +297,7 @@ def check_libraries(build, wanted):
     run("meson", "install", "-C", build, "--quiet", "--no-rebuild", env={"DESTDIR": str(stage)})
     expect(built_libraries(stage) == wanted, f"installed: {built_libraries(stage)}")
     expect(not list(stage.rglob("man")), "a subproject installs the manual")
+    expect(not list(stage.rglob("examples")), "a subproject installs the examples")
     shutil.rmtree(stage)
     expect(built_libraries(build) == wanted, f"built: {built_libraries(build)}")
 

@@ -152,7 +152,7 @@ static struct timerhub_relay_task take(void)
 	return task;
 }
 
-START_TEST(tasks_come_in_order_and_not_before_their_time)
+TEST(tasks_come_in_order_and_not_before_their_time, 60)
 {
 	static const char *const order[] = { "first", "second", "third", "fourth" };
 	static const unsigned puts[] = { 3, 1, 2, 0 };
@@ -191,9 +191,8 @@ START_TEST(tasks_come_in_order_and_not_before_their_time)
 	timerhub_relay_close(clock);
 	end();
 }
-END_TEST
 
-START_TEST(an_id_is_one_task)
+TEST(an_id_is_one_task, 60)
 {
 	char id[TIMERHUB_RELAY_ID_BYTES], other[TIMERHUB_RELAY_ID_BYTES];
 	struct timerhub_relay_task task;
@@ -224,9 +223,8 @@ START_TEST(an_id_is_one_task)
 	expect(strcmp(task.id, other) == 0 && task.data_len == 0);
 	end();
 }
-END_TEST
 
-START_TEST(cancel_is_final_until_a_taker_has_the_task)
+TEST(cancel_is_final_until_a_taker_has_the_task, 60)
 {
 	struct timerhub_relay_task task;
 
@@ -251,9 +249,8 @@ START_TEST(cancel_is_final_until_a_taker_has_the_task)
 	expect_eq(stats().moved, 1);
 	end();
 }
-END_TEST
 
-START_TEST(a_lease_that_is_over_gives_the_task_back)
+TEST(a_lease_that_is_over_gives_the_task_back, 60)
 {
 	struct timerhub_relay_task first, second;
 
@@ -274,9 +271,8 @@ START_TEST(a_lease_that_is_over_gives_the_task_back)
 	expect_eq(timerhub_relay_done(relay, &second), -ENOENT);
 	end();
 }
-END_TEST
 
-START_TEST(an_answer_names_its_delivery)
+TEST(an_answer_names_its_delivery, 60)
 {
 	struct timerhub_relay *taker;
 	struct timerhub_relay_task first, second;
@@ -307,9 +303,8 @@ START_TEST(an_answer_names_its_delivery)
 	timerhub_relay_close(taker);
 	end();
 }
-END_TEST
 
-START_TEST(fd_is_readable_just_while_a_task_is_due)
+TEST(fd_is_readable_just_while_a_task_is_due, 60)
 {
 	struct timerhub_relay_task task;
 	struct pollfd poll_fd = { .events = POLLIN };
@@ -342,9 +337,8 @@ START_TEST(fd_is_readable_just_while_a_task_is_due)
 	expect_eq(poll(&poll_fd, 1, 100), 0);
 	end();
 }
-END_TEST
 
-START_TEST(limits_and_servers_faults_are_told_apart)
+TEST(limits_and_servers_faults_are_told_apart, 60)
 {
 	char data[2000] = "";
 
@@ -371,9 +365,8 @@ START_TEST(limits_and_servers_faults_are_told_apart)
 	expect_eq(timerhub_relay_cancel(relay, "b"), 0);
 	end();
 }
-END_TEST
 
-START_TEST(a_queue_that_was_wiped_goes_on)
+TEST(a_queue_that_was_wiped_goes_on, 60)
 {
 	struct timerhub_relay *taker;
 	struct timerhub_relay_task task;
@@ -395,7 +388,6 @@ START_TEST(a_queue_that_was_wiped_goes_on)
 	timerhub_relay_close(taker);
 	end();
 }
-END_TEST
 
 static struct timerhub_relay_report report_with(const char *name, const char *value)
 {
@@ -407,7 +399,7 @@ static struct timerhub_relay_report report_with(const char *name, const char *va
 	return report;
 }
 
-START_TEST(check_tells_what_the_server_keeps)
+TEST(check_tells_what_the_server_keeps, 60)
 {
 	struct timerhub_relay_report report;
 
@@ -441,7 +433,6 @@ START_TEST(check_tells_what_the_server_keeps)
 	expect_eq(timerhub_relay_check("redis://127.0.0.1:1", queue, &report), -ECONNREFUSED);
 	end();
 }
-END_TEST
 
 static void set_look_by(int64_t ahead_s)
 {
@@ -452,7 +443,7 @@ static void set_look_by(int64_t ahead_s)
 	(void)command("HSET", key("state"), "look_by", text);
 }
 
-START_TEST(check_tells_that_no_relay_serves)
+TEST(check_tells_that_no_relay_serves, 60)
 {
 	struct timerhub_relay_report report;
 
@@ -486,9 +477,8 @@ START_TEST(check_tells_that_no_relay_serves)
 	expect_cmp(report.overdue_ns, >, HOUR);
 	end();
 }
-END_TEST
 
-START_TEST(misuse_is_answered)
+TEST(misuse_is_answered, 60)
 {
 	static const char *const names[] = { "", "a b", "a}b", "a:b", NULL };
 	struct timerhub_relay_config config = config_of(0);
@@ -545,7 +535,6 @@ START_TEST(misuse_is_answered)
 	timerhub_relay_close(NULL);
 	end();
 }
-END_TEST
 
 /* The thread of a server that reads or ignores the client's bytes, and closes the connection. */
 static void *serve_nobody(void *listener)
@@ -589,7 +578,7 @@ static void *print_on_and_on(void *unused)
 }
 
 /* Its connections are lost, and made again, while another thread prints. */
-START_TEST(what_is_printed_to_a_closed_stream_is_no_command)
+TEST_LOOP(what_is_printed_to_a_closed_stream_is_no_command, 60, 4)
 {
 	static const unsigned closed[] = { 1, 2, 4, 7 };
 	struct timerhub_relay_task task;
@@ -625,9 +614,8 @@ START_TEST(what_is_printed_to_a_closed_stream_is_no_command)
 	end();
 	expect_streams_closed();
 }
-END_TEST
 
-START_TEST(open_without_descriptors_says_so)
+TEST(open_without_descriptors_says_so, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
@@ -661,10 +649,9 @@ START_TEST(open_without_descriptors_says_so)
 	put("task", 0);
 	end();
 }
-END_TEST
 
 /* As by an error: a SIGSYS handler's answer is what the relay's thread gets. */
-START_TEST(a_trapped_open_is_refused)
+TEST(a_trapped_open_is_refused, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other = NULL;
@@ -677,10 +664,9 @@ START_TEST(a_trapped_open_is_refused)
 	expect_cmp(trap_count, >, 0);
 	end();
 }
-END_TEST
 
 /* So is a send later: by either refusal the server cannot be asked. */
-START_TEST(a_trapped_send_is_a_lost_connection)
+TEST_LOOP(a_trapped_send_is_a_lost_connection, 60, 2)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *other;
@@ -698,9 +684,8 @@ START_TEST(a_trapped_send_is_a_lost_connection)
 	timerhub_relay_close(other);
 	end();
 }
-END_TEST
 
-START_TEST(a_server_that_hangs_up_cannot_be_reached)
+TEST(a_server_that_hangs_up_cannot_be_reached, 60)
 {
 	struct timerhub_relay_config config = config_of(0);
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -732,9 +717,8 @@ START_TEST(a_server_that_hangs_up_cannot_be_reached)
 	expect_eq(rmdir(folder), 0);
 	end();
 }
-END_TEST
 
-START_TEST(child_of_fork_is_told_and_harms_nothing)
+TEST(child_of_fork_is_told_and_harms_nothing, 60)
 {
 	struct timerhub_relay_task task = { .id = "task" };
 	struct timerhub_relay_stats now;
@@ -767,7 +751,6 @@ START_TEST(child_of_fork_is_told_and_harms_nothing)
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	end();
 }
-END_TEST
 
 #define THREADS 8u
 #define EACH 150u
@@ -805,7 +788,7 @@ static void *live(void *arg)
 	return NULL;
 }
 
-START_TEST(every_task_ends_once_under_many_threads)
+TEST(every_task_ends_once_under_many_threads, 120)
 {
 	pthread_t threads[THREADS];
 	struct timerhub_relay_task task;
@@ -832,7 +815,6 @@ START_TEST(every_task_ends_once_under_many_threads)
 	expect_eq(stats().put, THREADS * EACH);
 	end();
 }
-END_TEST
 
 #define PUTTERS 100u /* more puts than fit in one command */
 
@@ -883,7 +865,7 @@ static long told(const char *a, const char *b, const char *word)
 	return number;
 }
 
-START_TEST(puts_that_wait_for_a_reply_share_a_command)
+TEST(puts_that_wait_for_a_reply_share_a_command, 60)
 {
 	struct timerhub_relay_config config;
 	pthread_t threads[PUTTERS];
@@ -924,7 +906,6 @@ START_TEST(puts_that_wait_for_a_reply_share_a_command)
 	expect_eq(stats().put, PUTTERS - 2);
 	end();
 }
-END_TEST
 
 /* Put tasks by one command. Each gets the result `wanted`, as does a task that is put alone. */
 static void expect_puts(int wanted)
@@ -963,7 +944,7 @@ static void fence(void)
 	expect_eq(say(), 0);
 }
 
-START_TEST(a_refusal_is_the_same_for_each_call)
+TEST(a_refusal_is_the_same_for_each_call, 60)
 {
 	struct timerhub_relay_task task;
 
@@ -990,7 +971,6 @@ START_TEST(a_refusal_is_the_same_for_each_call)
 	expect_eq(stats().waiting, 1);
 	end();
 }
-END_TEST
 
 static void *block(void *arg)
 {
@@ -1020,7 +1000,7 @@ static unsigned clients_blocked(void)
 	return count;
 }
 
-START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
+TEST(close_sends_blocked_takers_away_and_leaves_its_seat, 60)
 {
 	pthread_t threads[4];
 	static atomic_int tids[COUNT_OF(threads)];
@@ -1069,7 +1049,6 @@ START_TEST(close_sends_blocked_takers_away_and_leaves_its_seat)
 	expect_eq(waitpid(child, NULL, 0), child);
 	end();
 }
-END_TEST
 
 static uint32_t prefetched(void)
 {
@@ -1082,7 +1061,7 @@ static uint32_t prefetched(void)
 }
 
 /* What a relay has read in advance when it closes is for others as if it had not been read. */
-START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
+TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60)
 {
 	struct timerhub_relay *clock;
 	struct timerhub_relay_task task;
@@ -1118,7 +1097,6 @@ START_TEST(what_a_close_gives_back_keeps_its_due_time_and_its_place)
 		end();
 	}
 }
-END_TEST
 
 /* Makes the lease of all that is prefetched look old, so that its taker asks Redis. */
 static void age_prefetched(void)
@@ -1131,7 +1109,7 @@ static void age_prefetched(void)
 	lock_give(&relay->shared.lock);
 }
 
-START_TEST(a_task_that_cannot_be_confirmed_is_offered_again)
+TEST(a_task_that_cannot_be_confirmed_is_offered_again, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *clock;
@@ -1174,9 +1152,8 @@ START_TEST(a_task_that_cannot_be_confirmed_is_offered_again)
 	timerhub_relay_close(clock);
 	end();
 }
-END_TEST
 
-START_TEST(a_busy_loop_leaves_tasks_to_others)
+TEST(a_busy_loop_leaves_tasks_to_others, 60)
 {
 	struct timerhub_relay *idle;
 	struct timerhub_relay_task task;
@@ -1201,9 +1178,8 @@ START_TEST(a_busy_loop_leaves_tasks_to_others)
 	timerhub_relay_close(idle);
 	end();
 }
-END_TEST
 
-START_TEST(a_server_that_hangs_does_not_stop_a_loop)
+TEST(a_server_that_hangs_does_not_stop_a_loop, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay_task task;
@@ -1233,9 +1209,8 @@ START_TEST(a_server_that_hangs_does_not_stop_a_loop)
 	timerhub_relay_close(clock);
 	end();
 }
-END_TEST
 
-START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
+TEST(stop_hands_out_what_was_read_and_ends_every_take, 60)
 {
 	struct timerhub_relay_task task;
 	struct pollfd poll_fd = { .events = POLLIN };
@@ -1271,9 +1246,8 @@ START_TEST(stop_hands_out_what_was_read_and_ends_every_take)
 	expect_eq(task.attempts, 1); /* because the stopped relay sent no XREADGROUP */
 	end();
 }
-END_TEST
 
-START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
+TEST(workers_are_stopped_joined_and_then_the_relay_closed, 60)
 {
 	pthread_t threads[4];
 	static atomic_int tids[COUNT_OF(threads)];
@@ -1305,7 +1279,6 @@ START_TEST(workers_are_stopped_joined_and_then_the_relay_closed)
 	expect(strcmp(task.id, "late") == 0);
 	end();
 }
-END_TEST
 
 /*
  * Puts until the relay has heard from the server again. A call that ends before says so: it is in
@@ -1323,7 +1296,7 @@ static int put_when_connected(const char *id, int besides)
 }
 
 /* The servers changed under an open relay: its puts must not say that their tasks are there. */
-START_TEST(a_refused_handshake_is_no_known_id)
+TEST(a_refused_handshake_is_no_known_id, 60)
 {
 	struct timerhub_relay_config config;
 
@@ -1339,9 +1312,8 @@ START_TEST(a_refused_handshake_is_no_known_id)
 	expect_eq(put_when_connected("new", -EROFS), 0);
 	end();
 }
-END_TEST
 
-START_TEST(an_open_relay_outlives_a_shorter_past)
+TEST(an_open_relay_outlives_a_shorter_past, 60)
 {
 	begin();
 	set("past_us", 100000);
@@ -1349,7 +1321,6 @@ START_TEST(an_open_relay_outlives_a_shorter_past)
 	expect_eq(put_when_connected(NULL, -ETIMEDOUT), 0);
 	end();
 }
-END_TEST
 
 static struct timerhub_relay_task released;
 
@@ -1376,7 +1347,7 @@ static bool is_being_confirmed(void)
 }
 
 /* The taker waits for Redis's word about a delivery that another thread once released. */
-START_TEST(a_late_release_does_not_free_what_is_confirmed)
+TEST(a_late_release_does_not_free_what_is_confirmed, 60)
 {
 	struct timerhub_relay *clock;
 	struct timerhub_relay_config config;
@@ -1409,13 +1380,12 @@ START_TEST(a_late_release_does_not_free_what_is_confirmed)
 	expect_eq(pthread_join(taker, NULL), 0);
 	end();
 }
-END_TEST
 
 /* ---- many changes, and changes that nobody waits for ---- */
 
 #define MANY 300u /* more than fit in one command */
 
-START_TEST(many_changes_are_each_a_call_of_its_own)
+TEST(many_changes_are_each_a_call_of_its_own, 60)
 {
 	struct timerhub_relay_change changes[MANY];
 	struct timerhub_relay_task tasks[MANY];
@@ -1464,7 +1434,6 @@ START_TEST(many_changes_are_each_a_call_of_its_own)
 	expect_eq(stats().waiting + stats().ready, 0);
 	end();
 }
-END_TEST
 
 static unsigned take_completions(struct timerhub_relay_completion *all, unsigned count)
 {
@@ -1483,7 +1452,7 @@ static unsigned take_completions(struct timerhub_relay_completion *all, unsigned
 	return got;
 }
 
-START_TEST(each_submitted_change_has_one_completion)
+TEST(each_submitted_change_has_one_completion, 60)
 {
 	static struct timerhub_relay_completion done[1024];
 	static struct timerhub_relay_change changes[1025];
@@ -1537,7 +1506,6 @@ START_TEST(each_submitted_change_has_one_completion)
 	expect_eq(timerhub_relay_submit(relay, changes, 1, 0), 0); /* the close frees it */
 	end();
 }
-END_TEST
 
 /* ---- the queue ---- */
 
@@ -1563,7 +1531,7 @@ static struct told each(uint32_t which, int wanted)
 	return told;
 }
 
-START_TEST(each_tells_who_has_what_and_park_keeps_it)
+TEST(each_tells_who_has_what_and_park_keeps_it, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay *taker;
@@ -1608,9 +1576,8 @@ START_TEST(each_tells_who_has_what_and_park_keeps_it)
 	timerhub_relay_close(taker);
 	end();
 }
-END_TEST
 
-START_TEST(a_paused_queue_takes_puts_and_delivers_nothing)
+TEST(a_paused_queue_takes_puts_and_delivers_nothing, 60)
 {
 	struct timerhub_relay_task task;
 
@@ -1638,9 +1605,8 @@ START_TEST(a_paused_queue_takes_puts_and_delivers_nothing)
 	expect_eq(timerhub_relay_done(relay, &task), 0);
 	end();
 }
-END_TEST
 
-START_TEST(a_periodic_task_comes_until_it_is_cancelled)
+TEST(a_periodic_task_comes_until_it_is_cancelled, 60)
 {
 	struct timerhub_relay_change change = {
 		.id = "tick",
@@ -1677,9 +1643,8 @@ START_TEST(a_periodic_task_comes_until_it_is_cancelled)
 	expect_eq(stats().waiting + stats().ready, 0);
 	end();
 }
-END_TEST
 
-START_TEST(who_takes_serves_unless_told_not_to)
+TEST(who_takes_serves_unless_told_not_to, 60)
 {
 	struct timerhub_relay_config config;
 	struct timerhub_relay_task task;
@@ -1701,9 +1666,8 @@ START_TEST(who_takes_serves_unless_told_not_to)
 	expect_eq(stats().relays, 1);
 	end();
 }
-END_TEST
 
-START_TEST(a_worker_that_closes_leaves_no_name)
+TEST(a_worker_that_closes_leaves_no_name, 60)
 {
 	struct timerhub_relay *worker;
 	struct timerhub_relay_task task;
@@ -1727,48 +1691,4 @@ START_TEST(a_worker_that_closes_leaves_no_name)
 	expect_eq(reply_count(reply), 1); /* the one that still has a task */
 	reply_free(reply);
 	end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("calls", argc, argv);
-	tests_add(tasks_come_in_order_and_not_before_their_time, 60);
-	tests_add(an_id_is_one_task, 60);
-	tests_add(cancel_is_final_until_a_taker_has_the_task, 60);
-	tests_add(a_lease_that_is_over_gives_the_task_back, 60);
-	tests_add(an_answer_names_its_delivery, 60);
-	tests_add(fd_is_readable_just_while_a_task_is_due, 60);
-	tests_add(limits_and_servers_faults_are_told_apart, 60);
-	tests_add(a_queue_that_was_wiped_goes_on, 60);
-	tests_add(check_tells_what_the_server_keeps, 60);
-	tests_add(check_tells_that_no_relay_serves, 60);
-	tests_add(misuse_is_answered, 60);
-	tests_add_loop(what_is_printed_to_a_closed_stream_is_no_command, 60, 4);
-	tests_add(open_without_descriptors_says_so, 60);
-	tests_add(a_trapped_open_is_refused, 60);
-	tests_add_loop(a_trapped_send_is_a_lost_connection, 60, 2);
-	tests_add(a_server_that_hangs_up_cannot_be_reached, 60);
-	tests_add(child_of_fork_is_told_and_harms_nothing, 60);
-	tests_add(every_task_ends_once_under_many_threads, 120);
-	tests_add(puts_that_wait_for_a_reply_share_a_command, 60);
-	tests_add(a_refusal_is_the_same_for_each_call, 60);
-	tests_add(close_sends_blocked_takers_away_and_leaves_its_seat, 60);
-	tests_add(what_a_close_gives_back_keeps_its_due_time_and_its_place, 60);
-	tests_add(a_task_that_cannot_be_confirmed_is_offered_again, 60);
-	tests_add(a_busy_loop_leaves_tasks_to_others, 60);
-	tests_add(a_server_that_hangs_does_not_stop_a_loop, 60);
-	tests_add(stop_hands_out_what_was_read_and_ends_every_take, 60);
-	tests_add(workers_are_stopped_joined_and_then_the_relay_closed, 60);
-	tests_add(a_refused_handshake_is_no_known_id, 60);
-	tests_add(an_open_relay_outlives_a_shorter_past, 60);
-	tests_add(a_late_release_does_not_free_what_is_confirmed, 60);
-	tests_add(many_changes_are_each_a_call_of_its_own, 60);
-	tests_add(each_submitted_change_has_one_completion, 60);
-	tests_add(each_tells_who_has_what_and_park_keeps_it, 60);
-	tests_add(a_paused_queue_takes_puts_and_delivers_nothing, 60);
-	tests_add(a_periodic_task_comes_until_it_is_cancelled, 60);
-	tests_add(who_takes_serves_unless_told_not_to, 60);
-	tests_add(a_worker_that_closes_leaves_no_name, 60);
-	return tests_run();
 }

@@ -263,7 +263,7 @@ static void begin(unsigned count)
 	looks = latest_us = late_count = 0;
 }
 
-START_TEST(one_relay_looks_once_for_each_due_instant)
+TEST(one_relay_looks_once_for_each_due_instant, 60)
 {
 	begin(1);
 	for (unsigned i = 0; i < 1000; i++) {
@@ -280,9 +280,8 @@ START_TEST(one_relay_looks_once_for_each_due_instant)
 	expect_cmp(latest_us, <=, 10100);
 	expect_cmp(late_count, <=, 20);
 }
-END_TEST
 
-START_TEST(sixteen_relays_look_hardly_more_often_than_one)
+TEST(sixteen_relays_look_hardly_more_often_than_one, 60)
 {
 	begin(16);
 	run_until(now_ns + 20 * SEC); /* after 20 s each relay has a rank */
@@ -298,9 +297,8 @@ START_TEST(sixteen_relays_look_hardly_more_often_than_one)
 	 */
 	expect_cmp(looks, <=, 200 * 16 / 10);
 }
-END_TEST
 
-START_TEST(idle_relays_look_seldom_however_many)
+TEST(idle_relays_look_seldom_however_many, 60)
 {
 	static const unsigned counts[] = { 1, 2, 10, 100, 1000 };
 
@@ -318,9 +316,8 @@ START_TEST(idle_relays_look_seldom_however_many)
 		expect_cmp(looks, >=, 10);
 	}
 }
-END_TEST
 
-START_TEST(a_put_that_is_earlier_is_in_time)
+TEST(a_put_that_is_earlier_is_in_time, 60)
 {
 	begin(50);
 	for (unsigned i = 0; i < 300; i++) {
@@ -337,9 +334,8 @@ START_TEST(a_put_that_is_earlier_is_in_time)
 	 */
 	expect_cmp(latest_us, <, 15000);
 }
-END_TEST
 
-START_TEST(death_of_the_first_costs_a_grace)
+TEST(death_of_the_first_costs_a_grace, 60)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		begin(20);
@@ -353,9 +349,8 @@ START_TEST(death_of_the_first_costs_a_grace)
 		expect_cmp(latest_us, <=, GRACE_US + 20000);
 	}
 }
-END_TEST
 
-START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
+TEST(deaths_of_most_cost_a_second_while_puts_go_on, 60)
 {
 	begin(30);
 	for (unsigned i = 0; i < 20; i++) {
@@ -379,10 +374,9 @@ START_TEST(deaths_of_most_cost_a_second_while_puts_go_on)
 				start(&actors[j]);
 	}
 }
-END_TEST
 
 /* A relay that hangs (stopped, or cut off) costs more than a dead one: its bells seem to arrive. */
-START_TEST(relays_that_hang_cost_a_second_while_puts_go_on)
+TEST(relays_that_hang_cost_a_second_while_puts_go_on, 60)
 {
 	static const unsigned counts[][2] = { { 2, 3 }, { 2, 30 }, { 8, 30 }, { 15, 30 } };
 
@@ -403,9 +397,8 @@ START_TEST(relays_that_hang_cost_a_second_while_puts_go_on)
 		expect_cmp(latest_us, <=, OVERDUE_US + 500000 + GRACE_US);
 	}
 }
-END_TEST
 
-START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
+TEST(deaths_at_random_cost_no_more_than_the_ladder, 120)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		unsigned left = 1000;
@@ -432,9 +425,8 @@ START_TEST(deaths_at_random_cost_no_more_than_the_ladder)
 		expect_cmp(latest_us, <=, HORIZON_US + 15 * SEC / US + 1000 * GRACE_US);
 	}
 }
-END_TEST
 
-START_TEST(the_clock_of_redis_may_be_set)
+TEST(the_clock_of_redis_may_be_set, 60)
 {
 	static const int64_t steps_us[] = { INT64_C(3600000000), INT64_C(-3600000000), 5000000,
 		                            -5000000 };
@@ -459,9 +451,8 @@ START_TEST(the_clock_of_redis_may_be_set)
 		expect_cmp(latest_us, <=, GRACE_US);
 	}
 }
-END_TEST
 
-START_TEST(a_bell_outlives_an_answer_that_is_older)
+TEST(a_bell_outlives_an_answer_that_is_older, 20)
 {
 	struct look_timing timing;
 	struct look_timing_answer answer = { .now_us = 1000000, .wait_us = 5000000 };
@@ -497,9 +488,8 @@ START_TEST(a_bell_outlives_an_answer_that_is_older)
 	expect_eq(look_timing_due_ns(&timing),
 	          9 * SEC + 499999 * US + 100 * MS + LOOK_TIMING_MARGIN_NS);
 }
-END_TEST
 
-START_TEST(bells_are_read)
+TEST(bells_are_read, 20)
 {
 	static const char *const bad[] = { "",
 		                           "x",
@@ -520,9 +510,8 @@ START_TEST(bells_are_read)
 	for (unsigned i = 0; i < COUNT_OF(bad); i++)
 		expect(!look_timing_read_bell(&bell, bad[i]));
 }
-END_TEST
 
-START_TEST(the_ladder_doubles_up_to_its_end)
+TEST(the_ladder_doubles_up_to_its_end, 20)
 {
 	expect_eq(look_timing_ladder_us(0, GRACE_US), 0);
 	for (unsigned rank = 1; rank <= 8; rank++)
@@ -530,23 +519,10 @@ START_TEST(the_ladder_doubles_up_to_its_end)
 	for (unsigned rank = 9; rank <= 2000; rank++)
 		expect_eq(look_timing_ladder_us(rank, GRACE_US), 15000000 + rank * GRACE_US);
 }
-END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("seat", argc, argv);
+	tests_begin(argc, argv);
 	dice = dice_new(1);
-	tests_add(one_relay_looks_once_for_each_due_instant, 60);
-	tests_add(sixteen_relays_look_hardly_more_often_than_one, 60);
-	tests_add(idle_relays_look_seldom_however_many, 60);
-	tests_add(a_put_that_is_earlier_is_in_time, 60);
-	tests_add(death_of_the_first_costs_a_grace, 60);
-	tests_add(deaths_of_most_cost_a_second_while_puts_go_on, 60);
-	tests_add(relays_that_hang_cost_a_second_while_puts_go_on, 60);
-	tests_add(deaths_at_random_cost_no_more_than_the_ladder, 120);
-	tests_add(the_clock_of_redis_may_be_set, 60);
-	tests_add(a_bell_outlives_an_answer_that_is_older, 20);
-	tests_add(bells_are_read, 20);
-	tests_add(the_ladder_doubles_up_to_its_end, 20);
 	return tests_run();
 }

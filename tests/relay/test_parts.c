@@ -25,7 +25,7 @@
 #include <relay/link.h>
 #include <relay/wire.h>
 
-START_TEST(addresses_are_read)
+TEST(addresses_are_read, 20)
 {
 	static const struct {
 		const char *text;
@@ -90,9 +90,8 @@ START_TEST(addresses_are_read)
 		expect(memcmp(&again, &address, sizeof(address)) == 0);
 	}
 }
-END_TEST
 
-START_TEST(bad_addresses_are_refused)
+TEST(bad_addresses_are_refused, 20)
 {
 	static const char *const bad[] = {
 		"sentinel://",
@@ -151,9 +150,8 @@ START_TEST(bad_addresses_are_refused)
 		expect(text == bad[i]);
 	}
 }
-END_TEST
 
-START_TEST(several_addresses_are_read_one_by_one)
+TEST(several_addresses_are_read_one_by_one, 20)
 {
 	const char *text = "redis://a,unix:/b,rediss://c";
 	char longer[ADDRESS_TEXT_BYTES + 16];
@@ -173,9 +171,8 @@ START_TEST(several_addresses_are_read_one_by_one)
 	longer[5 + ADDRESS_UNIX_BYTES - 1] = '\0';
 	expect_eq(address_read(&address, &text), 0);
 }
-END_TEST
 
-START_TEST(options_of_tls_are_read)
+TEST(options_of_tls_are_read, 20)
 {
 	const char *text =
 		"rediss://:p@a/3?cafile=/x%2Cy&insecure=0&cert=c&key=k&insecure=1,unix:/b";
@@ -194,9 +191,8 @@ START_TEST(options_of_tls_are_read)
 	expect(strcmp(sentinel.host, "a") == 0 && sentinel.tls.on);
 	expect(strcmp(sentinel.tls.cafile, "x") == 0);
 }
-END_TEST
 
-START_TEST(redirections_are_followed_once)
+TEST(redirections_are_followed_once, 20)
 {
 	static const struct {
 		const char *text, *host, *port;
@@ -230,9 +226,8 @@ START_TEST(redirections_are_followed_once)
 		expect(!address_take_redirect(&address, &server));
 	}
 }
-END_TEST
 
-START_TEST(sentinels_are_read_and_name_a_server)
+TEST(sentinels_are_read_and_name_a_server, 20)
 {
 	const char *text = "sentinel://:p@a+[::1]:7/main/3";
 	struct address address, one;
@@ -251,18 +246,16 @@ START_TEST(sentinels_are_read_and_name_a_server)
 	expect(address.sentinels[0] == '\0' && strcmp(address.password, "p") == 0);
 	expect_eq(address.database, 3);
 }
-END_TEST
 
-START_TEST(ids_are_spread_as_zlib_does)
+TEST(ids_are_spread_as_zlib_does, 20)
 {
 	expect_eq(keys_shard("123456789", 1), 0);
 	/* 0xcbf43926 is the check value of CRC-32. */
 	expect_eq(keys_shard("123456789", 64), 0xcbf43926 % 64);
 	expect_eq(keys_shard("123456789", 7), 0xcbf43926 % 7);
 }
-END_TEST
 
-START_TEST(commands_are_arrays_of_bulk_strings)
+TEST(commands_are_arrays_of_bulk_strings, 20)
 {
 	static const char wanted[] =
 		"*3\r\n$3\r\nSET\r\n$3\r\na\0b\r\n$20\r\n18446744073709551615\r\n";
@@ -284,9 +277,8 @@ START_TEST(commands_are_arrays_of_bulk_strings)
 	expect_eq(bytes.len, 0);
 	bytes_fini(&bytes);
 }
-END_TEST
 
-START_TEST(calls_name_all_their_keys)
+TEST(calls_name_all_their_keys, 20)
 {
 	static const char wanted[] =
 		"*6\r\n$5\r\nFCALL\r\n$12\r\ntimerhub4_do\r\n$1\r\n2\r\n"
@@ -312,9 +304,8 @@ START_TEST(calls_name_all_their_keys)
 	longest[KEYS_QUEUE_MAX + 1] = '\0';
 	expect_eq(keys_init(&keys, longest), -EINVAL);
 }
-END_TEST
 
-START_TEST(each_error_of_a_server_has_its_meaning)
+TEST(each_error_of_a_server_has_its_meaning, 20)
 {
 	static const struct {
 		const char *text;
@@ -362,7 +353,6 @@ START_TEST(each_error_of_a_server_has_its_meaning)
 		expect_eq(answer.kind, rows[i].wanted.kind);
 	}
 }
-END_TEST
 
 /*
  * Let the connection fail `times` times with an error. Returns the longest wait before a new try.
@@ -383,7 +373,7 @@ static uint64_t longest_wait_ns(struct link *link, int error, unsigned times)
 	return longest_ns;
 }
 
-START_TEST(a_refused_connection_is_tried_again_soon)
+TEST(a_refused_connection_is_tried_again_soon, 20)
 {
 	struct dice dice = dice_new(0);
 	struct link link;
@@ -396,7 +386,6 @@ START_TEST(a_refused_connection_is_tried_again_soon)
 	expect_cmp(link.backoff_ns, ==, 5 * SEC);
 	expect_cmp(longest_wait_ns(&link, -ECONNREFUSED, 1000), <, 500 * MS);
 }
-END_TEST
 
 /* Returns the reply that these bytes are. They come over a connection. */
 static struct reply *reply_of(const char *bytes)
@@ -468,7 +457,7 @@ static void serve_hello(int listener)
 	_exit(0);
 }
 
-START_TEST(each_address_of_a_name_is_tried)
+TEST(each_address_of_a_name_is_tried, 60)
 {
 	struct address address = { .host = "two", .port = "1" }, server;
 	struct wire *wire;
@@ -497,9 +486,8 @@ START_TEST(each_address_of_a_name_is_tried)
 	(void)close(fds[0]);
 	(void)close(fds[1]);
 }
-END_TEST
 
-START_TEST(a_delivery_that_comes_twice_is_kept_once)
+TEST(a_delivery_that_comes_twice_is_kept_once, 20)
 {
 	struct deliveries all = { .first = NULL };
 	struct reply *reply = reply_of(
@@ -514,24 +502,4 @@ START_TEST(a_delivery_that_comes_twice_is_kept_once)
 	expect_eq(deliveries_read(&all, reply, 0, &(struct arrival){ .now_ns = 1 }), 1);
 	deliveries_fini(&all);
 	reply_free(reply);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("parts", argc, argv);
-	tests_add(addresses_are_read, 20);
-	tests_add(bad_addresses_are_refused, 20);
-	tests_add(several_addresses_are_read_one_by_one, 20);
-	tests_add(options_of_tls_are_read, 20);
-	tests_add(redirections_are_followed_once, 20);
-	tests_add(sentinels_are_read_and_name_a_server, 20);
-	tests_add(ids_are_spread_as_zlib_does, 20);
-	tests_add(commands_are_arrays_of_bulk_strings, 20);
-	tests_add(calls_name_all_their_keys, 20);
-	tests_add(each_error_of_a_server_has_its_meaning, 20);
-	tests_add(a_refused_connection_is_tried_again_soon, 20);
-	tests_add(each_address_of_a_name_is_tried, 60);
-	tests_add(a_delivery_that_comes_twice_is_kept_once, 20);
-	return tests_run();
 }

@@ -24,8 +24,8 @@ import time
 from certificates import Authority
 from proxy_listener import Listener, hang_up
 from redis_server import ARRIVES, SKIP, Client, Server, die_with_test, expect, program
-from servers_test import (KEY, QUEUE, Driver, free_port, make_replica, open_soon, opening, take_all,
-                          wait_until)
+from servers_test import (KEY, QUEUE, Driver, free_port, has_role, make_replica, open_soon,
+                          opening, take_all, wait_until)
 
 EXPIRED = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
 
@@ -190,7 +190,7 @@ def check_cut(server, cafile):
         cutter.cut_after = left
         # in the thread of the caller, which does not block signals
         expect(driver("check", QUEUE) == -errno.EHOSTUNREACH, "check, cut after", left)
-        driver.send("open", QUEUE, 1, 1000, 0)
+        driver.send("open", QUEUE, 1, 1000 * ARRIVES, 0)
         time.sleep(0.1)
         cutter.cut_after = None
         got = driver.receive()
@@ -259,9 +259,9 @@ def check_sentinel(authority, pair, cafile):
             expect(driver.open(1) == 0, "open by a Sentinel")
             expect(driver("put", "before", 3600_000, "x") == 0, "put")
             expect(sentinel.ask("failover") == b"OK", "a failover")
-            wait_until(lambda: replica.client()("ROLE")[0] == b"master", "a failover", 3 * ARRIVES)
+            wait_until(lambda: has_role(replica, b"master"), "a failover", 3 * ARRIVES)
             # Until then the old master takes puts, and loses them when it becomes a replica.
-            wait_until(lambda: master.client()("ROLE")[0] == b"slave", "a new replica", 3 * ARRIVES)
+            wait_until(lambda: has_role(master, b"slave"), "a new replica", 3 * ARRIVES)
             wait_until(lambda: driver("put", "after", 50, "x") in (0, -errno.EEXIST), "put")
             expect(take_all(driver, 1) == ["after"], "another task came")
             expect(replica.client()("HEXISTS", KEY + "task", "before") == 1, "lost")

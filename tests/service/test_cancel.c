@@ -56,7 +56,7 @@ static void race_one_order(struct rig *rig, struct dice *dice, unsigned number)
 		expect_eq(result, -ENOENT);
 }
 
-START_TEST(cancel_is_final_so_the_data_may_be_freed)
+TEST(cancel_is_final_so_the_data_may_be_freed, 60)
 {
 	struct rig rig = rig_open(1024);
 	struct timerhub *hub = rig.hub;
@@ -79,12 +79,4 @@ START_TEST(cancel_is_final_so_the_data_may_be_freed)
 		thread_join(consumers[i]);
 	expect_eq(stats_of(hub).cancelled + stats_of(hub).delivered, count);
 	timerhub_close(hub);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("cancel", argc, argv);
-	tests_add(cancel_is_final_so_the_data_may_be_freed, 60);
-	return tests_run();
 }

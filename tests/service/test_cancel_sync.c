@@ -93,7 +93,7 @@ static void wait_cancelled(const struct rig *rig, timerhub_timer timer)
 	}
 }
 
-START_TEST(cancel_sync_is_a_cancel)
+TEST(cancel_sync_is_a_cancel, 30)
 {
 	struct rig rig = rig_manual(8);
 	timerhub_timer timer = arm_after(rig.queue, 100, 1);
@@ -116,10 +116,9 @@ START_TEST(cancel_sync_is_a_cancel)
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Afterwards the callback's memory may be freed. */
-START_TEST(cancel_sync_waits_for_the_callback)
+TEST_LOOP(cancel_sync_waits_for_the_callback, 60, 2)
 {
 	struct rig rig = rig_manual(8);
 	bool periodic = _i == 1;
@@ -150,7 +149,6 @@ START_TEST(cancel_sync_waits_for_the_callback)
 	expect_eq(timerhub_dispatch(rig.queue, 8), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Two threads run callbacks for two periods of one timer. */
 static struct stay periods[2];
@@ -164,7 +162,7 @@ static void stay_inside_by_period(const struct timerhub_event *event)
 	stay_inside(&mine);
 }
 
-START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
+TEST_LOOP(cancel_sync_waits_for_every_callback_of_the_timer, 60, 2)
 {
 	struct rig rig = rig_manual(8);
 	struct canceller canceller = { .rig = &rig, .stays = { &periods[0], &periods[1] } };
@@ -188,9 +186,8 @@ START_TEST(cancel_sync_waits_for_every_callback_of_the_timer)
 	thread_join(dispatchers[1]);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(cancel_sync_waits_for_nobody_else)
+TEST(cancel_sync_waits_for_nobody_else, 60)
 {
 	/* one slot, so that the next timer uses the same */
 	struct rig rig = rig_manual(1);
@@ -219,7 +216,6 @@ START_TEST(cancel_sync_waits_for_nobody_else)
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), -ENOENT);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- cancels from inside a callback ---- */
 
@@ -256,7 +252,7 @@ static void dispatch_more(const struct timerhub_event *event)
 	inside_calls++;
 }
 
-START_TEST(cancel_sync_from_inside_cancels)
+TEST_LOOP(cancel_sync_from_inside_cancels, 30, 3)
 {
 	static const struct timerhub_spec specs[] = {
 		{ .expires_ns = 5, .data = 0 },
@@ -279,9 +275,8 @@ START_TEST(cancel_sync_from_inside_cancels)
 	expect_eq(stats_of(inside_rig.hub).live, 0);
 	rig_close(&inside_rig);
 }
-END_TEST
 
-START_TEST(cancel_sync_from_a_callback_within_cancels)
+TEST(cancel_sync_from_a_callback_within_cancels, 30)
 {
 	inside_rig = rig_manual(8);
 	inside_calls = 0;
@@ -294,7 +289,6 @@ START_TEST(cancel_sync_from_a_callback_within_cancels)
 	expect_eq(timerhub_cancel_sync(inside_rig.hub, inside_timer), -ENOENT);
 	rig_close(&inside_rig);
 }
-END_TEST
 
 /* ---- threads with the same number ---- */
 
@@ -332,7 +326,7 @@ static void *cancel_with_the_same_number(void *arg)
  * The first thread has ended inside the callback, and the canceller is not taken for it: inside,
  * it would not wait after -ENOENT.
  */
-START_TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside)
+TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30)
 {
 	static _Alignas(4096) unsigned char stack[1 << 20];
 	struct rig rig = rig_manual(8);
@@ -360,9 +354,8 @@ START_TEST(cancel_sync_waits_although_a_thread_with_its_number_was_inside)
 	thread_join(dispatcher);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(cancel_sync_in_a_forked_child_is_answered)
+TEST(cancel_sync_in_a_forked_child_is_answered, 30)
 {
 	struct rig rig = rig_open(8);
 	timerhub_timer timer = arm_after(rig.queue, HOUR, 0);
@@ -373,19 +366,4 @@ START_TEST(cancel_sync_in_a_forked_child_is_answered)
 	child_ends_well(child);
 	expect_eq(timerhub_cancel_sync(rig.hub, timer), 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("cancel_sync", argc, argv);
-	tests_add(cancel_sync_is_a_cancel, 30);
-	tests_add_loop(cancel_sync_waits_for_the_callback, 60, 2);
-	tests_add_loop(cancel_sync_waits_for_every_callback_of_the_timer, 60, 2);
-	tests_add(cancel_sync_waits_for_nobody_else, 60);
-	tests_add_loop(cancel_sync_from_inside_cancels, 30, 3);
-	tests_add(cancel_sync_from_a_callback_within_cancels, 30);
-	tests_add(cancel_sync_waits_although_a_thread_with_its_number_was_inside, 30);
-	tests_add(cancel_sync_in_a_forked_child_is_answered, 30);
-	return tests_run();
 }

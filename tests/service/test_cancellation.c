@@ -72,7 +72,6 @@ static void call_timers(struct rig *rig)
 	CALL(timerhub_wait(rig->queue, events, 4, MS)); /* the wait blocks until its timeout */
 	CALL(timerhub_drain(rig->queue, events, 4));
 	CALL(timerhub_dispatch(rig->queue, 4));
-	CALL(timerhub_interrupt(rig->queue));
 	CALL(timerhub_now(rig->hub));
 	CALL(timerhub_queue_fd(rig->queue));
 	CALL(timerhub_stats(rig->hub, &stats));
@@ -149,7 +148,7 @@ static void *call_everything(void *arg)
 	return end_cancelled();
 }
 
-START_TEST(cancellation_comes_in_no_call)
+TEST(cancellation_comes_in_no_call, 60)
 {
 	unsigned fds = process_fd_count();
 	unsigned threads = process_threads_at_rest();
@@ -166,7 +165,6 @@ START_TEST(cancellation_comes_in_no_call)
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
 }
-END_TEST
 
 /* ---- a thread that is blocked ---- */
 
@@ -182,7 +180,7 @@ static void *wait_then_cancelled(void *arg)
 }
 
 /* It stays pending, so the thread can report the event first. */
-START_TEST(cancellation_does_not_end_a_wait)
+TEST(cancellation_does_not_end_a_wait, 60)
 {
 	pthread_t thread;
 	void *result;
@@ -198,13 +196,4 @@ START_TEST(cancellation_does_not_end_a_wait)
 	expect_eq(count, 1);
 	expect(result == PTHREAD_CANCELED);
 	rig_close(&blocked);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("cancellation", argc, argv);
-	tests_add(cancellation_comes_in_no_call, 60);
-	tests_add(cancellation_does_not_end_a_wait, 60);
-	return tests_run();
 }

@@ -28,7 +28,7 @@ static unsigned fill(struct timerhub_queue *queue, unsigned max)
 
 static const unsigned sizes[] = { 1, 2, 3, 4, 5, 63, 64, 65, 127, 1000, 4096, 5001 };
 
-START_TEST(capacity_is_exactly_timers_max)
+TEST(capacity_is_exactly_timers_max, 30)
 {
 	for (unsigned i = 0; i < COUNT_OF(sizes) * 2; i++) {
 		unsigned max = sizes[i / 2];
@@ -41,13 +41,12 @@ START_TEST(capacity_is_exactly_timers_max)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /*
  * One live timer, and one armed and cancelled at full speed: one more slot on each CPU on which the
  * thread has run.
  */
-START_TEST(capacity_under_churn_costs_no_memory)
+TEST(capacity_under_churn_costs_no_memory, 60)
 {
 	struct rig rig = rig_open(0);
 	uint64_t rss_bytes = 0;
@@ -63,9 +62,8 @@ START_TEST(capacity_under_churn_costs_no_memory)
 	expect_cmp(stats_of(rig.hub).live_max, <=, 1 + sysconf(_SC_NPROCESSORS_CONF));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(capacity_is_reserved_at_open)
+TEST(capacity_is_reserved_at_open, 60)
 {
 	struct rig rig = rig_open(20000);
 	unsigned mappings;
@@ -82,14 +80,4 @@ START_TEST(capacity_is_reserved_at_open)
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 100);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("capacity", argc, argv);
-	tests_add(capacity_is_exactly_timers_max, 30);
-	tests_add(capacity_under_churn_costs_no_memory, 60);
-	tests_add(capacity_is_reserved_at_open, 60);
-	return tests_run();
 }

@@ -73,7 +73,7 @@ static void expire_some(struct rig *rig, clockid_t id)
 	expect_empty(rig->queue);
 }
 
-START_TEST(clock_of_the_hub_is_the_one_asked_for)
+TEST_LOOP(clock_of_the_hub_is_the_one_asked_for, 30, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
 
@@ -86,18 +86,16 @@ START_TEST(clock_of_the_hub_is_the_one_asked_for)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(never_early_by_the_clock_of_the_hub)
+TEST_LOOP(never_early_by_the_clock_of_the_hub, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
 
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
+TEST_LOOP(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_open_config((struct timerhub_config){
 		.clock = clocks[_i].clock, .timers_max = 1000, .spin_ns = 100 * US });
@@ -105,7 +103,6 @@ START_TEST(never_early_by_the_clock_of_the_hub_with_spin)
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Of the line "KEY: value" in the descriptor's fdinfo, or -1. */
 static long fdinfo(int fd, const char *key)
@@ -161,7 +158,7 @@ static int timerfd_find(void)
 }
 
 /* The timeout of a sleep would be too long after a suspend or a set clock. */
-START_TEST(owner_sleeps_on_a_timer_of_the_clock)
+TEST_LOOP(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
 	uint64_t wakeups;
@@ -187,10 +184,9 @@ START_TEST(owner_sleeps_on_a_timer_of_the_clock)
 	rig_close(&rig);
 	expect_eq(timerfd_find(), -1);
 }
-END_TEST
 
 /* Law 8: all far away, and nobody sets the clock. */
-START_TEST(quiet_on_every_clock)
+TEST_LOOP(quiet_on_every_clock, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
 	uint64_t wakeups;
@@ -204,11 +200,10 @@ START_TEST(quiet_on_every_clock)
 	expect_eq(stats_of(rig.hub).clock_jumps, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- without timerfds ---- */
 
-START_TEST(denied_timerfd_is_told_at_open)
+TEST_LOOP(denied_timerfd_is_told_at_open, 30, COUNT_OF(clocks))
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .clock = clocks[_i].clock,
@@ -223,10 +218,9 @@ START_TEST(denied_timerfd_is_told_at_open)
 	timerhub_close(hub);
 	expect_eq(process_fd_count(), fds);
 }
-END_TEST
 
 /* Refused from the start: relative sleeps, and a look at the clock now and then. */
-START_TEST(denied_setting_of_the_timerfd_loses_nothing)
+TEST_LOOP(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks))
 {
 	struct rig rig;
 
@@ -235,13 +229,12 @@ START_TEST(denied_setting_of_the_timerfd_loses_nothing)
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * Refused while the owner sleeps on it: it expires and can't be set again, and the owner must still
  * sleep, and look at the clock only now and then.
  */
-START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
+TEST_LOOP(denied_setting_of_the_timerfd_under_way_burns_nothing, 60, COUNT_OF(clocks))
 {
 	struct rig rig = rig_clock(clocks[_i].clock);
 	uint64_t wakeups, begin_ns;
@@ -259,7 +252,6 @@ START_TEST(denied_setting_of_the_timerfd_under_way_burns_nothing)
 	expire_some(&rig, clocks[_i].id);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- a time namespace ---- */
 
@@ -348,7 +340,7 @@ static void within_namespace(int64_t ahead_s)
 }
 
 /* Ahead in one run, behind by half of the uptime in the other: no clock may be below 0. */
-START_TEST(every_clock_is_right_in_a_time_namespace)
+TEST_LOOP(every_clock_is_right_in_a_time_namespace, 60, 2)
 {
 	int64_t ahead_s = _i == 0 ? 300000 : -(int64_t)(kernel_ns(CLOCK_MONOTONIC) / SEC / 2);
 
@@ -357,7 +349,6 @@ START_TEST(every_clock_is_right_in_a_time_namespace)
 	if (!in_namespace(ahead_s, within_namespace))
 		printf("skipped: no time namespace may be made here\n");
 }
-END_TEST
 
 #define DEADLINE_MAX ((UINT64_C(1) << 63) - 128)
 
@@ -463,7 +454,7 @@ static void rest_on_every_clock(int64_t ahead_s)
  * Law 8 in time namespaces: the kernel subtracts the offset from an absolute time and adds its
  * clock to a relative one, and beyond 2^63 the alarm lies in the past.
  */
-START_TEST(quiet_in_every_time_namespace)
+TEST_LOOP(quiet_in_every_time_namespace, 60, 3)
 {
 	static const int64_t aheads_s[] = { 0, -5, 300000 };
 
@@ -471,21 +462,4 @@ START_TEST(quiet_in_every_time_namespace)
 		rest_on_every_clock(0);
 	else if (!in_namespace(aheads_s[_i], rest_on_every_clock))
 		printf("skipped: no time namespace may be made here\n");
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("clocks", argc, argv);
-	tests_add_loop(clock_of_the_hub_is_the_one_asked_for, 30, COUNT_OF(clocks));
-	tests_add_loop(never_early_by_the_clock_of_the_hub, 60, COUNT_OF(clocks));
-	tests_add_loop(never_early_by_the_clock_of_the_hub_with_spin, 60, COUNT_OF(clocks));
-	tests_add_loop(owner_sleeps_on_a_timer_of_the_clock, 60, COUNT_OF(clocks));
-	tests_add_loop(quiet_on_every_clock, 60, COUNT_OF(clocks));
-	tests_add_loop(denied_timerfd_is_told_at_open, 30, COUNT_OF(clocks));
-	tests_add_loop(denied_setting_of_the_timerfd_under_way_burns_nothing, 60, COUNT_OF(clocks));
-	tests_add_loop(denied_setting_of_the_timerfd_loses_nothing, 60, COUNT_OF(clocks));
-	tests_add_loop(every_clock_is_right_in_a_time_namespace, 60, 2);
-	tests_add_loop(quiet_in_every_time_namespace, 60, 3);
-	return tests_run();
 }

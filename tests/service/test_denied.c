@@ -75,7 +75,7 @@ static void expect_rings_without(int call)
 
 static const int refusals[] = { EPERM, ENOSYS, ENOMEM, EMFILE };
 
-START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
+TEST_LOOP(denied_io_uring_setup_falls_back_when_not_insisted_on, 30, COUNT_OF(refusals))
 {
 	int error = refusals[_i];
 #ifdef TIMERHUB_WITHOUT_IO_URING
@@ -96,10 +96,9 @@ START_TEST(denied_io_uring_setup_falls_back_when_not_insisted_on)
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
 }
-END_TEST
 
 /* As Docker's default profile does. */
-START_TEST(denied_io_uring_altogether_falls_back)
+TEST_LOOP(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals))
 {
 	int error = refusals[_i];
 
@@ -108,18 +107,16 @@ START_TEST(denied_io_uring_altogether_falls_back)
 	refuse_calls(SCMP_SYS(io_uring_register), error);
 	expect_works_with(TIMERHUB_SLEEPER_AUTO, TIMERHUB_SLEEPER_POLL);
 }
-END_TEST
 
 /* AUTO must choose a sleeper that works. */
-START_TEST(denied_half_of_io_uring_still_works)
+TEST_LOOP(denied_half_of_io_uring_still_works, 30, 2)
 {
 	static const int calls[] = { SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register) };
 
 	expect_rings_without(calls[_i]);
 }
-END_TEST
 
-START_TEST(denied_nothing_the_sleeper_is_the_one_asked_for)
+TEST(denied_nothing_the_sleeper_is_the_one_asked_for, 30)
 {
 	expect_works_with(TIMERHUB_SLEEPER_POLL, TIMERHUB_SLEEPER_POLL);
 	if (uring_refused()) {
@@ -132,9 +129,8 @@ START_TEST(denied_nothing_the_sleeper_is_the_one_asked_for)
 		expect_works_with(TIMERHUB_SLEEPER_URING, TIMERHUB_SLEEPER_URING);
 	}
 }
-END_TEST
 
-START_TEST(denied_queue_leaves_the_hub_alone)
+TEST(denied_queue_leaves_the_hub_alone, 30)
 {
 	struct rig rig = rig_open(4);
 	struct timerhub_queue *queue = NULL;
@@ -148,19 +144,17 @@ START_TEST(denied_queue_leaves_the_hub_alone)
 	expect_eq(take_one(rig.queue).data, 1);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A filter may know write() and read() only: the eventfds use writev() and readv(). */
-START_TEST(denied_vectors_the_eventfds_use_plain_calls)
+TEST_LOOP(denied_vectors_the_eventfds_use_plain_calls, 30, 2)
 {
 	static const int calls[] = { SCMP_SYS(writev), SCMP_SYS(readv) };
 
 	expect_rings_without(calls[_i]);
 }
-END_TEST
 
 /* An owner that nobody can wake would lose timers: better no hub. */
-START_TEST(denied_eventfd_that_cannot_ring_is_told_at_the_open)
+TEST_LOOP(denied_eventfd_that_cannot_ring_is_told_at_the_open, 30, 2)
 {
 	static const int calls[][2] = { { SCMP_SYS(writev), SCMP_SYS(write) },
 		                        { SCMP_SYS(readv), SCMP_SYS(read) } };
@@ -173,7 +167,6 @@ START_TEST(denied_eventfd_that_cannot_ring_is_told_at_the_open)
 	expect(!hub);
 	expect_eq(process_fd_count(), fds);
 }
-END_TEST
 
 /* ---- traps ---- */
 
@@ -207,7 +200,7 @@ static void install(const struct trap *trap)
 }
 
 /* Browsers and Android trap, and the process's SIGSYS handler answers in place of the call. */
-START_TEST(denied_by_a_trap_as_by_an_error)
+TEST_LOOP(denied_by_a_trap_as_by_an_error, 30, COUNT_OF(traps))
 {
 	const struct trap *trap = &traps[_i];
 	struct rig rig = { NULL, NULL };
@@ -224,20 +217,4 @@ START_TEST(denied_by_a_trap_as_by_an_error)
 	if (trap->uring)
 		expect_eq(stats_of(rig.hub).sleeper, TIMERHUB_SLEEPER_POLL);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("denied", argc, argv);
-	tests_add_loop(denied_io_uring_setup_falls_back_when_not_insisted_on, 30,
-	               COUNT_OF(refusals));
-	tests_add_loop(denied_io_uring_altogether_falls_back, 30, COUNT_OF(refusals));
-	tests_add_loop(denied_half_of_io_uring_still_works, 30, 2);
-	tests_add(denied_nothing_the_sleeper_is_the_one_asked_for, 30);
-	tests_add(denied_queue_leaves_the_hub_alone, 30);
-	tests_add_loop(denied_vectors_the_eventfds_use_plain_calls, 30, 2);
-	tests_add_loop(denied_eventfd_that_cannot_ring_is_told_at_the_open, 30, 2);
-	tests_add_loop(denied_by_a_trap_as_by_an_error, 30, COUNT_OF(traps));
-	return tests_run();
 }

@@ -125,7 +125,7 @@ static void live_with_hub(struct timerhub_config config)
 	expect_streams_closed();
 }
 
-START_TEST(no_descriptor_is_a_standard_stream)
+TEST_LOOP(no_descriptor_is_a_standard_stream, 60, (1 << STREAMS) - 1)
 {
 	unsigned before;
 
@@ -143,7 +143,6 @@ START_TEST(no_descriptor_is_a_standard_stream)
 	}
 	expect_eq(process_fd_count(), before);
 }
-END_TEST
 
 static atomic_bool printing_ends;
 
@@ -162,7 +161,7 @@ static void *print_on_and_on(void *unused)
 }
 
 /* The first that a call makes is one of the streams for a moment. */
-START_TEST(what_is_printed_during_an_open_gets_nowhere)
+TEST(what_is_printed_during_an_open_gets_nowhere, 60)
 {
 	pthread_t printer;
 
@@ -182,10 +181,9 @@ START_TEST(what_is_printed_during_an_open_gets_nowhere)
 	atomic_store(&printing_ends, true);
 	thread_join(printer);
 }
-END_TEST
 
 /* Only 0, 1 and 2 are free: the same error as where nothing is. */
-START_TEST(no_other_descriptor_is_an_error)
+TEST_LOOP(no_other_descriptor_is_an_error, 30, 2)
 {
 	struct timerhub_config config = { .size = sizeof(config), .timers_max = 64 };
 	struct timerhub *hub = NULL;
@@ -213,7 +211,6 @@ START_TEST(no_other_descriptor_is_an_error)
 	timerhub_loop_close(loop);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- closed descriptors that another process has too ---- */
 
@@ -245,7 +242,7 @@ static void expect_silence(const struct watcher *watcher)
 }
 
 /* By the close of the queue, or of its hub; a manual hub's own descriptor is readable too. */
-START_TEST(closed_queue_wakes_nobody)
+TEST_LOOP(closed_queue_wakes_nobody, 30, 4)
 {
 	bool by_hub = _i % 2 == 1, manual = _i / 2 == 1;
 	struct rig rig = manual ? rig_manual(8) : rig_open(8);
@@ -269,7 +266,6 @@ START_TEST(closed_queue_wakes_nobody)
 	if (manual)
 		expect_silence(&hub);
 }
-END_TEST
 
 static bool closes_loop; /* the timeout's callback does */
 
@@ -281,7 +277,7 @@ static void maybe_close(struct timerhub_loop *loop, struct timerhub_timeout *tim
 }
 
 /* Without a hub on every clock, or with one; outside a turn, or in a callback. */
-START_TEST(closed_loop_wakes_nobody)
+TEST_LOOP(closed_loop_wakes_nobody, 30, 8)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config) };
 	struct timerhub_timeout timeouts[2] = { { .owner = 0 }, { .owner = 0 } };
@@ -304,16 +300,4 @@ START_TEST(closed_loop_wakes_nobody)
 		timerhub_loop_close(loop);
 	expect_silence(&watcher);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("descriptors", argc, argv);
-	tests_add_loop(no_descriptor_is_a_standard_stream, 60, (1 << STREAMS) - 1);
-	tests_add(what_is_printed_during_an_open_gets_nowhere, 60);
-	tests_add_loop(no_other_descriptor_is_an_error, 30, 2);
-	tests_add_loop(closed_queue_wakes_nobody, 30, 4);
-	tests_add_loop(closed_loop_wakes_nobody, 30, 8);
-	return tests_run();
 }

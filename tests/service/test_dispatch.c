@@ -71,7 +71,7 @@ static struct rig rig_for(int manual)
 }
 
 /* Bit 0 of _i: manual hub; bit 1: the callback re-arms its timer. */
-START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
+TEST_LOOP(a_timer_that_returns_is_called_once_a_dispatch, 60, 4)
 {
 	struct rig rig = rig_for(_i & 1);
 	struct returning returning = { .rig = &rig, .rearms = (_i & 2) != 0 };
@@ -88,13 +88,12 @@ START_TEST(a_timer_that_returns_is_called_once_a_dispatch)
 	expect_eq(close(epoll_fd), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * A re-arm leaves the old handle in the queue; neither may bring the expiry that the callback
  * causes.
  */
-START_TEST(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch)
+TEST_LOOP(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch, 60, 2)
 {
 	struct rig rig = rig_manual(100);
 	struct returning returning = { .rig = &rig, .rearms = _i != 0 };
@@ -113,9 +112,8 @@ START_TEST(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch)
 	expect_eq(returning.calls, 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(what_a_dispatch_leaves_comes_in_the_next)
+TEST(what_a_dispatch_leaves_comes_in_the_next, 20)
 {
 	struct rig rig = rig_manual(100);
 	struct returning returning = { .rig = &rig, .other_armed = 3 };
@@ -129,7 +127,6 @@ START_TEST(what_a_dispatch_leaves_comes_in_the_next)
 	expect_eq(returning.calls, 2);
 	rig_close(&rig);
 }
-END_TEST
 
 static void on_link(const struct timerhub_event *event)
 {
@@ -141,7 +138,7 @@ static void on_link(const struct timerhub_event *event)
 }
 
 /* A one-shot cannot return, so those that fall due in a callback come in the same call. */
-START_TEST(one_shots_that_fall_due_meanwhile_come)
+TEST(one_shots_that_fall_due_meanwhile_come, 20)
 {
 	struct rig rig = rig_manual(100);
 	struct returning returning = { .rig = &rig };
@@ -152,9 +149,8 @@ START_TEST(one_shots_that_fall_due_meanwhile_come)
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_timer_that_returns_is_called_once_a_turn)
+TEST_LOOP(a_timer_that_returns_is_called_once_a_turn, 60, 4)
 {
 	struct rig rig = rig_for(_i & 1);
 	struct returning returning = { .rig = &rig, .rearms = (_i & 2) != 0 };
@@ -172,16 +168,4 @@ START_TEST(a_timer_that_returns_is_called_once_a_turn)
 	}
 	timerhub_loop_close(loop);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("dispatch", argc, argv);
-	tests_add_loop(a_timer_that_returns_is_called_once_a_dispatch, 60, 4);
-	tests_add_loop(a_timer_with_two_handles_in_the_queue_is_called_once_a_dispatch, 60, 2);
-	tests_add(what_a_dispatch_leaves_comes_in_the_next, 20);
-	tests_add(one_shots_that_fall_due_meanwhile_come, 20);
-	tests_add_loop(a_timer_that_returns_is_called_once_a_turn, 60, 4);
-	return tests_run();
 }

@@ -37,7 +37,7 @@ static void on_timeout(struct timerhub_loop *loop, struct timerhub_timeout *time
 }
 
 /* A loop's own timer: a walk that cancels all must not see it. */
-START_TEST(each_shows_no_timer_of_the_library)
+TEST(each_shows_no_timer_of_the_library, 20)
 {
 	struct rig rig = rig_manual(16);
 	struct timerhub_timeout timeout = { 0 };
@@ -61,9 +61,8 @@ START_TEST(each_shows_no_timer_of_the_library)
 	timerhub_loop_close(loop);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(each_ends_when_it_is_told_to)
+TEST(each_ends_when_it_is_told_to, 30)
 {
 	struct rig rig = rig_manual(16);
 
@@ -77,7 +76,6 @@ START_TEST(each_ends_when_it_is_told_to)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 static int cancel_shown(const struct timerhub_event *timer, uint64_t interval_ns, void *context)
 {
@@ -90,7 +88,7 @@ static int cancel_shown(const struct timerhub_event *timer, uint64_t interval_ns
 	return 0;
 }
 
-START_TEST(each_may_cancel_what_it_is_shown)
+TEST(each_may_cancel_what_it_is_shown, 30)
 {
 	struct rig rig = rig_manual(64);
 	unsigned count = 0;
@@ -104,7 +102,6 @@ START_TEST(each_may_cancel_what_it_is_shown)
 	expect_eq(count, 64);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * Slots are reused during the walk: handle and values belong together, and WITNESS, which lives all
@@ -156,7 +153,7 @@ static int expect_of_one_life(const struct timerhub_event *timer, uint64_t inter
 	return 0;
 }
 
-START_TEST(each_shows_what_belongs_together)
+TEST(each_shows_what_belongs_together, 120)
 {
 	pthread_t threads[2];
 	unsigned seen = 0;
@@ -174,7 +171,6 @@ START_TEST(each_shows_what_belongs_together)
 		thread_join(threads[i]);
 	rig_close(&each_rig);
 }
-END_TEST
 
 /* ---- call, rearm_many ---- */
 
@@ -187,7 +183,7 @@ static void count_call(const struct timerhub_event *event)
 	++*(unsigned *)event->ptr;
 }
 
-START_TEST(call_is_a_one_shot_with_a_callback)
+TEST(call_is_a_one_shot_with_a_callback, 30)
 {
 	struct rig rig = rig_manual(2);
 	timerhub_timer timer = 0;
@@ -205,16 +201,4 @@ START_TEST(call_is_a_one_shot_with_a_callback)
 	expect_eq(calls, 2);
 	expect_eq(timerhub_cancel(rig.hub, timer), -ENOENT);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("each", argc, argv);
-	tests_add(each_shows_no_timer_of_the_library, 20);
-	tests_add(each_ends_when_it_is_told_to, 30);
-	tests_add(each_may_cancel_what_it_is_shown, 30);
-	tests_add(each_shows_what_belongs_together, 120);
-	tests_add(call_is_a_one_shot_with_a_callback, 30);
-	return tests_run();
 }

@@ -120,26 +120,16 @@ static void run_crowd(thread_fn *const *consumers, unsigned consumers_count, boo
 	rig_close(&rig);
 }
 
-START_TEST(exactly_once_many_producers_and_consumers)
+TEST(exactly_once_many_producers_and_consumers, 60)
 {
 	static thread_fn *const consumers[] = { consume_by_wait, consume_by_poll, consume_by_wait };
 
 	run_crowd(consumers, COUNT_OF(consumers), false);
 }
-END_TEST
 
-START_TEST(exactly_once_by_dispatch)
+TEST(exactly_once_by_dispatch, 60)
 {
 	static thread_fn *const consumers[] = { consume_by_dispatch, consume_by_dispatch };
 
 	run_crowd(consumers, COUNT_OF(consumers), true);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("exactly_once", argc, argv);
-	tests_add(exactly_once_many_producers_and_consumers, 60);
-	tests_add(exactly_once_by_dispatch, 60);
-	return tests_run();
 }

@@ -70,7 +70,7 @@ static void *arm_singly(void *arg)
 }
 
 /* A worker between two calls must not read a stranger's file with the old number. */
-START_TEST(fd_of_a_closed_queue_is_forgotten)
+TEST(fd_of_a_closed_queue_is_forgotten, 30)
 {
 	struct rig rig = rig_manual(64);
 	int fd = timerhub_queue_fd(rig.queue), pipe_fds[2];
@@ -88,9 +88,8 @@ START_TEST(fd_of_a_closed_queue_is_forgotten)
 	expect_cmp(timerhub_queue_fd(rig.queue), <, 0);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
-START_TEST(fd_serves_several_consumers)
+TEST(fd_serves_several_consumers, 60)
 {
 	struct rig rig = rig_open(0);
 	struct poller pollers[] = { { &rig, false, false, 1 },
@@ -113,7 +112,6 @@ START_TEST(fd_serves_several_consumers)
 	expect(!fd_readable(timerhub_queue_fd(rig.queue)));
 	rig_close(&rig);
 }
-END_TEST
 
 /* One consumer sleeps without limit for the fd or its edge: a lost wake-up hangs. */
 static void run_single(bool edge, bool reads, unsigned max)
@@ -143,24 +141,12 @@ static void run_single(bool edge, bool reads, unsigned max)
 	rig_close(&rig);
 }
 
-START_TEST(fd_wakes_a_level_triggered_poller)
+TEST_LOOP(fd_wakes_a_level_triggered_poller, 60, 4)
 {
 	run_single(false, _i % 2, _i < 2 ? 64 : 1);
 }
-END_TEST
 
-START_TEST(fd_wakes_an_edge_triggered_poller)
+TEST_LOOP(fd_wakes_an_edge_triggered_poller, 60, 4)
 {
 	run_single(true, _i % 2, _i < 2 ? 64 : 1);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("fd", argc, argv);
-	tests_add(fd_of_a_closed_queue_is_forgotten, 30);
-	tests_add(fd_serves_several_consumers, 60);
-	tests_add_loop(fd_wakes_a_level_triggered_poller, 60, 4);
-	tests_add_loop(fd_wakes_an_edge_triggered_poller, 60, 4);
-	return tests_run();
 }

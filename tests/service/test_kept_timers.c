@@ -12,7 +12,7 @@ static void beat(const struct timerhub_event *event)
 	expect_eq(timerhub_rearm(timerhub_queue_hub(event->queue), event->timer, 64, 0), 1);
 }
 
-START_TEST(keep_a_callback_arms_its_own_timer_again)
+TEST(keep_a_callback_arms_its_own_timer_again, 30)
 {
 	uint64_t now_ns = 0;
 
@@ -27,9 +27,8 @@ START_TEST(keep_a_callback_arms_its_own_timer_again)
 	expect_eq(stats_of(beating.hub).armed, 1);
 	rig_close(&beating);
 }
-END_TEST
 
-START_TEST(keep_beats_on_a_real_clock)
+TEST(keep_beats_on_a_real_clock, 60)
 {
 	struct rig rig = rig_open(8);
 	timerhub_timer timer =
@@ -45,13 +44,4 @@ START_TEST(keep_beats_on_a_real_clock)
 			expect_eq(timerhub_rearm(rig.hub, timer, 20 * US, 0), 0);
 	}
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("kept_timers", argc, argv);
-	tests_add(keep_a_callback_arms_its_own_timer_again, 30);
-	tests_add(keep_beats_on_a_real_clock, 60);
-	return tests_run();
 }

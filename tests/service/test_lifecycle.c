@@ -60,7 +60,7 @@ static void expect_waiters_told(struct waiter *waiters, int result)
 	}
 }
 
-START_TEST(wait_times_out_and_not_before)
+TEST(wait_times_out_and_not_before, 30)
 {
 	static const uint64_t timeouts_ns[] = { 0, 1, US, 100 * US, 5 * MS, 20 * MS };
 
@@ -78,14 +78,13 @@ START_TEST(wait_times_out_and_not_before)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static void ignore_signal(int signal)
 {
 	(void)signal;
 }
 
-START_TEST(wait_is_not_cut_short_by_signals)
+TEST(wait_is_not_cut_short_by_signals, 30)
 {
 	struct sigaction action = { .sa_handler = ignore_signal };
 	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
@@ -103,42 +102,8 @@ START_TEST(wait_is_not_cut_short_by_signals)
 	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(wait_is_interrupted_by_one_call)
-{
-	struct rig rig = rig_open(8);
-
-	for (unsigned round = 0; round < 20; round++) {
-		struct waiter waiters[WAITERS];
-
-		waiters_start(waiters, rig.queue);
-		waiters_block(waiters);
-		timerhub_interrupt(rig.queue);
-		expect_waiters_told(waiters, -ECANCELED);
-	}
-	rig_close(&rig);
-}
-END_TEST
-
-/* Only waits that are blocked at that time. */
-START_TEST(wait_is_not_interrupted_beforehand)
-{
-	struct rig rig = rig_open(8);
-	struct timerhub_event event;
-
-	for (unsigned i = 0; i < 3; i++) {
-		timerhub_interrupt(rig.queue);
-		expect_eq(timerhub_wait(rig.queue, &event, 1, MS), 0);
-		timerhub_interrupt(rig.queue);
-		arm_after(rig.queue, MS, i);
-		expect_eq(timerhub_wait(rig.queue, &event, 1, ARRIVES), 1);
-	}
-	rig_close(&rig);
-}
-END_TEST
-
-START_TEST(wait_is_shut_down_by_queue_close)
+TEST(wait_is_shut_down_by_queue_close, 60)
 {
 	struct rig rig = rig_open(8);
 	struct timerhub_queue *other = queue_open(rig.hub);
@@ -156,9 +121,8 @@ START_TEST(wait_is_shut_down_by_queue_close)
 	expect_eq(take_one(other).data, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(wait_is_shut_down_by_hub_close)
+TEST(wait_is_shut_down_by_hub_close, 60)
 {
 	for (unsigned manual = 0; manual < 2; manual++) {
 		struct rig rig = manual ? rig_manual(8) : rig_open(8);
@@ -174,10 +138,9 @@ START_TEST(wait_is_shut_down_by_hub_close)
 		expect_waiters_told(others, -ESHUTDOWN);
 	}
 }
-END_TEST
 
 /* A close ends it; without a deadline there is none. */
-START_TEST(close_ends_a_spin)
+TEST(close_ends_a_spin, 60)
 {
 	static const uint64_t spins_ns[] = { HOUR, UINT64_MAX };
 
@@ -197,7 +160,6 @@ START_TEST(close_ends_a_spin)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 #define QUEUES_MAX 65535
 #define FDS 70000
@@ -206,7 +168,7 @@ END_TEST
  * Each has a descriptor, so EMFILE comes first if the limit is low. Sanitized: a lower limit, which
  * saves ten seconds.
  */
-START_TEST(many_queues_end_at_their_number)
+TEST(many_queues_end_at_their_number, 120)
 {
 	rlim_t fds = scaled(FDS) < FDS ? scaled(FDS) : FDS;
 	struct rlimit limit = { .rlim_cur = fds, .rlim_max = fds };
@@ -232,7 +194,6 @@ START_TEST(many_queues_end_at_their_number)
 	expect_eq(take_one(queue).data, 1);
 	rig_close(&rig);
 }
-END_TEST
 
 static void open_and_close(unsigned round)
 {
@@ -251,7 +212,7 @@ static void open_and_close(unsigned round)
 	rig_close(&rig);
 }
 
-START_TEST(a_thousand_cycles_leave_nothing)
+TEST(a_thousand_cycles_leave_nothing, 120)
 {
 	unsigned threads = process_threads_at_rest();
 	unsigned fds;
@@ -272,9 +233,8 @@ START_TEST(a_thousand_cycles_leave_nothing)
 	else
 		expect_cmp(process_mapping_count(), <, mappings + 500);
 }
-END_TEST
 
-START_TEST(several_hubs_live_side_by_side)
+TEST(several_hubs_live_side_by_side, 60)
 {
 	struct rig rigs[5];
 
@@ -288,9 +248,8 @@ START_TEST(several_hubs_live_side_by_side)
 	for (unsigned i = 0; i < COUNT_OF(rigs); i++)
 		rig_close(&rigs[i]);
 }
-END_TEST
 
-START_TEST(defaults_are_enough)
+TEST(defaults_are_enough, 30)
 {
 	struct timerhub *hub = NULL;
 	struct timerhub_queue *queue;
@@ -303,22 +262,4 @@ START_TEST(defaults_are_enough)
 	expect_eq(take_one(queue).data, 9);
 	timerhub_close(hub);
 	expect(version[0] >= '0' && version[0] <= '9' && strchr(version, '.'));
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("lifecycle", argc, argv);
-	tests_add(wait_times_out_and_not_before, 30);
-	tests_add(wait_is_not_cut_short_by_signals, 30);
-	tests_add(wait_is_interrupted_by_one_call, 60);
-	tests_add(wait_is_not_interrupted_beforehand, 60);
-	tests_add(wait_is_shut_down_by_queue_close, 60);
-	tests_add(wait_is_shut_down_by_hub_close, 60);
-	tests_add(close_ends_a_spin, 60);
-	tests_add(many_queues_end_at_their_number, 120);
-	tests_add(a_thousand_cycles_leave_nothing, 120);
-	tests_add(several_hubs_live_side_by_side, 60);
-	tests_add(defaults_are_enough, 30);
-	return tests_run();
 }

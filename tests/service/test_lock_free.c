@@ -123,7 +123,7 @@ static void storm_settles(void)
 	}
 }
 
-START_TEST(submission_from_a_signal_handler)
+TEST(submission_from_a_signal_handler, 60)
 {
 	struct sigaction action = { .sa_handler = submit_from_handler };
 	pthread_t self = pthread_self();
@@ -145,7 +145,6 @@ START_TEST(submission_from_a_signal_handler)
 		          fates[i].handle != 0);
 	timerhub_close(storm.hub);
 }
-END_TEST
 
 static struct rig party;
 static timerhub_timer party_far[3];
@@ -167,7 +166,7 @@ static void submit_all_kinds(const struct timerhub_event *event)
 	expect_eq(timerhub_rearm(party.hub, event->timer, MS, 0), -ENOENT);
 }
 
-START_TEST(submission_from_a_callback)
+TEST(submission_from_a_callback, 60)
 {
 	int fd;
 
@@ -187,7 +186,6 @@ START_TEST(submission_from_a_callback)
 	expect_eq(stats_of(party.hub).live, 1);
 	rig_close(&party);
 }
-END_TEST
 
 #define VICTIMS 32
 #define OTHERS 16 /* number of timers that no stopped thread arms */
@@ -249,7 +247,7 @@ static void others_are_served(struct dice *dice)
 }
 
 /* At a random instruction of a call; the others must go on. */
-START_TEST(submission_with_threads_stopped_for_ever)
+TEST(submission_with_threads_stopped_for_ever, 60)
 {
 	struct sigaction action = { .sa_handler = freeze };
 	struct dice dice = dice_new(0);
@@ -272,14 +270,4 @@ START_TEST(submission_with_threads_stopped_for_ever)
 		}
 		others_are_served(&dice);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("lock_free", argc, argv);
-	tests_add(submission_from_a_signal_handler, 60);
-	tests_add(submission_from_a_callback, 60);
-	tests_add(submission_with_threads_stopped_for_ever, 60);
-	return tests_run();
 }

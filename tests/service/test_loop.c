@@ -87,7 +87,7 @@ static void item_add(struct item *item)
 
 /* ---- law 8: misuse ---- */
 
-START_TEST(misuse_of_open_is_answered)
+TEST(misuse_of_open_is_answered, 20)
 {
 	struct timerhub_loop *none = (struct timerhub_loop *)(uintptr_t)64;
 	struct timerhub_loop *before = none;
@@ -123,10 +123,9 @@ START_TEST(misuse_of_open_is_answered)
 	timerhub_loop_close(none);
 	timerhub_loop_close(NULL);
 }
-END_TEST
 
 /* A field of a packed struct. */
-START_TEST(misuse_of_a_packed_struct_is_answered)
+TEST_LOOP(misuse_of_a_packed_struct_is_answered, 20, ALARMS)
 {
 	_Alignas(8) char memory[64] = { 0 };
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
@@ -144,7 +143,6 @@ START_TEST(misuse_of_a_packed_struct_is_answered)
 	expect_eq(timerhub_timeout_add(loop, (void *)(memory + 8), on_item), 0);
 	loop_end();
 }
-END_TEST
 
 static int each_counts(struct timerhub_loop *of, struct timerhub_timeout *timeout, void *count)
 {
@@ -163,7 +161,7 @@ static int each_ends(struct timerhub_loop *of, struct timerhub_timeout *timeout,
 	return 3;
 }
 
-START_TEST(misuse_of_calls_is_answered)
+TEST_LOOP(misuse_of_calls_is_answered, 20, ALARMS)
 {
 	struct item item, other;
 	struct timerhub_loop *second;
@@ -227,9 +225,8 @@ START_TEST(misuse_of_calls_is_answered)
 	expect_eq(timerhub_timeout_is_set(&item.timeout), 0);
 	expect_eq(item.timeout.owner, 0);
 }
-END_TEST
 
-START_TEST(misuse_of_a_loop_is_answered)
+TEST_LOOP(misuse_of_a_loop_is_answered, 20, ALARMS)
 {
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) - 1 };
 	struct item item;
@@ -254,7 +251,6 @@ START_TEST(misuse_of_a_loop_is_answered)
 	expect_eq(timerhub_loop_each(loop, each_ends, NULL), 0);
 	loop_end();
 }
-END_TEST
 
 static void *stranger(void *argument)
 {
@@ -290,7 +286,7 @@ static uint64_t loop_refused(void)
 	return stats.refused;
 }
 
-START_TEST(another_thread_is_refused)
+TEST_LOOP(another_thread_is_refused, 20, ALARMS)
 {
 	struct item item;
 	pthread_t thread;
@@ -312,7 +308,6 @@ START_TEST(another_thread_is_refused)
 	expect_eq(loop_refused(), 3 * STRANGERS_CALLS);
 	loop_end();
 }
-END_TEST
 
 /* ---- the thread that a loop belongs to ---- */
 
@@ -343,7 +338,7 @@ static void *first_user(void *how)
 }
 
 /* Questions after the open do not make the loop main's. */
-START_TEST(loop_belongs_to_its_first_user)
+TEST_LOOP(loop_belongs_to_its_first_user, 20, BINDINGS)
 {
 	struct timerhub_loop_config config = {
 		.size = sizeof(config),
@@ -373,11 +368,11 @@ START_TEST(loop_belongs_to_its_first_user)
 	expect_eq(timerhub_loop_turn(loop), -EPERM);
 	loop_end();
 }
-END_TEST
 
 static void on_adopting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
 	on_item(of, timeout);
+	expect_eq(timerhub_loop_turn(of), -EBUSY);
 	expect_eq(timerhub_loop_adopt(of), -EBUSY);
 	expect_eq(timerhub_loop_settle(of, NULL), -EBUSY);
 	expect_eq(timerhub_loop_timeout(of), 0);
@@ -397,7 +392,7 @@ static void *former_owner(void *items)
 }
 
 /* Its former thread ended with timeouts set, fresh and in the list. */
-START_TEST(adopted_loop_goes_on)
+TEST_LOOP(adopted_loop_goes_on, 20, ALARMS)
 {
 	struct item items[3];
 	pthread_t thread;
@@ -418,7 +413,6 @@ START_TEST(adopted_loop_goes_on)
 	thread_join(thread);
 	loop_end();
 }
-END_TEST
 
 /* ---- a loop that is locked ---- */
 
@@ -481,7 +475,7 @@ static void *use_locked(void *own)
 	return NULL;
 }
 
-START_TEST(locked_loop_refuses_no_thread)
+TEST_LOOP(locked_loop_refuses_no_thread, 60, ALARMS)
 {
 	struct item items[2];
 	pthread_t threads[2];
@@ -497,7 +491,6 @@ START_TEST(locked_loop_refuses_no_thread)
 	expect_eq(loop_refused(), 0);
 	loop_end();
 }
-END_TEST
 
 static void *advance_locked(void *now_ns)
 {
@@ -507,7 +500,7 @@ static void *advance_locked(void *now_ns)
 }
 
 /* With a time that threads give in turn. */
-START_TEST(locked_loop_may_be_manual)
+TEST(locked_loop_may_be_manual, 20)
 {
 	struct item item;
 	pthread_t thread;
@@ -522,38 +515,8 @@ START_TEST(locked_loop_may_be_manual)
 	}
 	loop_end();
 }
-END_TEST
 
-/* ---- what is set after the turn ---- */
-
-START_TEST(set_after_the_turn_counts)
-{
-	struct item item;
-	uint64_t block_ns = 0;
-	int fd;
-
-	loop_begin(_i);
-	item_add(&item);
-	fd = timerhub_loop_fd(loop);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_eq(timerhub_loop_timeout_ms(loop), -1);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	expect_le(timerhub_loop_timeout(loop), HOUR);
-	expect_lt(0, timerhub_loop_timeout_ms(loop));
-	expect_eq(timerhub_timeout_set_at(loop, &item.timeout, 0), 0);
-	expect_eq(timerhub_loop_timeout(loop), 0);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 100), 0);
-	expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
-	expect_le(block_ns, SEC / 100);
-	expect_eq(item.calls, 0);
-	pass_ns(_i, SEC / 100);
-	expect(fd_readable_within(fd, ARRIVES)); /* settle has set it */
-	while (timerhub_loop_turn(loop) == 0)
-		expect(fd_readable_within(fd, ARRIVES));
-	expect_eq(item.calls, 1);
-	loop_end();
-}
-END_TEST
+/* ---- the clock between turns ---- */
 
 /* The next turn must call the loop's only timeout. */
 static void expect_by_descriptor(const struct item *item)
@@ -565,7 +528,7 @@ static void expect_by_descriptor(const struct item *item)
 }
 
 /* As a socket's handler after a wait, with a deadline from now() or from update(). */
-START_TEST(now_is_old_after_a_wait_and_update_is_not)
+TEST_LOOP(now_is_old_after_a_wait_and_update_is_not, 60, ALARMS)
 {
 	struct item item;
 	uint64_t began_ns, now_ns;
@@ -589,29 +552,6 @@ START_TEST(now_is_old_after_a_wait_and_update_is_not)
 	expect_eq(item.due_ns, now_ns + SEC / 50);
 	loop_end();
 }
-END_TEST
-
-/* The deadline of a delay that update has fixed, although no turn has seen it. */
-START_TEST(update_counts_the_delays_before_it)
-{
-	struct item item;
-	uint64_t now_ns;
-
-	loop_begin(_i);
-	item_add(&item);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	pass_ns(_i, SEC / 100);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, HOUR), 0);
-	now_ns = timerhub_loop_update(loop);
-	expect_le(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
-	if (_i != WITH_MANUAL_HUB)
-		expect_eq(timerhub_timeout_deadline(&item.timeout), now_ns + HOUR);
-	pass_ns(_i, SEC / 100);
-	expect_le(timerhub_loop_timeout(loop), HOUR);
-	expect_lt(0, timerhub_loop_timeout(loop));
-	loop_end();
-}
-END_TEST
 
 /* ---- fork ---- */
 
@@ -646,7 +586,7 @@ static void forked_child(struct item *item, int alarm)
 	timerhub_loop_close(loop);
 }
 
-START_TEST(fork_is_told_and_leaves_the_parent_alone)
+TEST_LOOP(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS)
 {
 	struct item item;
 	pid_t child;
@@ -667,7 +607,6 @@ START_TEST(fork_is_told_and_leaves_the_parent_alone)
 	expect_by_descriptor(&item);
 	loop_end();
 }
-END_TEST
 
 /* ---- a forked child goes on with the loop ---- */
 
@@ -816,7 +755,7 @@ static void parent_goes_on(struct item *items, int kind)
 	loop_end();
 }
 
-START_TEST(fork_child_adopts_the_loop)
+TEST_LOOP(fork_child_adopts_the_loop, 60, FORKED_LOOPS)
 {
 	struct item items[STATES];
 	pthread_t thread;
@@ -836,7 +775,6 @@ START_TEST(fork_child_adopts_the_loop)
 	child_ends_well(child);
 	parent_goes_on(items, _i);
 }
-END_TEST
 
 static void refuse_wipes(int result)
 {
@@ -851,7 +789,7 @@ static void refuse_wipes(int result)
 }
 
 /* By raw clone(2) (even), and where the kernel wipes no memory (2 and 3). */
-START_TEST(fork_child_adopts_the_loop_however_made)
+TEST_LOOP(fork_child_adopts_the_loop_however_made, 60, 4)
 {
 	struct item items[STATES];
 	pid_t child;
@@ -871,34 +809,9 @@ START_TEST(fork_child_adopts_the_loop_however_made)
 	child_ends_well(child);
 	parent_goes_on(items, IS_POLLED);
 }
-END_TEST
-
-/* A daemon may poll at once: what the parent's last turn has seen is in the new descriptor. */
-START_TEST(fork_child_polls_without_a_turn)
-{
-	struct item item;
-	pid_t child;
-
-	loop_begin(ALONE);
-	item_add(&item);
-	expect_le(0, timerhub_loop_fd(loop));
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 50), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	child = fork();
-	expect_le(0, child);
-	if (child == 0) {
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		expect_by_descriptor(&item);
-		_exit(0);
-	}
-	child_ends_well(child);
-	expect_by_descriptor(&item);
-	loop_end();
-}
-END_TEST
 
 /* Its time goes on from the parent's. */
-START_TEST(fork_child_adopts_a_manual_loop)
+TEST(fork_child_adopts_a_manual_loop, 20)
 {
 	struct item item;
 	pid_t child;
@@ -924,10 +837,9 @@ START_TEST(fork_child_adopts_a_manual_loop)
 	child_ends_well(child);
 	loop_end();
 }
-END_TEST
 
 /* The child of a loop that nobody has used yet. */
-START_TEST(fork_child_adopts_an_unused_loop)
+TEST(fork_child_adopts_an_unused_loop, 20)
 {
 	struct item item;
 	pid_t child;
@@ -948,7 +860,6 @@ START_TEST(fork_child_adopts_an_unused_loop)
 	child_ends_well(child);
 	loop_end();
 }
-END_TEST
 
 /* A loop with a hub, whose owner thread the child lacks, whatever its kind. */
 static void *copy_with_a_hub(void *own)
@@ -961,7 +872,7 @@ static void *copy_with_a_hub(void *own)
 	return NULL;
 }
 
-START_TEST(fork_child_of_a_loop_with_a_hub_may_free)
+TEST_LOOP(fork_child_of_a_loop_with_a_hub_may_free, 60, 4)
 {
 	struct item *items = calloc(STATES, sizeof(*items));
 	pthread_t thread;
@@ -989,7 +900,6 @@ START_TEST(fork_child_of_a_loop_with_a_hub_may_free)
 	loop_end();
 	free(items);
 }
-END_TEST
 
 static void on_forking(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
@@ -1006,7 +916,7 @@ static void on_forking(struct timerhub_loop *of, struct timerhub_timeout *timeou
 	}
 }
 
-START_TEST(fork_in_a_callback_calls_no_other_in_the_child)
+TEST_LOOP(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS)
 {
 	struct item items[3];
 	pid_t parent = getpid();
@@ -1038,45 +948,6 @@ START_TEST(fork_in_a_callback_calls_no_other_in_the_child)
 	expect_eq(items[2].calls, 1);
 	loop_end();
 }
-END_TEST
-
-static void on_forking_away(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	pid_t child;
-
-	on_item(of, timeout);
-	child = fork();
-	expect_le(0, child);
-	if (child > 0)
-		child_ends_well(child);
-}
-
-/* The turn that the fork ended has scheduled the second timeout, and told nobody. */
-START_TEST(fork_in_a_callback_leaves_the_child_what_comes_next)
-{
-	struct item items[2];
-	pid_t parent = getpid();
-
-	loop_begin(ALONE);
-	for (unsigned i = 0; i < 2; i++)
-		item_add(&items[i]);
-	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, HOUR), 0);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_forking_away), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, 1), 0);
-	expect_eq(timerhub_timeout_set(loop, &items[1].timeout, SEC / 50), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	if (getpid() != parent) {
-		expect_eq(timerhub_loop_adopt(loop), 0);
-		expect_le(timerhub_loop_timeout(loop), SEC / 50);
-		expect_by_descriptor(&items[1]);
-		_exit(0);
-	}
-	expect_by_descriptor(&items[1]);
-	loop_end();
-}
-END_TEST
 
 static int callback_began[2], callback_may_end[2];
 
@@ -1107,7 +978,7 @@ static void *turn_and_hold(void *own)
 }
 
 /* The callback goes on in the parent only; in the child its turn has ended. */
-START_TEST(fork_while_another_thread_is_in_a_callback)
+TEST(fork_while_another_thread_is_in_a_callback, 60)
 {
 	struct item items[2];
 	char byte, bytes[2] = { 0 };
@@ -1140,7 +1011,6 @@ START_TEST(fork_while_another_thread_is_in_a_callback)
 	expect_eq(items[1].calls, 1);
 	loop_end();
 }
-END_TEST
 
 /* ---- the descriptor and the timeout ---- */
 
@@ -1151,7 +1021,7 @@ static int block_and_turn(void)
 	return timerhub_loop_turn(loop);
 }
 
-START_TEST(descriptor_is_readable_when_a_timeout_is_due)
+TEST_LOOP(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS)
 {
 	const uint64_t delays_ns[] = { 0, 1, 1000, SEC / 1000, SEC / 30, SEC / 7 };
 	struct item item;
@@ -1183,9 +1053,8 @@ START_TEST(descriptor_is_readable_when_a_timeout_is_due)
 	}
 	loop_end();
 }
-END_TEST
 
-START_TEST(descriptor_is_asked_for_late)
+TEST(descriptor_is_asked_for_late, 60)
 {
 	struct item item;
 
@@ -1196,7 +1065,6 @@ START_TEST(descriptor_is_asked_for_late)
 	expect_by_descriptor(&item);
 	loop_end();
 }
-END_TEST
 
 /* ---- edges ---- */
 
@@ -1221,7 +1089,7 @@ static void expect_edge(int epoll_fd)
  * _i: the alarm, and whether 1,000 are due, or one that its callback sets to a delay of 0 again and
  * again.
  */
-START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
+TEST_LOOP(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS)
 {
 	enum { COUNT = 1000 };
 	struct item *items = calloc(COUNT, sizeof(*items));
@@ -1253,24 +1121,6 @@ START_TEST(each_turn_that_leaves_due_work_gives_an_edge)
 	loop_end();
 	free(items);
 }
-END_TEST
-
-START_TEST(timeout_alone_is_enough)
-{
-	struct item item;
-	unsigned fds = process_fd_count();
-	uint64_t set_ns = monotonic_ns();
-
-	loop_begin(ALONE);
-	item_add(&item);
-	expect_eq(timerhub_timeout_set(loop, &item.timeout, SEC / 20), 0);
-	while (timerhub_loop_turn(loop) == 0)
-		sleep_ns(timerhub_loop_timeout(loop));
-	expect_le(set_ns + SEC / 20, item.called_ns);
-	expect_eq(process_fd_count(), fds); /* the process has no more descriptors than before */
-	loop_end();
-}
-END_TEST
 
 /* ---- quiet ---- */
 
@@ -1290,7 +1140,7 @@ static void turn_quietly(struct item *items, unsigned count)
 }
 
 /* Odd: timeouts are moved to later times and stopped. 2 or more: a manual hub. */
-START_TEST(quiet_turns_make_no_system_call)
+TEST_LOOP(quiet_turns_make_no_system_call, 60, 4)
 {
 	struct item items[100];
 	unsigned count = _i % 2 > 0 ? COUNT_OF(items) : 0;
@@ -1315,7 +1165,6 @@ START_TEST(quiet_turns_make_no_system_call)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 /* ---- a queue of the hub wakes the loop ---- */
 
@@ -1328,7 +1177,7 @@ static void count_event(const struct timerhub_event *event)
 }
 
 /* Each turn must handle about as many timeouts as events. */
-START_TEST(storms_of_both_share_the_turns)
+TEST(storms_of_both_share_the_turns, 60)
 {
 	enum { COUNT = 900 };
 	struct item *items = calloc(COUNT, sizeof(*items));
@@ -1365,39 +1214,6 @@ START_TEST(storms_of_both_share_the_turns)
 	loop_end();
 	free(items);
 }
-END_TEST
-
-/* More events than a turn takes: while there are any, the loop must not block. */
-START_TEST(storm_of_the_queue_takes_several_turns)
-{
-	enum { COUNT = 300 };
-	unsigned calls = 0;
-	uint64_t block_ns;
-	int epoll_fd;
-
-	loop_begin(WITH_MANUAL_HUB);
-	epoll_fd = edge_poller();
-	counted = 0;
-	for (unsigned i = 0; i < COUNT; i++)
-		expect_eq(timerhub_call(timerhub_loop_queue(loop), 0, count_event, NULL, NULL), 0);
-	pass_ns(WITH_MANUAL_HUB, 1000);
-	while (calls < COUNT) {
-		int count = timerhub_loop_turn(loop);
-
-		calls += (unsigned)count;
-		expect_eq(count, calls < COUNT ? 128 : COUNT % 128);
-		expect_eq(timerhub_loop_timeout(loop), calls < COUNT ? 0 : NEVER);
-		expect_eq(fd_readable(timerhub_loop_fd(loop)), calls < COUNT);
-		expect_eq(timerhub_loop_settle(loop, &block_ns), 0);
-		expect_eq(block_ns, calls < COUNT ? 0 : NEVER);
-		if (calls < COUNT)
-			expect_edge(epoll_fd);
-	}
-	expect_eq(close(epoll_fd), 0);
-	expect_eq(counted, COUNT);
-	loop_end();
-}
-END_TEST
 
 static void close_from_event(const struct timerhub_event *event)
 {
@@ -1414,7 +1230,7 @@ static void close_from_timeout(struct timerhub_loop *of, struct timerhub_timeout
 }
 
 /* In a callback of the queue (0) or of a timeout (1): no other is called. */
-START_TEST(close_in_a_callback_ends_both)
+TEST_LOOP(close_in_a_callback_ends_both, 20, 2)
 {
 	struct item items[4];
 
@@ -1445,7 +1261,6 @@ START_TEST(close_in_a_callback_ends_both)
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *timeout)
 {
@@ -1455,7 +1270,7 @@ static void close_hub_too(struct timerhub_loop *of, struct timerhub_timeout *tim
 }
 
 /* A server that ends from a timeout closes its loop, then its hub. */
-START_TEST(close_in_a_callback_of_loop_and_hub)
+TEST_LOOP(close_in_a_callback_of_loop_and_hub, 20, ALARMS)
 {
 	unsigned fds = process_fd_count();
 	struct item items[3];
@@ -1483,11 +1298,10 @@ START_TEST(close_in_a_callback_of_loop_and_hub)
 	}
 	expect_eq(process_fd_count(), fds);
 }
-END_TEST
 
 /* ---- open and close ---- */
 
-START_TEST(a_thousand_loops_leave_nothing)
+TEST_LOOP(a_thousand_loops_leave_nothing, 120, ALARMS)
 {
 	unsigned fds, mappings;
 	struct item item;
@@ -1511,9 +1325,8 @@ START_TEST(a_thousand_loops_leave_nothing)
 	if (rig.hub)
 		rig_close(&rig);
 }
-END_TEST
 
-START_TEST(resources_that_are_refused_are_told)
+TEST(resources_that_are_refused_are_told, 20)
 {
 	struct timerhub_loop *refused = NULL;
 	struct rlimit before, none;
@@ -1540,7 +1353,6 @@ START_TEST(resources_that_are_refused_are_told)
 	expect_le(0, timerhub_loop_fd(loop));
 	loop_end();
 }
-END_TEST
 
 static void refuse(int call)
 {
@@ -1553,7 +1365,7 @@ static void refuse(int call)
 }
 
 /* The filter comes after the loop has set its timerfd. _i: the clock. */
-START_TEST(refused_timerfd_settime_is_told_by_each_turn)
+TEST_LOOP(refused_timerfd_settime_is_told_by_each_turn, 20, 3)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
 	struct item item, chain;
@@ -1582,10 +1394,9 @@ START_TEST(refused_timerfd_settime_is_told_by_each_turn)
 	expect_eq(chain.calls, 2);
 	loop_end();
 }
-END_TEST
 
 /* _i is 0: timerfd_create() is refused; 1: timerfd_settime() */
-START_TEST(refused_timerfd_is_told_by_its_first_use)
+TEST_LOOP(refused_timerfd_is_told_by_its_first_use, 20, 2)
 {
 	struct item item;
 	unsigned fds;
@@ -1602,9 +1413,8 @@ START_TEST(refused_timerfd_is_told_by_its_first_use)
 	expect_eq(timerhub_loop_turn(loop), 0);
 	loop_end();
 }
-END_TEST
 
-START_TEST(clocks_are_those_of_the_config)
+TEST_LOOP(clocks_are_those_of_the_config, 60, 3)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config), .clock = (uint32_t)_i };
 	const clockid_t ids[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME };
@@ -1626,47 +1436,4 @@ START_TEST(clocks_are_those_of_the_config)
 	}
 	expect_eq(item.calls, 1);
 	loop_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("loop", argc, argv);
-	tests_add(misuse_of_open_is_answered, 20);
-	tests_add_loop(misuse_of_calls_is_answered, 20, ALARMS);
-	tests_add_loop(misuse_of_a_packed_struct_is_answered, 20, ALARMS);
-	tests_add_loop(misuse_of_a_loop_is_answered, 20, ALARMS);
-	tests_add_loop(another_thread_is_refused, 20, ALARMS);
-	tests_add_loop(loop_belongs_to_its_first_user, 20, BINDINGS);
-	tests_add_loop(adopted_loop_goes_on, 20, ALARMS);
-	tests_add_loop(locked_loop_refuses_no_thread, 60, ALARMS);
-	tests_add(locked_loop_may_be_manual, 20);
-	tests_add_loop(set_after_the_turn_counts, 60, ALARMS);
-	tests_add_loop(now_is_old_after_a_wait_and_update_is_not, 60, ALARMS);
-	tests_add_loop(update_counts_the_delays_before_it, 20, ALARMS);
-	tests_add_loop(fork_is_told_and_leaves_the_parent_alone, 60, ALARMS);
-	tests_add_loop(fork_in_a_callback_calls_no_other_in_the_child, 60, ALARMS);
-	tests_add_loop(fork_child_adopts_the_loop, 60, FORKED_LOOPS);
-	tests_add_loop(fork_child_adopts_the_loop_however_made, 60, 4);
-	tests_add(fork_child_polls_without_a_turn, 60);
-	tests_add(fork_child_adopts_a_manual_loop, 20);
-	tests_add(fork_child_adopts_an_unused_loop, 20);
-	tests_add_loop(fork_child_of_a_loop_with_a_hub_may_free, 60, 4);
-	tests_add(fork_in_a_callback_leaves_the_child_what_comes_next, 60);
-	tests_add(fork_while_another_thread_is_in_a_callback, 60);
-	tests_add_loop(descriptor_is_readable_when_a_timeout_is_due, 60, ALARMS);
-	tests_add(descriptor_is_asked_for_late, 60);
-	tests_add_loop(each_turn_that_leaves_due_work_gives_an_edge, 60, 2 * ALARMS);
-	tests_add(timeout_alone_is_enough, 60);
-	tests_add_loop(quiet_turns_make_no_system_call, 60, 4);
-	tests_add(storms_of_both_share_the_turns, 60);
-	tests_add(storm_of_the_queue_takes_several_turns, 60);
-	tests_add_loop(close_in_a_callback_ends_both, 20, 2);
-	tests_add_loop(close_in_a_callback_of_loop_and_hub, 20, ALARMS);
-	tests_add_loop(a_thousand_loops_leave_nothing, 120, ALARMS);
-	tests_add(resources_that_are_refused_are_told, 20);
-	tests_add_loop(refused_timerfd_settime_is_told_by_each_turn, 20, 3);
-	tests_add_loop(refused_timerfd_is_told_by_its_first_use, 20, 2);
-	tests_add_loop(clocks_are_those_of_the_config, 60, 3);
-	return tests_run();
 }

@@ -30,7 +30,7 @@ static int open_with(struct timerhub_config config)
 	return result;
 }
 
-START_TEST(misuse_of_open)
+TEST(misuse_of_open, 30)
 {
 	static const struct {
 		struct timerhub_config config;
@@ -70,12 +70,11 @@ START_TEST(misuse_of_open)
 	expect_eq(process_fd_count(), fds);
 	process_settles_at_threads(threads);
 }
-END_TEST
 
 /* As many as a process may have (BOARD_SHOWN_MAX); the next is refused and leaks nothing. */
 #define OBSERVABLE_MAX 256
 
-START_TEST(misuse_by_too_many_observable_hubs)
+TEST(misuse_by_too_many_observable_hubs, 60)
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
@@ -95,10 +94,9 @@ START_TEST(misuse_by_too_many_observable_hubs)
 	for (unsigned i = 0; i < OBSERVABLE_MAX; i++)
 		timerhub_close(hubs[i]);
 }
-END_TEST
 
 /* The board is a file: beyond the limit the open fails, without a signal. */
-START_TEST(misuse_by_observable_beyond_the_file_size_limit)
+TEST(misuse_by_observable_beyond_the_file_size_limit, 30)
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE,
@@ -117,7 +115,6 @@ START_TEST(misuse_by_observable_beyond_the_file_size_limit)
 	expect(hub == untouched);
 	expect_eq(process_fd_count(), fds);
 }
-END_TEST
 
 /* Of a later version. */
 struct grown_config {
@@ -130,7 +127,7 @@ struct grown_spec {
 	uint64_t more[3];
 };
 
-START_TEST(misuse_of_sizes)
+TEST(misuse_of_sizes, 30)
 {
 	struct grown_config config = { .known = { .size = sizeof(config),
 		                                  .flags = TIMERHUB_MANUAL } };
@@ -165,7 +162,6 @@ START_TEST(misuse_of_sizes)
 	expect_eq(timerhub_open(&hub, &config.known), -E2BIG);
 	expect(hub == untouched);
 }
-END_TEST
 
 /* With more bytes than this version knows; options() sets the last to `last`. */
 union options {
@@ -221,7 +217,7 @@ static int arm_later(const struct rig *rig, uint32_t size, unsigned char last)
 	return result;
 }
 
-START_TEST(misuse_of_sizes_of_a_later_version)
+TEST(misuse_of_sizes_of_a_later_version, 30)
 {
 	static const struct {
 		int (*with)(const struct rig *rig, uint32_t size, unsigned char last);
@@ -249,7 +245,6 @@ START_TEST(misuse_of_sizes_of_a_later_version)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* The page behind is inaccessible. */
 static void *before_an_abyss(size_t bytes)
@@ -264,7 +259,7 @@ static void *before_an_abyss(size_t bytes)
 }
 
 /* No byte beyond a struct's size, or beyond the stride in an array. */
-START_TEST(misuse_of_sizes_reads_nothing_beyond)
+TEST(misuse_of_sizes_reads_nothing_beyond, 30)
 {
 	struct rig rig = rig_manual(4);
 	/* AddressSanitizer reports a read beyond the 4 bytes of `small` */
@@ -286,10 +281,9 @@ START_TEST(misuse_of_sizes_reads_nothing_beyond)
 	free(small);
 	rig_close(&rig);
 }
-END_TEST
 
 /* The first spec's size is the stride; if it leaves the second unaligned, the call fails. */
-START_TEST(misuse_of_a_stride_is_told)
+TEST(misuse_of_a_stride_is_told, 30)
 {
 	struct rig rig = rig_manual(4);
 	struct timerhub_spec specs[3] = { SPEC(.expires_ns = 10) };
@@ -301,9 +295,8 @@ START_TEST(misuse_of_a_stride_is_told)
 	expect(timers[0] == UNTOUCHED && timers[1] == UNTOUCHED);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_by_null_is_told_by_every_call)
+TEST(misuse_by_null_is_told_by_every_call, 30)
 {
 	struct rig rig = rig_manual(8);
 	struct timerhub_spec spec = SPEC(.expires_ns = 0);
@@ -358,7 +351,6 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect_eq(timerhub_stats(NULL, &stats), -EINVAL);
 	expect_eq(timerhub_stats(rig.hub, NULL), -EINVAL);
 	expect_eq(timerhub_now(NULL), 0);
-	timerhub_interrupt(NULL);
 	timerhub_queue_stop(NULL);
 	timerhub_queue_close(NULL);
 	timerhub_close(NULL);
@@ -366,9 +358,8 @@ START_TEST(misuse_by_null_is_told_by_every_call)
 	expect(timer == UNTOUCHED && ns == UNTOUCHED);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_of_queue_open)
+TEST(misuse_of_queue_open, 30)
 {
 	struct rig rig = rig_manual(4);
 	struct timerhub_queue *queue = untouched;
@@ -384,9 +375,8 @@ START_TEST(misuse_of_queue_open)
 	expect_eq(process_fd_count(), fds);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_of_arm)
+TEST(misuse_of_arm, 30)
 {
 	static const struct {
 		struct timerhub_spec spec;
@@ -436,9 +426,8 @@ START_TEST(misuse_of_arm)
 	expect_eq(stats_of(rig.hub).armed, 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_begins_only_beyond_the_last_deadline)
+TEST(misuse_begins_only_beyond_the_last_deadline, 30)
 {
 	struct rig rig = rig_manual(4);
 	uint64_t last_ns = (UINT64_C(1) << 63) - 128;
@@ -463,9 +452,8 @@ START_TEST(misuse_begins_only_beyond_the_last_deadline)
 	expect_eq(drain_all(rig.queue), 2);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_of_rearm)
+TEST(misuse_of_rearm, 30)
 {
 	struct rig rig = rig_manual(4);
 	timerhub_timer timer = arm_after(rig.queue, 640, 0);
@@ -481,9 +469,8 @@ START_TEST(misuse_of_rearm)
 	expect_eq(left_ns, 640); /* none of the failed calls has moved the timer */
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(misuse_of_manual_calls)
+TEST(misuse_of_manual_calls, 30)
 {
 	struct rig real = rig_open(4);
 	struct rig manual = rig_manual(4);
@@ -501,7 +488,6 @@ START_TEST(misuse_of_manual_calls)
 	rig_close(&real);
 	rig_close(&manual);
 }
-END_TEST
 
 static atomic_bool advancing;
 
@@ -515,7 +501,7 @@ static void *open_and_close_queues(void *arg)
 }
 
 /* -EBUSY only for another advance, not while queues open and close. */
-START_TEST(misuse_is_not_to_advance_while_queues_close)
+TEST(misuse_is_not_to_advance_while_queues_close, 60)
 {
 	struct rig rig = rig_manual(10);
 	unsigned rounds = scaled(300000);
@@ -531,7 +517,6 @@ START_TEST(misuse_is_not_to_advance_while_queues_close)
 		thread_join(closers[i]);
 	rig_close(&rig);
 }
-END_TEST
 
 static void *advance_again(void *arg)
 {
@@ -550,7 +535,7 @@ static void *advance_again(void *arg)
 }
 
 /* One may get -EBUSY; no event is lost. */
-START_TEST(misuse_by_concurrent_advance)
+TEST(misuse_by_concurrent_advance, 60)
 {
 	uint64_t until_ns = monotonic_ns() + ARRIVES;
 	void *busy = NULL;
@@ -575,7 +560,6 @@ START_TEST(misuse_by_concurrent_advance)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static void expect_stale(struct timerhub *hub, timerhub_timer timer)
 {
@@ -594,7 +578,7 @@ static void expect_stale(struct timerhub *hub, timerhub_timer timer)
  * The pairs fill a page, and behind it lies the callers' data, made to look like an armed timer's
  * pair at the slot of `beyond`.
  */
-START_TEST(stale_handles_beyond_the_last_timer_are_told)
+TEST(stale_handles_beyond_the_last_timer_are_told, 30)
 {
 	enum { TIMERS = 256 };
 	timerhub_timer beyond = UINT64_C(2) << 26 | TIMERS;
@@ -616,10 +600,9 @@ START_TEST(stale_handles_beyond_the_last_timer_are_told)
 		expect_eq(take_one(rig.queue).data, HOUR);
 	rig_close(&rig);
 }
-END_TEST
 
 /* With slot and generation of a live timer there. */
-START_TEST(stale_handles_of_another_hub_are_told)
+TEST(stale_handles_of_another_hub_are_told, 30)
 {
 	struct rig home = rig_manual(1000);
 	struct rig abroad = rig_manual(1000);
@@ -639,28 +622,4 @@ START_TEST(stale_handles_of_another_hub_are_told)
 	expect_eq(drain_all(abroad.queue), COUNT_OF(timers));
 	rig_close(&home);
 	rig_close(&abroad);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("misuse", argc, argv);
-	tests_add(misuse_of_open, 30);
-	tests_add(misuse_by_too_many_observable_hubs, 60);
-	tests_add(misuse_by_observable_beyond_the_file_size_limit, 30);
-	tests_add(misuse_of_sizes, 30);
-	tests_add(misuse_of_sizes_reads_nothing_beyond, 30);
-	tests_add(misuse_of_a_stride_is_told, 30);
-	tests_add(misuse_of_sizes_of_a_later_version, 30);
-	tests_add(misuse_by_null_is_told_by_every_call, 30);
-	tests_add(misuse_of_queue_open, 30);
-	tests_add(misuse_of_arm, 30);
-	tests_add(misuse_begins_only_beyond_the_last_deadline, 30);
-	tests_add(misuse_of_rearm, 30);
-	tests_add(misuse_of_manual_calls, 30);
-	tests_add(misuse_is_not_to_advance_while_queues_close, 60);
-	tests_add(misuse_by_concurrent_advance, 60);
-	tests_add(stale_handles_beyond_the_last_timer_are_told, 30);
-	tests_add(stale_handles_of_another_hub_are_told, 30);
-	return tests_run();
 }

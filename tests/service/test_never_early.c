@@ -44,16 +44,15 @@ static void run_real(struct rig *rig, unsigned count, uint64_t delay_max_ns)
 	expect_empty(rig->queue);
 }
 
-START_TEST(never_early_real)
+TEST(never_early_real, 60)
 {
 	struct rig rig = rig_open(TIMERS);
 
 	run_real(&rig, scaled(1500) < TIMERS ? scaled(1500) : TIMERS, 20 * MS);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(never_early_with_spin)
+TEST(never_early_with_spin, 60)
 {
 	struct rig rig =
 		rig_open_config((struct timerhub_config){ .timers_max = 64, .spin_ns = 100 * US });
@@ -61,9 +60,8 @@ START_TEST(never_early_with_spin)
 	run_real(&rig, scaled(300) < TIMERS ? scaled(300) : TIMERS, 5 * MS);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(never_early_periodic_real)
+TEST(never_early_periodic_real, 60)
 {
 	struct rig rig = rig_open(4);
 	uint64_t first_ns = monotonic_ns() + MS;
@@ -79,7 +77,6 @@ START_TEST(never_early_periodic_real)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 static void ignore_signal(int signal)
 {
@@ -87,7 +84,7 @@ static void ignore_signal(int signal)
 }
 
 /* After each wake-up the clock must be read again. */
-START_TEST(never_early_under_signals)
+TEST(never_early_under_signals, 60)
 {
 	struct sigaction action = { .sa_handler = ignore_signal };
 	struct itimerval storm = { .it_interval = { 0, 300 }, .it_value = { 0, 300 } };
@@ -100,10 +97,9 @@ START_TEST(never_early_under_signals)
 	expect_eq(setitimer(ITIMER_REAL, &storm, NULL), 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* SIGCONT interrupts a wait whatever is masked. */
-START_TEST(never_early_through_stop_and_continue)
+TEST(never_early_through_stop_and_continue, 60)
 {
 	pid_t child = fork();
 	struct dice dice = dice_new(0);
@@ -122,16 +118,4 @@ START_TEST(never_early_through_stop_and_continue)
 		kill(child, SIGCONT);
 	}
 	child_ends_well(child);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("never_early", argc, argv);
-	tests_add(never_early_real, 60);
-	tests_add(never_early_with_spin, 60);
-	tests_add(never_early_periodic_real, 60);
-	tests_add(never_early_under_signals, 60);
-	tests_add(never_early_through_stop_and_continue, 60);
-	return tests_run();
 }

@@ -15,7 +15,7 @@ static void expect_not_before(uint64_t expires_ns, uint64_t last_ns)
 }
 
 /* Nanoseconds apart or far; one advance, drained in parts. */
-START_TEST(in_order_manual)
+TEST(in_order_manual, 60)
 {
 	struct dice dice = dice_new(0);
 
@@ -45,7 +45,6 @@ START_TEST(in_order_manual)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* Several threads arm timers while the owner expires earlier timers. */
 /* when the call that armed it had returned */
@@ -109,17 +108,8 @@ static void run_armers(uint64_t salt)
 	rig_close(&rig);
 }
 
-START_TEST(in_order_real)
+TEST(in_order_real, 60)
 {
 	for (unsigned round = 0; round < scaled(4); round++)
 		run_armers(round * 10);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("order", argc, argv);
-	tests_add(in_order_manual, 60);
-	tests_add(in_order_real, 60);
-	return tests_run();
 }

@@ -26,7 +26,7 @@ static struct rig open_named(const char *name)
 	return rig_open_config((struct timerhub_config){ .timers_max = 64, .thread_name = name });
 }
 
-START_TEST(owner_is_named)
+TEST(owner_is_named, 60)
 {
 	static const struct {
 		const char *asked;
@@ -51,9 +51,8 @@ START_TEST(owner_is_named)
 		process_settles_at_threads(threads);
 	}
 }
-END_TEST
 
-START_TEST(owner_is_not_there_on_a_manual_hub)
+TEST(owner_is_not_there_on_a_manual_hub, 30)
 {
 	unsigned threads = process_threads_at_rest();
 	struct rig rig = rig_manual(4);
@@ -63,7 +62,6 @@ START_TEST(owner_is_not_there_on_a_manual_hub)
 	expect_eq(stats_of(rig.hub).owner_wakeups, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* The kernel kills the process if a thread blocks a signal that its own instruction raises. */
 static const int faults[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
@@ -77,7 +75,7 @@ static bool is_fault(int signal)
 }
 
 /* Even if the thread that opens the hub blocks all. */
-START_TEST(owner_blocks_all_signals_but_faults)
+TEST_LOOP(owner_blocks_all_signals_but_faults, 30, 2)
 {
 	struct rig rig;
 	uint64_t blocked;
@@ -97,7 +95,6 @@ START_TEST(owner_blocks_all_signals_but_faults)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 static struct {
 	_Atomic(char *) begin;
@@ -132,7 +129,7 @@ static void give_back(int signal)
 }
 
 /* The owner touches memory that is not there: the program's handler runs, and may mend it. */
-START_TEST(owner_faults_run_the_process_handler)
+TEST(owner_faults_run_the_process_handler, 30)
 {
 	const struct sigaction action = { .sa_handler = give_back };
 	struct rig rig = rig_open_config(
@@ -154,7 +151,6 @@ START_TEST(owner_faults_run_the_process_handler)
 	expect_eq(withheld.faults, 1);
 	rig_close(&rig);
 }
-END_TEST
 
 struct signal_state {
 	struct sigaction actions[65];
@@ -184,7 +180,7 @@ static void expect_signals_as(const struct signal_state *before)
 	}
 }
 
-START_TEST(owner_leaves_the_process_signals_alone)
+TEST(owner_leaves_the_process_signals_alone, 30)
 {
 	struct signal_state before;
 	sigset_t some;
@@ -206,7 +202,6 @@ START_TEST(owner_leaves_the_process_signals_alone)
 	rig_close(&rig);
 	expect_signals_as(&before);
 }
-END_TEST
 
 static volatile sig_atomic_t alarms;
 static volatile sig_atomic_t strange_thread;
@@ -221,7 +216,7 @@ static void note_alarm(int signal)
 }
 
 /* They reach the program's own thread, however often the owner runs. */
-START_TEST(owner_takes_no_signal_from_the_program)
+TEST(owner_takes_no_signal_from_the_program, 60)
 {
 	struct sigaction action = { .sa_handler = note_alarm };
 	struct itimerval storm = { .it_interval = { 0, 500 }, .it_value = { 0, 500 } };
@@ -239,10 +234,9 @@ START_TEST(owner_takes_no_signal_from_the_program)
 	expect_eq(strange_thread, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Pinned to each CPU of the process in turn, or free on all. */
-START_TEST(owner_runs_where_it_was_told)
+TEST(owner_runs_where_it_was_told, 60)
 {
 	cpu_set_t allowed;
 	cpu_set_t got;
@@ -270,9 +264,8 @@ START_TEST(owner_runs_where_it_was_told)
 	expect(CPU_EQUAL(&got, &allowed));
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(owner_sleeps_as_it_was_told)
+TEST(owner_sleeps_as_it_was_told, 30)
 {
 	struct rig rig = rig_open(4);
 
@@ -282,7 +275,6 @@ START_TEST(owner_sleeps_as_it_was_told)
 		expect(stats_of(rig.hub).sleeper != TIMERHUB_SLEEPER_AUTO);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- the owner is the process's ---- */
 
@@ -401,7 +393,7 @@ static bool may_become_less_nice(void)
 }
 
 /* Opened by a pinned worker, real-time or nice: the owner has what the main thread has. */
-START_TEST(owner_is_like_the_main_thread)
+TEST(owner_is_like_the_main_thread, 30)
 {
 	bool may_be_less_nice = may_become_less_nice();
 	struct scheduling mine = scheduling_of(getpid());
@@ -418,10 +410,9 @@ START_TEST(owner_is_like_the_main_thread)
 	expect_owner(mine.policy, mine.priority, mine.nice);
 	expect_eq(CPU_COUNT(&opener.owner.cpus), 1);
 }
-END_TEST
 
 /* Its children are real-time unless it resets them. */
-START_TEST(owner_of_a_real_time_main_thread)
+TEST(owner_of_a_real_time_main_thread, 30)
 {
 	if (be_scheduled(SCHED_RR, 3, -5)) {
 		open_from((struct opener){ .policy = SCHED_OTHER, .nice = 3 });
@@ -436,7 +427,6 @@ START_TEST(owner_of_a_real_time_main_thread)
 		expect_owner(SCHED_BATCH, 0, 0);
 	}
 }
-END_TEST
 
 static bool is_zombie(pid_t tid)
 {
@@ -465,7 +455,7 @@ static void *check_without_a_main_thread(void *arg)
 }
 
 /* By pthread_exit(): the kernel still knows what it had. */
-START_TEST(owner_after_the_end_of_the_main_thread)
+TEST(owner_after_the_end_of_the_main_thread, 30)
 {
 	static struct scheduling mine;
 	pid_t child = fork();
@@ -480,10 +470,9 @@ START_TEST(owner_after_the_end_of_the_main_thread)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 /* All of it, or, as with 8,192 CPUs, sets of fewer. */
-START_TEST(owner_works_where_scheduling_is_refused)
+TEST(owner_works_where_scheduling_is_refused, 30)
 {
 	struct scheduling mine = scheduling_of(getpid());
 
@@ -491,7 +480,6 @@ START_TEST(owner_works_where_scheduling_is_refused)
 	open_from((struct opener){ .policy = SCHED_FIFO, .priority = 1, .refuses = SMALL_SETS });
 	expect(CPU_EQUAL(&opener.owner.cpus, &mine.cpus));
 }
-END_TEST
 
 /* ---- cpusets ---- */
 
@@ -608,21 +596,19 @@ static void widen(bool pinned, const char *narrow, const char *wide, unsigned wi
 	expect_eq(status, 0);
 }
 
-START_TEST(owner_follows_a_widened_cpuset)
+TEST(owner_follows_a_widened_cpuset, 60)
 {
 	widen(false, "0", "0-1", 2);
 }
-END_TEST
 
 /* The worker that opens the hub has a mask of its own, which the owner does not keep. */
-START_TEST(owner_of_a_pinned_worker_follows_a_widened_cpuset)
+TEST(owner_of_a_pinned_worker_follows_a_widened_cpuset, 60)
 {
 	widen(true, "0-1", "0-2", 3);
 }
-END_TEST
 
 /* A mask that is set stays when a cpuset is widened (since Linux 6.2). */
-START_TEST(owner_like_its_opener_sets_no_mask)
+TEST(owner_like_its_opener_sets_no_mask, 30)
 {
 	pthread_t worker;
 
@@ -632,26 +618,4 @@ START_TEST(owner_like_its_opener_sets_no_mask)
 	thread_start(&worker, open_hub, NULL);
 	thread_join(worker);
 	rig_close(&opener.rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("owner_thread", argc, argv);
-	tests_add(owner_is_named, 60);
-	tests_add(owner_is_not_there_on_a_manual_hub, 30);
-	tests_add_loop(owner_blocks_all_signals_but_faults, 30, 2);
-	tests_add(owner_faults_run_the_process_handler, 30);
-	tests_add(owner_leaves_the_process_signals_alone, 30);
-	tests_add(owner_takes_no_signal_from_the_program, 60);
-	tests_add(owner_runs_where_it_was_told, 60);
-	tests_add(owner_sleeps_as_it_was_told, 30);
-	tests_add(owner_is_like_the_main_thread, 30);
-	tests_add(owner_of_a_real_time_main_thread, 30);
-	tests_add(owner_after_the_end_of_the_main_thread, 30);
-	tests_add(owner_works_where_scheduling_is_refused, 30);
-	tests_add(owner_follows_a_widened_cpuset, 60);
-	tests_add(owner_of_a_pinned_worker_follows_a_widened_cpuset, 60);
-	tests_add(owner_like_its_opener_sets_no_mask, 30);
-	return tests_run();
 }

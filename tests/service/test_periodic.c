@@ -46,7 +46,7 @@ static void collect(struct rig *rig, struct account *account, uint64_t periods)
 	}
 }
 
-START_TEST(periods_are_counted_after_stop_and_continue)
+TEST(periods_are_counted_after_stop_and_continue, 60)
 {
 	pid_t child = fork();
 
@@ -67,12 +67,11 @@ START_TEST(periods_are_counted_after_stop_and_continue)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 #define UNDRAINED 100000
 
 /* A hundred thousand undrained timers in one queue; another's events stay punctual. */
-START_TEST(periods_that_nobody_drains_cost_nothing)
+TEST(periods_that_nobody_drains_cost_nothing, 60)
 {
 	struct rig rig = rig_open(UNDRAINED + 10);
 	struct timerhub_queue *punctual = queue_open(rig.hub);
@@ -101,10 +100,9 @@ START_TEST(periods_that_nobody_drains_cost_nothing)
 	expect_eq(stats_of(rig.hub).live, UNDRAINED);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Advanced only to announced times; without a timer there is none. */
-START_TEST(periods_until_the_end_of_time)
+TEST(periods_until_the_end_of_time, 20)
 {
 	struct rig rig = rig_manual(4);
 	struct timerhub_event event;
@@ -123,14 +121,4 @@ START_TEST(periods_until_the_end_of_time)
 	expect(advance(rig.hub, UINT64_MAX) == UINT64_MAX);
 	expect_eq(take_one(rig.queue).data, 7);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("periodic", argc, argv);
-	tests_add(periods_until_the_end_of_time, 20);
-	tests_add(periods_are_counted_after_stop_and_continue, 60);
-	tests_add(periods_that_nobody_drains_cost_nothing, 60);
-	return tests_run();
 }

@@ -97,7 +97,7 @@ static void beat_fall_silent(struct beat *beat)
 	expect_eq(expired, beat->count);
 }
 
-START_TEST(quiet_beats_wake_once_a_timeout)
+TEST_LOOP(quiet_beats_wake_once_a_timeout, 60, 3)
 {
 	const unsigned counts[] = { 10, 1000, scaled(100000) };
 	enum { WARM_S = 4, SECONDS = 10 };
@@ -117,7 +117,6 @@ START_TEST(quiet_beats_wake_once_a_timeout)
 	free(beat.timers);
 	free(beat.next);
 }
-END_TEST
 
 static uint64_t owner_switches(pid_t owner)
 {
@@ -157,7 +156,7 @@ static void expect_nothing_stirred(const struct watch *watch)
 	expect_eq(owner_switches(watch->owner), watch->switches);
 }
 
-START_TEST(quiet_with_a_million_timers_far_away)
+TEST(quiet_with_a_million_timers_far_away, 60)
 {
 	unsigned count = scaled(1000000) < 1000000 ? scaled(1000000) : 1000000;
 	struct dice dice = dice_new(0);
@@ -172,9 +171,8 @@ START_TEST(quiet_with_a_million_timers_far_away)
 	expect_eq(watch.stats.live, count);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
+TEST(quiet_when_what_is_armed_is_not_the_earliest, 60)
 {
 	/* in a small one, 1,000 entries in the inbox would wake the owner */
 	struct rig rig = rig_open(0);
@@ -197,7 +195,6 @@ START_TEST(quiet_when_what_is_armed_is_not_the_earliest)
 	expect_nothing_stirred(&watch);
 	rig_close(&rig);
 }
-END_TEST
 
 /* False: armed too late. */
 static bool watch_one_instant(unsigned timers, uint64_t margin_ns, uint64_t *ret_wakeups)
@@ -229,11 +226,10 @@ static bool watch_a_lone_timer(uint64_t margin_ns)
 	return in_time;
 }
 
-START_TEST(quiet_one_wake_for_a_lone_timer)
+TEST(quiet_one_wake_for_a_lone_timer, 60)
 {
 	until_in_time(watch_a_lone_timer, 300 * MS);
 }
-END_TEST
 
 /*
  * The owner subtracts the kernel's usual lateness; if it is woken before the deadline, it must not
@@ -241,7 +237,7 @@ END_TEST
  */
 #define LEAD_TIMERS 1500
 
-START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
+TEST(quiet_one_wake_for_each_timer_with_a_lead, 60)
 {
 	struct rig rig = rig_open(8);
 	struct timerhub_stats before = stats_of(rig.hub), after;
@@ -257,7 +253,6 @@ START_TEST(quiet_one_wake_for_each_timer_with_a_lead)
 	           LEAD_TIMERS + after.submit_wakes - before.submit_wakes);
 	rig_close(&rig);
 }
-END_TEST
 
 static bool watch_many_timers_at_one_instant(uint64_t margin_ns)
 {
@@ -269,11 +264,10 @@ static bool watch_many_timers_at_one_instant(uint64_t margin_ns)
 	return in_time;
 }
 
-START_TEST(quiet_one_wake_for_many_timers_at_one_instant)
+TEST(quiet_one_wake_for_many_timers_at_one_instant, 60)
 {
 	until_in_time(watch_many_timers_at_one_instant, 300 * MS);
 }
-END_TEST
 
 static bool watch_cancelled_timers(uint64_t margin_ns)
 {
@@ -298,11 +292,10 @@ static bool watch_cancelled_timers(uint64_t margin_ns)
 	return in_time;
 }
 
-START_TEST(quiet_cancelled_timers_do_not_wake_the_owner)
+TEST(quiet_cancelled_timers_do_not_wake_the_owner, 60)
 {
 	until_in_time(watch_cancelled_timers, 300 * MS);
 }
-END_TEST
 
 /* 5 us apart, for a consumer on another CPU, who must not be woken for each. */
 #define STREAM 40000
@@ -332,7 +325,7 @@ static bool watch_a_stream(uint64_t margin_ns)
 }
 
 /* The owner has looked once since: it does not wake at the old deadline any more. */
-START_TEST(quiet_at_the_deadline_of_a_cancelled_timer)
+TEST(quiet_at_the_deadline_of_a_cancelled_timer, 60)
 {
 	struct rig rig = rig_open(4);
 	timerhub_timer timer = arm_after(rig.queue, 150 * MS, 1);
@@ -347,13 +340,11 @@ START_TEST(quiet_at_the_deadline_of_a_cancelled_timer)
 	expect_eq(stats_of(rig.hub).owner_wakeups, wakeups);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(quiet_in_a_stream)
+TEST(quiet_in_a_stream, 60)
 {
 	until_in_time(watch_a_stream, 200 * MS);
 }
-END_TEST
 
 static void submit_in_silence(struct rig *rig, timerhub_timer first)
 {
@@ -372,7 +363,7 @@ static void submit_in_silence(struct rig *rig, timerhub_timer first)
 	expect_empty(rig->queue);
 }
 
-START_TEST(quiet_submission_makes_no_system_call)
+TEST(quiet_submission_makes_no_system_call, 60)
 {
 	pid_t child = fork();
 
@@ -387,10 +378,9 @@ START_TEST(quiet_submission_makes_no_system_call)
 	}
 	child_ends_well(child);
 }
-END_TEST
 
 /* The other tests' filter works: an earliest arm must be killed. */
-START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
+TEST(quiet_submission_of_the_earliest_makes_a_system_call, 60)
 {
 	pid_t child = fork();
 	int status;
@@ -407,7 +397,6 @@ START_TEST(quiet_submission_of_the_earliest_makes_a_system_call)
 	expect_eq(waitpid(child, &status, 0), child);
 	expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
-END_TEST
 
 /* ---- a rest that looks like one ---- */
 
@@ -467,7 +456,7 @@ static void expect_blocks_well(pid_t owner)
 }
 
 /* With no timer, or one that is far away. */
-START_TEST(quiet_idle_owner_is_no_iowait)
+TEST_LOOP(quiet_idle_owner_is_no_iowait, 60, 2)
 {
 	struct rig rig = rig_open(4);
 
@@ -477,23 +466,4 @@ START_TEST(quiet_idle_owner_is_no_iowait)
 	expect_blocks_well(timerhub_owner_tid(rig.hub));
 	expect_no_iowait();
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("quiet", argc, argv);
-	tests_add_loop(quiet_beats_wake_once_a_timeout, 60, 3);
-	tests_add(quiet_with_a_million_timers_far_away, 60);
-	tests_add(quiet_when_what_is_armed_is_not_the_earliest, 60);
-	tests_add(quiet_one_wake_for_a_lone_timer, 60);
-	tests_add(quiet_one_wake_for_each_timer_with_a_lead, 60);
-	tests_add(quiet_one_wake_for_many_timers_at_one_instant, 60);
-	tests_add(quiet_cancelled_timers_do_not_wake_the_owner, 60);
-	tests_add(quiet_at_the_deadline_of_a_cancelled_timer, 60);
-	tests_add(quiet_in_a_stream, 60);
-	tests_add(quiet_submission_makes_no_system_call, 60);
-	tests_add(quiet_submission_of_the_earliest_makes_a_system_call, 60);
-	tests_add_loop(quiet_idle_owner_is_no_iowait, 60, 2);
-	return tests_run();
 }

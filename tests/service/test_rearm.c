@@ -2,7 +2,7 @@
 /* Law 4: re-arm is final, on a hub with an owner thread. */
 #include "rig.h"
 
-START_TEST(rearm_withdraws_on_a_real_hub)
+TEST(rearm_withdraws_on_a_real_hub, 60)
 {
 	struct rig rig = rig_open(8);
 	int fd = timerhub_queue_fd(rig.queue);
@@ -23,9 +23,8 @@ START_TEST(rearm_withdraws_on_a_real_hub)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(rearm_earlier_reaches_a_sleeping_owner)
+TEST(rearm_earlier_reaches_a_sleeping_owner, 60)
 {
 	struct rig rig = rig_open(64);
 
@@ -41,10 +40,9 @@ START_TEST(rearm_earlier_reaches_a_sleeping_owner)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* It would spin for half an hour: an earlier arm or re-arm ends that. */
-START_TEST(rearm_earlier_reaches_a_spinning_owner)
+TEST(rearm_earlier_reaches_a_spinning_owner, 60)
 {
 	struct rig rig =
 		rig_open_config((struct timerhub_config){ .timers_max = 64, .spin_ns = HOUR });
@@ -61,14 +59,4 @@ START_TEST(rearm_earlier_reaches_a_spinning_owner)
 		expect_eq(take_one(rig.queue).data, i);
 	}
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("rearm", argc, argv);
-	tests_add(rearm_withdraws_on_a_real_hub, 60);
-	tests_add(rearm_earlier_reaches_a_sleeping_owner, 60);
-	tests_add(rearm_earlier_reaches_a_spinning_owner, 60);
-	return tests_run();
 }

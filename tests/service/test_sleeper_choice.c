@@ -26,7 +26,7 @@ static int sleeper_of(uint32_t asked, uint32_t flags)
 	return result;
 }
 
-START_TEST(environment_decides_where_the_config_does_not)
+TEST(environment_decides_where_the_config_does_not, 30)
 {
 	int refused = uring_refused();
 	int uring = refused != 0 ? -refused : TIMERHUB_SLEEPER_URING;
@@ -43,9 +43,8 @@ START_TEST(environment_decides_where_the_config_does_not)
 	expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, 0), uring);
 	expect_eq(sleeper_of(TIMERHUB_SLEEPER_POLL, 0), TIMERHUB_SLEEPER_POLL);
 }
-END_TEST
 
-START_TEST(environment_of_other_values_is_ignored)
+TEST(environment_of_other_values_is_ignored, 30)
 {
 	static const char *const values[] = { "", "auto", "POLL", "poll ", "polls", "2", "urin" };
 	int best;
@@ -59,7 +58,6 @@ START_TEST(environment_of_other_values_is_ignored)
 	expect_eq(setenv("TIMERHUB_SLEEPER", "uring", 1), 0);
 	expect_eq(sleeper_of(TIMERHUB_SLEEPER_AUTO, TIMERHUB_MANUAL), TIMERHUB_SLEEPER_AUTO);
 }
-END_TEST
 
 /* Mappings with huge pages asked for. */
 static unsigned advised_count(void)
@@ -103,13 +101,16 @@ static uint64_t open_to_huge_pages_kib(void)
 }
 
 /* A hub of each kind, without the owner's thread, whose stack is the C library's; a loop. */
-START_TEST(huge_pages_are_refused_if_nobody_asks)
+TEST(huge_pages_are_refused_if_nobody_asks, 60)
 {
 	uint64_t before_kib = open_to_huge_pages_kib();
 	struct rig rig = rig_manual(0), shown = rig_open_config((struct timerhub_config){
 						.flags = TIMERHUB_MANUAL | TIMERHUB_OBSERVABLE });
 	struct timerhub_loop *loop;
 
+	/* a sanitizer maps memory of its own */
+	if (sanitized())
+		return;
 	expect_eq(timerhub_loop_open(&loop, NULL, NULL), 0);
 	if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0)
 		expect_eq(open_to_huge_pages_kib(), before_kib);
@@ -117,9 +118,8 @@ START_TEST(huge_pages_are_refused_if_nobody_asks)
 	rig_close(&shown);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(huge_pages_are_asked_for)
+TEST(huge_pages_are_asked_for, 60)
 {
 	unsigned before = advised_count();
 	struct rig plain = rig_open_config((struct timerhub_config){ .timers_max = 1u << 16 });
@@ -138,11 +138,10 @@ START_TEST(huge_pages_are_asked_for)
 	rig_close(&huge);
 	rig_close(&plain);
 }
-END_TEST
 
 /* ---- the owner's thread id ---- */
 
-START_TEST(owner_tid_is_that_of_the_thread)
+TEST(owner_tid_is_that_of_the_thread, 30)
 {
 	struct rig rig = rig_open_config(
 		(struct timerhub_config){ .timers_max = 4, .thread_name = "tid-test" });
@@ -159,19 +158,11 @@ START_TEST(owner_tid_is_that_of_the_thread)
 	rig_close(&manual);
 	rig_close(&rig);
 }
-END_TEST
 
 int main(int argc, char **argv)
 {
-	rigs_begin("sleeper_choice", argc, argv);
+	tests_begin(argc, argv);
 	/* decides for the whole program, so that AUTO is the same in all tests */
 	(void)uring_refused();
-	tests_add(environment_decides_where_the_config_does_not, 30);
-	tests_add(environment_of_other_values_is_ignored, 30);
-	/* a sanitizer maps memory of its own */
-	if (!sanitized())
-		tests_add(huge_pages_are_refused_if_nobody_asks, 60);
-	tests_add(huge_pages_are_asked_for, 60);
-	tests_add(owner_tid_is_that_of_the_thread, 30);
 	return tests_run();
 }

@@ -13,7 +13,7 @@ static uint64_t lateness_total(const struct timerhub_stats *stats)
 	return total;
 }
 
-START_TEST(stats_of_a_new_hub_are_zero)
+TEST(stats_of_a_new_hub_are_zero, 30)
 {
 	struct rig rig = rig_manual(4);
 	struct timerhub_stats stats;
@@ -25,9 +25,8 @@ START_TEST(stats_of_a_new_hub_are_zero)
 	expect_eq(memcmp(&stats, &zero, sizeof(zero)), 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(stats_of_lateness_are_of_signal_time)
+TEST(stats_of_lateness_are_of_signal_time, 30)
 {
 	for (unsigned bit = 0; bit < 60; bit++) {
 		struct rig rig = rig_manual(4);
@@ -41,7 +40,6 @@ START_TEST(stats_of_lateness_are_of_signal_time)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /* Each returns the number of events. */
 static int take_by_drain(struct timerhub_queue *queue)
@@ -67,7 +65,7 @@ static int (*const takes[])(struct timerhub_queue *) = { take_by_drain, take_by_
 	                                                 take_by_dispatch };
 
 /* Signalled in time, taken late. */
-START_TEST(stats_of_delivery_lateness_are_of_the_taking)
+TEST_LOOP(stats_of_delivery_lateness_are_of_the_taking, 30, COUNT_OF(takes))
 {
 	for (unsigned bit = 10; bit < 60; bit++) {
 		struct rig rig = rig_manual(4);
@@ -87,7 +85,6 @@ START_TEST(stats_of_delivery_lateness_are_of_the_taking)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static void advance_by_10000(const struct timerhub_event *event)
 {
@@ -97,7 +94,7 @@ static void advance_by_10000(const struct timerhub_event *event)
 }
 
 /* A call reads the clock once. */
-START_TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call)
+TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30)
 {
 	struct rig rig = rig_manual(4);
 
@@ -109,10 +106,9 @@ START_TEST(stats_of_delivery_lateness_see_no_callbacks_of_the_call)
 	expect_eq(stats_of(rig.hub).delivery_lateness[0], 3);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Also of those that one signal announces. */
-START_TEST(stats_of_lateness_are_of_each_event)
+TEST(stats_of_lateness_are_of_each_event, 30)
 {
 	struct rig rig = rig_manual(64);
 	struct timerhub_stats stats;
@@ -127,9 +123,8 @@ START_TEST(stats_of_lateness_are_of_each_event)
 	expect_eq(stats.queue_signals, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(stats_of_a_far_timer_show_it_cascading)
+TEST(stats_of_a_far_timer_show_it_cascading, 30)
 {
 	struct rig rig = rig_manual(4);
 	uint64_t next_ns;
@@ -141,9 +136,8 @@ START_TEST(stats_of_a_far_timer_show_it_cascading)
 	expect_cmp(stats_of(rig.hub).cascaded, >, 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(stats_of_a_real_hub_add_up)
+TEST(stats_of_a_real_hub_add_up, 60)
 {
 	struct rig rig = rig_open(1000);
 	struct dice dice = dice_new(0);
@@ -167,7 +161,6 @@ START_TEST(stats_of_a_real_hub_add_up)
 	expect_cmp(stats.queue_signals, <=, 1000);
 	rig_close(&rig);
 }
-END_TEST
 
 /* As many slots as are free are taken, one after the other, before it is refused. */
 static void *refuse_many(void *arg)
@@ -182,7 +175,7 @@ static void *refuse_many(void *arg)
 	return NULL;
 }
 
-START_TEST(stats_of_refused_arms_never_fall_below_zero)
+TEST(stats_of_refused_arms_never_fall_below_zero, 120)
 {
 	struct rig rig = rig_manual(200);
 	struct timerhub_stats stats;
@@ -202,9 +195,8 @@ START_TEST(stats_of_refused_arms_never_fall_below_zero)
 	expect_eq(stats.cancelled, 0);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken)
+TEST(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken, 30)
 {
 	struct rig rig = rig_manual(4);
 	struct timerhub_spec specs[5];
@@ -214,20 +206,4 @@ START_TEST(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken)
 	expect_eq(timerhub_arm_many(rig.queue, specs, COUNT_OF(specs), NULL), -EAGAIN);
 	expect_eq(stats_of(rig.hub).live_max, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("stats", argc, argv);
-	tests_add(stats_of_refused_arms_never_fall_below_zero, 120);
-	tests_add(stats_of_a_batch_larger_than_the_hub_show_no_slot_taken, 30);
-	tests_add(stats_of_a_new_hub_are_zero, 30);
-	tests_add(stats_of_lateness_are_of_signal_time, 30);
-	tests_add(stats_of_lateness_are_of_each_event, 30);
-	tests_add_loop(stats_of_delivery_lateness_are_of_the_taking, 30, COUNT_OF(takes));
-	tests_add(stats_of_delivery_lateness_see_no_callbacks_of_the_call, 30);
-	tests_add(stats_of_a_far_timer_show_it_cascading, 30);
-	tests_add(stats_of_a_real_hub_add_up, 60);
-	return tests_run();
 }

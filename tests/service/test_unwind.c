@@ -2,7 +2,7 @@
 /*
  * A thread ends inside a callback, by pthread_exit() or cancellation: the event counts as
  * delivered, nothing of the thread is kept, and who waits for the callback goes on.
- * test_exceptions.cc has exceptions.
+ * Exceptions, which unwind in the same way, are thrown in tests/cpp.
  */
 #include "rig.h"
 
@@ -75,7 +75,7 @@ static void leaver_is_gone(struct leaver *leaver)
 	expect(!leaver->came_back);
 }
 
-START_TEST(unwind_leaves_the_rest_of_the_queue)
+TEST_LOOP(unwind_leaves_the_rest_of_the_queue, 60, WAYS)
 {
 	struct rig rig = rig_manual(2);
 	struct leaver leaver;
@@ -97,9 +97,8 @@ START_TEST(unwind_leaves_the_rest_of_the_queue)
 	expect_empty(rig.queue);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
+TEST_LOOP(unwind_from_the_last_event_leaves_the_fd_unreadable, 60, WAYS)
 {
 	struct rig rig = rig_manual(2);
 	struct leaver leaver;
@@ -114,7 +113,6 @@ START_TEST(unwind_from_the_last_event_leaves_the_fd_unreadable)
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 struct canceller {
 	struct rig *rig;
@@ -135,7 +133,7 @@ static void *cancel_sync(void *argument)
 	return NULL;
 }
 
-START_TEST(unwind_ends_the_wait_for_the_callback)
+TEST_LOOP(unwind_ends_the_wait_for_the_callback, 60, WAYS)
 {
 	struct rig rig = rig_manual(2);
 	struct leaver leaver;
@@ -157,10 +155,9 @@ START_TEST(unwind_ends_the_wait_for_the_callback)
 	leaver_is_gone(&leaver);
 	rig_close(&rig);
 }
-END_TEST
 
 /* More than there are callback cells; a new thread may have an old one's address. */
-START_TEST(unwind_again_and_again_leaves_nothing)
+TEST(unwind_again_and_again_leaves_nothing, 240)
 {
 	struct rig rig = rig_manual(1);
 	unsigned rounds = scaled(18000); /* more rounds than a hub has callback cells */
@@ -180,15 +177,4 @@ START_TEST(unwind_again_and_again_leaves_nothing)
 	expect_eq(stats_of(rig.hub).delivered, rounds);
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("unwind", argc, argv);
-	tests_add_loop(unwind_leaves_the_rest_of_the_queue, 60, WAYS);
-	tests_add_loop(unwind_from_the_last_event_leaves_the_fd_unreadable, 60, WAYS);
-	tests_add_loop(unwind_ends_the_wait_for_the_callback, 60, WAYS);
-	tests_add(unwind_again_and_again_leaves_nothing, 240);
-	return tests_run();
 }

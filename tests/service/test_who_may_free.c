@@ -82,7 +82,7 @@ static void touch_slowly(const struct timerhub_event *event)
 	}
 }
 
-START_TEST(frees_after_cancel_sync)
+TEST(frees_after_cancel_sync, 120)
 {
 	pthread_t threads[2];
 
@@ -101,7 +101,6 @@ START_TEST(frees_after_cancel_sync)
 	}
 	dispatchers_end(threads, COUNT_OF(threads));
 }
-END_TEST
 
 /* ---- inside its own callback, which two threads run at once ---- */
 
@@ -126,7 +125,7 @@ static void cancel_in_callback(const struct timerhub_event *event)
 	atomic_fetch_add(&freed_inside, 1);
 }
 
-START_TEST(frees_inside_the_callback)
+TEST(frees_inside_the_callback, 120)
 {
 	unsigned rounds = scaled(3000);
 	pthread_t threads[2];
@@ -143,7 +142,6 @@ START_TEST(frees_inside_the_callback)
 	}
 	dispatchers_end(threads, COUNT_OF(threads));
 }
-END_TEST
 
 static void free_in_callback(const struct timerhub_event *event)
 {
@@ -154,7 +152,7 @@ static void free_in_callback(const struct timerhub_event *event)
 	session_free(session); /* the callback of a one-shot timer runs only once */
 }
 
-START_TEST(frees_a_one_shot_in_its_callback_or_after_a_cancel)
+TEST(frees_a_one_shot_in_its_callback_or_after_a_cancel, 120)
 {
 	pthread_t threads[2];
 
@@ -175,7 +173,6 @@ START_TEST(frees_a_one_shot_in_its_callback_or_after_a_cancel)
 		sleep_ns(100 * US);
 	dispatchers_end(threads, COUNT_OF(threads));
 }
-END_TEST
 
 /* ---- drained in batches: an event in the caller's array counts as delivered ---- */
 
@@ -204,7 +201,7 @@ static void free_the_dead(void)
 	}
 }
 
-START_TEST(frees_at_the_end_of_the_batch)
+TEST(frees_at_the_end_of_the_batch, 120)
 {
 	unsigned pairs = scaled(20000), in_batch = 0;
 	struct dice dice = dice_new(1);
@@ -247,7 +244,6 @@ START_TEST(frees_at_the_end_of_the_batch)
 	expect_cmp(in_batch, >, 0);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- workers, and the end of their waits ---- */
 
@@ -262,7 +258,7 @@ static void *work(void *taken)
 	return NULL;
 }
 
-START_TEST(stops_joins_and_closes)
+TEST(stops_joins_and_closes, 120)
 {
 	for (unsigned round = 0; round < scaled(300); round++) {
 		pthread_t threads[3];
@@ -284,7 +280,6 @@ START_TEST(stops_joins_and_closes)
 		timerhub_close(rig.hub);
 	}
 }
-END_TEST
 
 /* ---- a heartbeat is one call, and any thread makes it ---- */
 
@@ -317,7 +312,7 @@ static void *beat(void *argument)
 	return NULL;
 }
 
-START_TEST(beats_from_two_threads)
+TEST(beats_from_two_threads, 120)
 {
 	struct beater beaters[2];
 	pthread_t threads[2];
@@ -347,17 +342,4 @@ START_TEST(beats_from_two_threads)
 	expect_eq(atomic_load(&expiries), started);
 	expect_eq(timerhub_cancel(rig.hub, timer), 0);
 	dispatchers_end(threads, COUNT_OF(threads));
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	rigs_begin("who_may_free", argc, argv);
-	tests_add(frees_after_cancel_sync, 120);
-	tests_add(frees_inside_the_callback, 120);
-	tests_add(frees_a_one_shot_in_its_callback_or_after_a_cancel, 120);
-	tests_add(frees_at_the_end_of_the_batch, 120);
-	tests_add(stops_joins_and_closes, 120);
-	tests_add(beats_from_two_threads, 120);
-	return tests_run();
 }

@@ -856,12 +856,10 @@ static void check_wait(int index, const struct taking *taking, int result, uint6
 		report_failure("a wait on a stopped queue ended by its timeout");
 	if (result == 0 && scheduler.now_ns < until_ns)
 		report_failure("a wait ended before its timeout");
-	if (result == -ECANCELED && queue->interrupting == 0 && queue->interrupted < taking->begin)
-		report_failure("a wait was interrupted without an interrupt");
 	if (result == -ESHUTDOWN && !queue->closing && queue->closed < taking->begin &&
 	    !queue->stopping)
 		report_failure("a wait was shut down on an open queue");
-	if (result < 0 && result != -ECANCELED && result != -ESHUTDOWN)
+	if (result < 0 && result != -ESHUTDOWN)
 		report_failure("wait returned %d", result);
 }
 
@@ -892,7 +890,6 @@ static void operation_wait(struct worker *worker)
 	oracle_take_begin(&taking, (unsigned)index);
 	taking.by_hand = true;
 	worker->blocked_on = index;
-	worker->must_leave = false;
 	report_tell("wait queue %d max %u until %" PRIu64, index, max, until_ns);
 	/* so that the wait may begin after the close */
 	if (memory.mode != MEMORY_SC && dice_one_in(&memory.dice, 4))
@@ -906,7 +903,6 @@ static void operation_wait(struct worker *worker)
 	consumed(worker, count);
 	report_tell("wait = %d", count);
 	worker->blocked_on = -1;
-	worker->must_leave = false;
 	if (count > (int)max)
 		report_failure("wait returned %d", count);
 	check_wait(index, &taking, count, until_ns);
@@ -914,24 +910,6 @@ static void operation_wait(struct worker *worker)
 	if (count == -ESHUTDOWN && stopped(index, &taking))
 		oracle_shut_down(&taking);
 	oracle_take_end(&taking, count == 0 || (count == -ESHUTDOWN && stopped(index, &taking)));
-}
-
-static void operation_interrupt(struct worker *worker)
-{
-	int index = queue_enter(&worker->dice, NULL);
-
-	if (index < 0)
-		return;
-	report_tell("interrupt queue %d", index);
-	for (unsigned i = 0; i < world.workers_count; i++)
-		if (world.workers[i].blocked_on == index && world.workers[i].actor->waits_on &&
-		    !world.workers[i].actor->in_signal)
-			world.workers[i].must_leave = true;
-	world.queues[index].interrupting++;
-	timerhub_interrupt(world.queues[index].queue);
-	world.queues[index].interrupting--;
-	world.queues[index].interrupted = oracle_stamp();
-	queue_leave(index);
 }
 
 static void operation_stop(struct worker *worker)
@@ -944,11 +922,7 @@ static void operation_stop(struct worker *worker)
 		queue_leave(index);
 		return;
 	}
-	report_tell("stop queue %d", index);
-	world.queues[index].stopping = true;
-	timerhub_queue_stop(world.queues[index].queue);
-	world.queues[index].stopped = true;
-	world.queues[index].stopped_at = oracle_stamp();
+	world_stop_queue((unsigned)index);
 	queue_leave(index);
 }
 
@@ -1045,7 +1019,7 @@ static _Noreturn void child_run(struct worker *worker, const struct life *life)
 		check_dead(timerhub_drain(queue, &event, 1));
 		check_dead(timerhub_dispatch(queue, 1));
 		check_dead(timerhub_wait(queue, &event, 1, UINT64_MAX));
-		timerhub_interrupt(queue);
+		timerhub_queue_stop(queue);
 		if (i == 0)
 			timerhub_queue_close(queue);
 	}
@@ -1095,10 +1069,8 @@ static void operation_do(struct worker *worker, unsigned kind)
 		operation_drain(worker);
 	else if (kind < 84)
 		operation_wait(worker);
-	else if (kind < 88)
-		operation_poll(worker);
 	else if (kind < 89)
-		operation_interrupt(worker);
+		operation_poll(worker);
 	else if (kind < 90 && world.manual)
 		operation_advance();
 	else if (kind < 90)
@@ -1127,8 +1099,9 @@ static void operations_full(void)
  */
 void operations_begin(struct dice *dice)
 {
-	static const uint8_t firsts[] = { 0,  0,  24, 30, 50, 50, 62, 64,
-		                          66, 67, 79, 84, 88, 89, 90, 99 };
+	static const uint8_t firsts[] = {
+		0, 0, 24, 30, 50, 50, 62, 64, 66, 67, 79, 84, 89, 90, 99
+	};
 	uint8_t favourites[] = { 0, 67, 0, 0 };
 	const uint8_t closing = 99, cancelling = 50, setting = 89;
 	enum focus focus = world.plan->focus;

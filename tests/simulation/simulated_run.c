@@ -19,7 +19,7 @@
 /* OWNER_GATHER_NS of lib/owner/owner.c: how late a coalescing owner may be. */
 #define GATHER_NS 250000
 /*
- * STOPPED_NAP_NS of lib/hub/drain_dispatch.c: a waiter's nap while the owner compacts a stopped
+ * STOPPED_NAP_NS of lib/hub/wait_stop.c: a waiter's nap while the owner compacts a stopped
  * queue.
  */
 #define STOPPED_NAP_NS 50000
@@ -249,7 +249,7 @@ static bool world_taking(unsigned index)
 }
 
 /*
- * Fails if it waits although its queue has an event (`due`) or was stopped, or it was interrupted.
+ * Fails if it waits although its queue has an event (`due`) or was stopped.
  */
 static void worker_quiet(const struct worker *worker, unsigned due)
 {
@@ -260,8 +260,6 @@ static void worker_quiet(const struct worker *worker, unsigned due)
 	if ((due >> index & 1) != 0 && !world_taking((unsigned)index))
 		report_failure("worker %u waits for queue %d, which has timer %u", worker->index,
 		               index, oracle.queues[index].due);
-	if (worker->must_leave && world.queues[index].interrupting == 0)
-		report_failure("worker %u waits on, and was interrupted", worker->index);
 	/* a waiter naps while the owner compacts, and perhaps still when that is done */
 	if (worker->blocked_on >= 0 && world.queues[index].stopped && oracle_mover_sleeps() &&
 	    worker->actor->wake_ns > scheduler.now_ns + STOPPED_NAP_NS)
@@ -344,7 +342,26 @@ void world_conserve(void)
 
 /* ---- the run ---- */
 
-/* If nothing will end their waits, interrupts them. */
+void world_stop_queue(unsigned index)
+{
+	struct world_queue *queue = &world.queues[index];
+
+	report_tell("stop queue %u", index);
+	queue->stopping = true;
+	timerhub_queue_stop(queue->queue);
+	queue->stopped = true;
+	queue->stopped_at = oracle_stamp();
+}
+
+static bool world_waited_for(unsigned queue)
+{
+	for (unsigned i = 0; i < world.workers_count; i++)
+		if (world.workers[i].blocked_on == (int)queue)
+			return true;
+	return false;
+}
+
+/* Stops the queues that workers wait on, if nothing else will end these waits. */
 static void world_wait_for_workers(void)
 {
 	while (world.workers_over < world.workers_count) {
@@ -353,12 +370,16 @@ static void world_wait_for_workers(void)
 		if (!world.stuck)
 			continue;
 		for (unsigned i = 0; i < world.queues_count; i++) {
-			world.queues[i].interrupting++;
-			memory_acquire(&world.queues[i].opened);
-			timerhub_interrupt(world.queues[i].queue);
-			memory_publish(&world.queues[i].left);
-			world.queues[i].interrupting--;
-			world.queues[i].interrupted = oracle_stamp();
+			struct world_queue *queue = &world.queues[i];
+
+			if (!world_waited_for(i) || queue->closing)
+				continue;
+			queue->users++; /* so that nobody closes it meanwhile */
+			memory_acquire(&queue->opened);
+			world_stop_queue(i);
+			memory_publish(&queue->left);
+			if (--queue->users == 0)
+				scheduler_wake(queue, 1);
 		}
 	}
 	for (unsigned i = 0; i < world.workers_count; i++)

@@ -49,9 +49,7 @@ struct world_queue {
 	bool dispatched;
 	/* the only worker that takes; -1: all do */
 	int consumer;
-	uint64_t closed;       /* stamp at which the last close of the queue returned */
-	uint64_t interrupted;  /* stamp at which the last interrupt of the queue returned */
-	unsigned interrupting; /* number of interrupts in progress */
+	uint64_t closed; /* stamp at which the last close of the queue returned */
 	/* from the opener to callers, and from callers to the closer */
 	struct memory_view opened, left;
 	bool stopping;       /* true if a stop of the queue has begun since the queue was opened */
@@ -74,8 +72,6 @@ struct worker {
 	struct life *works_on;   /* the timer of the worker's last arm or re-arm */
 	struct life *inside;     /* the timer whose callback the worker runs, or NULL */
 	struct world_loop *loop; /* the loop that the worker uses, or NULL */
-	/* interrupted while it waited */
-	bool must_leave;
 };
 
 struct world {
@@ -116,6 +112,9 @@ void world_run(const struct plan *plan);
 
 /* Sometimes after a refusal. */
 void world_open_queue(unsigned index, struct dice *dice);
+
+/* Stops the queue, so that no wait on it blocks any more. */
+void world_stop_queue(unsigned index);
 
 /* timerhub_stats() against the oracle, while no call that changes the hub is in progress. */
 void world_conserve(void);

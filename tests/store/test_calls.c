@@ -30,7 +30,7 @@ static struct timerhub_store_change put_of(const char *key)
 	};
 }
 
-START_TEST(task_comes_with_all_that_was_put_and_ends_once)
+TEST(task_comes_with_all_that_was_put_and_ends_once, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put),
 		                          .when_ns = 3,
@@ -67,9 +67,8 @@ START_TEST(task_comes_with_all_that_was_put_and_ends_once)
 	take_none();
 	fixture_end();
 }
-END_TEST
 
-START_TEST(tasks_come_in_order_of_time_and_never_early)
+TEST(tasks_come_in_order_of_time_and_never_early, 60)
 {
 	struct timerhub_store_task tasks[100];
 	struct dice dice = dice_new(1);
@@ -91,9 +90,8 @@ START_TEST(tasks_come_in_order_of_time_and_never_early)
 	}
 	fixture_end();
 }
-END_TEST
 
-START_TEST(key_names_one_live_task)
+TEST(key_names_one_live_task, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put),
 		                          .when_ns = HOUR,
@@ -137,9 +135,8 @@ START_TEST(key_names_one_live_task)
 	expect_eq(timerhub_store_move_key(store, "k", 0, 0), -ENOENT);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(move_gives_a_new_time)
+TEST(move_gives_a_new_time, 60)
 {
 	struct timerhub_store_task task;
 	uint64_t id;
@@ -164,9 +161,8 @@ START_TEST(move_gives_a_new_time)
 	expect_eq(timerhub_store_move(store, UINT64_MAX, 0, 0), -ENOENT);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(id_of_another_queue_is_unknown)
+TEST(id_of_another_queue_is_unknown, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
 	struct timerhub_store *second;
@@ -185,9 +181,8 @@ START_TEST(id_of_another_queue_is_unknown)
 	timerhub_store_close(second);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told)
+TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60)
 {
 	struct timerhub_store_task first, second, late;
 
@@ -214,9 +209,8 @@ START_TEST(lease_that_ends_delivers_again_and_a_late_answer_is_told)
 	expect_eq(timerhub_store_done(store, &second), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(answer_after_the_lease_counts_until_another_has_the_task)
+TEST(answer_after_the_lease_counts_until_another_has_the_task, 60)
 {
 	struct timerhub_store_task task;
 
@@ -234,9 +228,8 @@ START_TEST(answer_after_the_lease_counts_until_another_has_the_task)
 	expect(!task.data);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(last_delivery_is_followed_by_parking)
+TEST(last_delivery_is_followed_by_parking, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
 		                                      .attempts_max = 2,
@@ -265,9 +258,8 @@ START_TEST(last_delivery_is_followed_by_parking)
 	expect_eq(timerhub_store_cancel_key(store, "k"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(attempts_are_25_unless_the_config_says_otherwise)
+TEST_LOOP(attempts_are_25_unless_the_config_says_otherwise, 60, 2)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
 		                                      .attempts_max = UINT32_MAX };
@@ -290,9 +282,8 @@ START_TEST(attempts_are_25_unless_the_config_says_otherwise)
 	}
 	fixture_end();
 }
-END_TEST
 
-START_TEST(periods_that_pass_untaken_are_counted)
+TEST(periods_that_pass_untaken_are_counted, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put),
 		                          .flags = TIMERHUB_ABSOLUTE,
@@ -312,9 +303,8 @@ START_TEST(periods_that_pass_untaken_are_counted)
 	expect_eq(sql_number("SELECT attempts FROM timerhub_list"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(commit_makes_all_or_none)
+TEST(commit_makes_all_or_none, 60)
 {
 	struct timerhub_store_change changes[3];
 	struct timerhub_store_task task;
@@ -338,9 +328,8 @@ START_TEST(commit_makes_all_or_none)
 	expect(!task.data); /* of the change that found no task */
 	fixture_end();
 }
-END_TEST
 
-START_TEST(commit_ends_and_puts_at_once)
+TEST(commit_ends_and_puts_at_once, 60)
 {
 	struct timerhub_store_change changes[3];
 	struct timerhub_store_task task;
@@ -357,7 +346,6 @@ START_TEST(commit_ends_and_puts_at_once)
 	expect_eq(changes[2].id, changes[1].id + 1);
 	fixture_end();
 }
-END_TEST
 
 static int stop_it(void *context)
 {
@@ -365,7 +353,7 @@ static int stop_it(void *context)
 	return 1;
 }
 
-START_TEST(commit_in_is_true_when_the_caller_commits)
+TEST(commit_in_is_true_when_the_caller_commits, 60)
 {
 	struct timerhub_store_change changes[2];
 	struct timerhub_store_task task;
@@ -401,10 +389,9 @@ START_TEST(commit_in_is_true_when_the_caller_commits)
 	sql("COMMIT");
 	fixture_end();
 }
-END_TEST
 
 /* The numbers of an earlier commit would look like this one's. */
-START_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error)
+TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60)
 {
 	struct timerhub_store_change changes[3];
 
@@ -426,9 +413,8 @@ START_TEST(change_that_cannot_be_asked_for_is_the_only_one_with_an_error)
 	}
 	fixture_end();
 }
-END_TEST
 
-START_TEST(commit_in_refuses_what_it_cannot_promise)
+TEST(commit_in_refuses_what_it_cannot_promise, 60)
 {
 	struct timerhub_store_change change = put_of("k");
 	sqlite3 *memory;
@@ -456,7 +442,6 @@ START_TEST(commit_in_refuses_what_it_cannot_promise)
 	expect_eq(timerhub_store_install_checked(plain, rand), -EXDEV);
 	fixture_end();
 }
-END_TEST
 
 static struct timerhub_store_completion complete(void)
 {
@@ -468,7 +453,7 @@ static struct timerhub_store_completion complete(void)
 	return completion;
 }
 
-START_TEST(submit_completes_in_order)
+TEST(submit_completes_in_order, 60)
 {
 	struct timerhub_store_change changes[2];
 	struct timerhub_store_completion completion;
@@ -504,9 +489,8 @@ START_TEST(submit_completes_in_order)
 	expect_eq(timerhub_store_submit(store, changes, 1, 8), -EINVAL);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(task_that_was_released_is_not_freed_by_its_completion)
+TEST(task_that_was_released_is_not_freed_by_its_completion, 60)
 {
 	struct timerhub_store_change change;
 	struct timerhub_store_task task;
@@ -521,9 +505,8 @@ START_TEST(task_that_was_released_is_not_freed_by_its_completion)
 	expect(!task.data && !task.key);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(submits_in_flight_are_bounded)
+TEST(submits_in_flight_are_bounded, 60)
 {
 	struct timerhub_store_change change = put_of(NULL);
 	struct timerhub_store_completion completions[64];
@@ -546,10 +529,9 @@ START_TEST(submits_in_flight_are_bounded)
 	expect_eq(timerhub_store_submit(store, &change, 1, 0), 0);
 	fixture_end();
 }
-END_TEST
 
 /* The store's thread makes both, and restarts the WAL as one more work in the same queue. */
-START_TEST(submits_go_before_checkpoints)
+TEST(submits_go_before_checkpoints, 120)
 {
 	static char data[20000];
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT,
@@ -569,9 +551,8 @@ START_TEST(submits_go_before_checkpoints)
 	expect_eq(held_up, 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(wrong_arguments_are_refused)
+TEST(wrong_arguments_are_refused, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put) };
 	struct timerhub_store_config config = { .size = sizeof(config), .data_max = 10 };
@@ -618,9 +599,8 @@ START_TEST(wrong_arguments_are_refused)
 	expect_eq(timerhub_store_put(store, &put, &id), -ERANGE);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(wrong_arguments_of_other_calls_are_refused)
+TEST(wrong_arguments_of_other_calls_are_refused, 60)
 {
 	struct timerhub_store_change change = put_of("k");
 	struct timerhub_store_task task = { .id = 1 };
@@ -652,9 +632,8 @@ START_TEST(wrong_arguments_of_other_calls_are_refused)
 	timerhub_store_release(store, NULL);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(writer_that_stays_is_waited_for_until_the_timeout)
+TEST(writer_that_stays_is_waited_for_until_the_timeout, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
 		                                      .timeout_ns = 100 * MS };
@@ -679,10 +658,9 @@ START_TEST(writer_that_stays_is_waited_for_until_the_timeout)
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
 	fixture_end();
 }
-END_TEST
 
 /* A loop that polls the descriptor stands still for others' transactions only for a moment. */
-START_TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone)
+TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60)
 {
 	struct timerhub_store_task task;
 	uint64_t before_ns;
@@ -702,7 +680,6 @@ START_TEST(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
 static int opens(const char *path)
 {
@@ -713,7 +690,7 @@ static int opens(const char *path)
 	return result;
 }
 
-START_TEST(open_says_what_is_wrong_with_the_file)
+TEST(open_says_what_is_wrong_with_the_file, 60)
 {
 	char path[128];
 	FILE *file;
@@ -733,9 +710,8 @@ START_TEST(open_says_what_is_wrong_with_the_file)
 	expect_eq(timerhub_store_install(plain), -EOPNOTSUPP);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(descriptors_that_are_refused_are_told_and_none_is_left)
+TEST(descriptors_that_are_refused_are_told_and_none_is_left, 60)
 {
 	struct rlimit all, few;
 	unsigned before = 0, refused = 0;
@@ -759,9 +735,8 @@ START_TEST(descriptors_that_are_refused_are_told_and_none_is_left)
 	expect_le(process_fd_count(), before + 2);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(file_that_may_not_be_written_is_told)
+TEST(file_that_may_not_be_written_is_told, 60)
 {
 	char folder[sizeof(database)];
 	pid_t child;
@@ -784,10 +759,9 @@ START_TEST(file_that_may_not_be_written_is_told)
 	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
 	fixture_end();
 }
-END_TEST
 
 /* Install leaves all as it is, and open only makes it a WAL. */
-START_TEST(users_file_keeps_its_settings)
+TEST(users_file_keeps_its_settings, 60)
 {
 	const struct timerhub_store_config hasty = { .size = sizeof(hasty), .timeout_ns = 50 * MS };
 	static const char settings[] =
@@ -810,9 +784,8 @@ START_TEST(users_file_keeps_its_settings)
 	expect_eq(strcmp(sql_text("PRAGMA journal_mode"), "wal"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(log_stays_short_while_much_is_written)
+TEST(log_stays_short_while_much_is_written, 60)
 {
 	static char data[20000];
 	struct timerhub_store_change changes[100];
@@ -832,9 +805,8 @@ START_TEST(log_stays_short_while_much_is_written)
 	expect_lt(stats.wal_bytes, 40u << 20); /* of more than 60 that were written */
 	fixture_end();
 }
-END_TEST
 
-START_TEST(install_joins_the_callers_transaction)
+TEST(install_joins_the_callers_transaction, 60)
 {
 	sqlite3 *own;
 
@@ -856,14 +828,13 @@ START_TEST(install_joins_the_callers_transaction)
 	expect_eq(timerhub_store_install(own), -EBADMSG); /* a stranger's timerhub_tasks */
 	expect_eq(sqlite3_close(own), SQLITE_OK);
 }
-END_TEST
 
 static int sql_refused(const char *text)
 {
 	return sqlite3_exec(plain, text, NULL, NULL, NULL);
 }
 
-START_TEST(plain_sql_is_checked)
+TEST(plain_sql_is_checked, 60)
 {
 	fixture_begin(NULL);
 	sql("INSERT INTO timerhub_tasks(due_us,key) VALUES(1764353000000000,'a')");
@@ -895,9 +866,8 @@ START_TEST(plain_sql_is_checked)
 	expect_eq(sql_number("SELECT id FROM timerhub_tasks"), 3);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(plain_sql_takes_a_task_from_its_worker)
+TEST(plain_sql_takes_a_task_from_its_worker, 60)
 {
 	struct timerhub_store_task task;
 
@@ -925,9 +895,8 @@ START_TEST(plain_sql_takes_a_task_from_its_worker)
 	expect_eq(timerhub_store_done(store, &task), -ENOENT);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(take_does_not_write_long_data_again)
+TEST(take_does_not_write_long_data_again, 60)
 {
 	static char data[200000];
 	struct timerhub_store_put put = { .size = sizeof(put),
@@ -953,9 +922,8 @@ START_TEST(take_does_not_write_long_data_again)
 	}
 	fixture_end();
 }
-END_TEST
 
-START_TEST(child_is_told_and_harms_nothing)
+TEST(child_is_told_and_harms_nothing, 60)
 {
 	struct timerhub_store_put put = { .size = sizeof(put) };
 	struct timerhub_store_change change = put_of(NULL);
@@ -995,9 +963,8 @@ START_TEST(child_is_told_and_harms_nothing)
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(descriptors_close_on_exec_and_are_no_standard_ones)
+TEST(descriptors_close_on_exec_and_are_no_standard_ones, 60)
 {
 	struct stat status;
 
@@ -1017,7 +984,6 @@ START_TEST(descriptors_close_on_exec_and_are_no_standard_ones)
 	expect(fcntl(timerhub_store_completion_fd(store), F_GETFD) & FD_CLOEXEC);
 	fixture_end();
 }
-END_TEST
 
 static void *take_until_the_end(void *result)
 {
@@ -1027,7 +993,7 @@ static void *take_until_the_end(void *result)
 	return NULL;
 }
 
-START_TEST(removed_file_ends_the_handle)
+TEST_LOOP(removed_file_ends_the_handle, 60, 3)
 {
 	static const char *const suffixes[] = { "", "-wal", "-shm" };
 	struct timerhub_store_put put = { .size = sizeof(put) };
@@ -1052,9 +1018,8 @@ START_TEST(removed_file_ends_the_handle)
 	expect_eq(stats.failed, -EIO);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(stop_hands_out_what_is_due_and_ends_takers)
+TEST(stop_hands_out_what_is_due_and_ends_takers, 60)
 {
 	struct timerhub_store_task task;
 	pthread_t takers[3];
@@ -1081,9 +1046,8 @@ START_TEST(stop_hands_out_what_is_due_and_ends_takers)
 	expect_eq(timerhub_store_done(store, &task), 0); /* changes go on */
 	fixture_end();
 }
-END_TEST
 
-START_TEST(close_makes_what_was_submitted)
+TEST(close_makes_what_was_submitted, 60)
 {
 	struct timerhub_store_change change = put_of(NULL);
 
@@ -1095,9 +1059,8 @@ START_TEST(close_makes_what_was_submitted)
 	store = fixture_open(NULL);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(close_sends_takers_away)
+TEST(close_sends_takers_away, 60)
 {
 	pthread_t takers[3];
 	int results[3];
@@ -1114,9 +1077,8 @@ START_TEST(close_sends_takers_away)
 	store = fixture_open(NULL);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(fd_is_readable_when_something_is_due)
+TEST(fd_is_readable_when_something_is_due, 60)
 {
 	struct timerhub_store_task task;
 	int fd;
@@ -1140,9 +1102,8 @@ START_TEST(fd_is_readable_when_something_is_due)
 	timerhub_store_release(store, &task);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(statistics_stop_counting)
+TEST(statistics_stop_counting, 60)
 {
 	struct timerhub_store_stats stats = { 0 };
 
@@ -1153,9 +1114,8 @@ START_TEST(statistics_stop_counting)
 	expect_eq(stats.waiting, 100000);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(statistics_count_and_name_the_reader)
+TEST(statistics_count_and_name_the_reader, 120)
 {
 	struct timerhub_store_stats stats = { 0 };
 	struct timerhub_store_task task;
@@ -1197,52 +1157,4 @@ START_TEST(statistics_count_and_name_the_reader)
 	expect_eq(stats.reader_pid, getpid());
 	sql("COMMIT");
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store calls", argc, argv);
-	tests_add(task_comes_with_all_that_was_put_and_ends_once, 60);
-	tests_add(tasks_come_in_order_of_time_and_never_early, 60);
-	tests_add(key_names_one_live_task, 60);
-	tests_add(move_gives_a_new_time, 60);
-	tests_add(id_of_another_queue_is_unknown, 60);
-	tests_add(lease_that_ends_delivers_again_and_a_late_answer_is_told, 60);
-	tests_add(answer_after_the_lease_counts_until_another_has_the_task, 60);
-	tests_add(last_delivery_is_followed_by_parking, 60);
-	tests_add_loop(attempts_are_25_unless_the_config_says_otherwise, 60, 2);
-	tests_add(periods_that_pass_untaken_are_counted, 60);
-	tests_add(commit_makes_all_or_none, 60);
-	tests_add(commit_ends_and_puts_at_once, 60);
-	tests_add(commit_in_is_true_when_the_caller_commits, 60);
-	tests_add(commit_in_refuses_what_it_cannot_promise, 60);
-	tests_add(change_that_cannot_be_asked_for_is_the_only_one_with_an_error, 60);
-	tests_add(submit_completes_in_order, 60);
-	tests_add(task_that_was_released_is_not_freed_by_its_completion, 60);
-	tests_add(submits_in_flight_are_bounded, 60);
-	tests_add(submits_go_before_checkpoints, 120);
-	tests_add(wrong_arguments_are_refused, 60);
-	tests_add(wrong_arguments_of_other_calls_are_refused, 60);
-	tests_add(writer_that_stays_is_waited_for_until_the_timeout, 60);
-	tests_add(take_without_time_leaves_a_writer_alone_and_the_fd_tells_when_it_has_gone, 60);
-	tests_add(open_says_what_is_wrong_with_the_file, 60);
-	tests_add(descriptors_that_are_refused_are_told_and_none_is_left, 60);
-	tests_add(file_that_may_not_be_written_is_told, 60);
-	tests_add(users_file_keeps_its_settings, 60);
-	tests_add(log_stays_short_while_much_is_written, 60);
-	tests_add(install_joins_the_callers_transaction, 60);
-	tests_add(plain_sql_is_checked, 60);
-	tests_add(plain_sql_takes_a_task_from_its_worker, 60);
-	tests_add(take_does_not_write_long_data_again, 60);
-	tests_add(child_is_told_and_harms_nothing, 60);
-	tests_add(descriptors_close_on_exec_and_are_no_standard_ones, 60);
-	tests_add_loop(removed_file_ends_the_handle, 60, 3);
-	tests_add(stop_hands_out_what_is_due_and_ends_takers, 60);
-	tests_add(close_makes_what_was_submitted, 60);
-	tests_add(close_sends_takers_away, 60);
-	tests_add(fd_is_readable_when_something_is_due, 60);
-	tests_add(statistics_stop_counting, 60);
-	tests_add(statistics_count_and_name_the_reader, 120);
-	return tests_run();
 }

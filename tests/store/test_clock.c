@@ -14,7 +14,7 @@
 static const struct timerhub_store_config lease_of_a_second = { .size = sizeof(lease_of_a_second),
 	                                                        .lease_ns = SEC };
 
-START_TEST(lease_is_a_length_whatever_the_clock_says)
+TEST(lease_is_a_length_whatever_the_clock_says, 60)
 {
 	struct timerhub_store_task task;
 
@@ -32,7 +32,6 @@ START_TEST(lease_is_a_length_whatever_the_clock_says)
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
 static void *take_it(void *argument)
 {
@@ -42,7 +41,7 @@ static void *take_it(void *argument)
 	return NULL;
 }
 
-START_TEST(resting_taker_sees_the_clock_being_set)
+TEST(resting_taker_sees_the_clock_being_set, 60)
 {
 	struct timerhub_store_task task;
 	pthread_t taker;
@@ -57,9 +56,8 @@ START_TEST(resting_taker_sees_the_clock_being_set)
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(task_that_is_early_again_does_not_come)
+TEST(task_that_is_early_again_does_not_come, 60)
 {
 	struct timerhub_store_task task;
 
@@ -72,7 +70,6 @@ START_TEST(task_that_is_early_again_does_not_come)
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
 /* A periodic task's done, while the clock is two hours ahead. */
 static struct timerhub_store_task done_ahead(uint64_t interval_ns)
@@ -90,7 +87,7 @@ static struct timerhub_store_task done_ahead(uint64_t interval_ns)
 	return task;
 }
 
-START_TEST(period_set_by_a_wrong_clock_comes_back)
+TEST(period_set_by_a_wrong_clock_comes_back, 60)
 {
 	struct timerhub_store_task task;
 	uint64_t due_ns;
@@ -105,9 +102,8 @@ START_TEST(period_set_by_a_wrong_clock_comes_back)
 	expect_eq((due_ns - task.due_ns) % (10 * SEC), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(period_set_by_a_wrong_clock_comes_back_at_the_next_open)
+TEST(period_set_by_a_wrong_clock_comes_back_at_the_next_open, 60)
 {
 	fixture_begin(NULL);
 	(void)done_ahead(10 * SEC);
@@ -118,9 +114,8 @@ START_TEST(period_set_by_a_wrong_clock_comes_back_at_the_next_open)
 	          wall_ns() + 10 * SEC);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(time_that_anybody_else_has_set_is_never_touched)
+TEST(time_that_anybody_else_has_set_is_never_touched, 60)
 {
 	int64_t due_us;
 
@@ -140,9 +135,8 @@ START_TEST(time_that_anybody_else_has_set_is_never_touched)
 	expect_eq(sql_number("SELECT due_us FROM timerhub_tasks"), due_us);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(leases_of_an_earlier_boot_are_void)
+TEST(leases_of_an_earlier_boot_are_void, 60)
 {
 	struct timerhub_store_task task;
 
@@ -159,7 +153,6 @@ START_TEST(leases_of_an_earlier_boot_are_void)
 	expect_eq(timerhub_store_done(store, &task), 0);
 	fixture_end();
 }
-END_TEST
 
 static bool proc_is_missing;
 
@@ -180,7 +173,7 @@ int open64(const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-START_TEST(boot_without_a_name_is_known_by_its_time)
+TEST(boot_without_a_name_is_known_by_its_time, 60)
 {
 	struct timerhub_store *second;
 	struct timerhub_store_task task;
@@ -201,19 +194,4 @@ START_TEST(boot_without_a_name_is_known_by_its_time)
 	expect_eq(timerhub_store_done(second, &task), 0);
 	timerhub_store_close(second);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store clock", argc, argv);
-	tests_add(lease_is_a_length_whatever_the_clock_says, 60);
-	tests_add(resting_taker_sees_the_clock_being_set, 60);
-	tests_add(task_that_is_early_again_does_not_come, 60);
-	tests_add(period_set_by_a_wrong_clock_comes_back, 60);
-	tests_add(period_set_by_a_wrong_clock_comes_back_at_the_next_open, 60);
-	tests_add(time_that_anybody_else_has_set_is_never_touched, 60);
-	tests_add(leases_of_an_earlier_boot_are_void, 60);
-	tests_add(boot_without_a_name_is_known_by_its_time, 60);
-	return tests_run();
 }

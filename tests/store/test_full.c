@@ -98,7 +98,7 @@ static void begin_with_page_size(int bytes)
 	fixture_begin(NULL);
 }
 
-START_TEST(thousand_tasks_end_on_a_disk_without_room)
+TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 2)
 {
 	struct timerhub_store_task tasks[1000];
 	struct timerhub_store_stats stats = { 0 };
@@ -142,9 +142,8 @@ START_TEST(thousand_tasks_end_on_a_disk_without_room)
 	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(tasks_are_taken_on_a_disk_without_room)
+TEST(tasks_are_taken_on_a_disk_without_room, 120)
 {
 	struct timerhub_store_task task;
 
@@ -161,10 +160,9 @@ START_TEST(tasks_are_taken_on_a_disk_without_room)
 	is_full = false;
 	fixture_end();
 }
-END_TEST
 
 /* A reader keeps the WAL from beginning anew, so the room that was written beforehand ends too. */
-START_TEST(disk_without_room_that_is_full_fails_no_handle)
+TEST(disk_without_room_that_is_full_fails_no_handle, 120)
 {
 	struct timerhub_store_task task;
 	struct timerhub_store *second;
@@ -212,9 +210,8 @@ START_TEST(disk_without_room_that_is_full_fails_no_handle)
 	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(puts_stop_at_the_low_water_mark)
+TEST(puts_stop_at_the_low_water_mark, 60)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
 	struct timerhub_store_completion completion;
@@ -233,9 +230,8 @@ START_TEST(puts_stop_at_the_low_water_mark)
 	expect_eq(completion.result, -ENOSPC);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(dead_disk_ends_changes_and_takes)
+TEST(dead_disk_ends_changes_and_takes, 60)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config), .lease_ns = 20 * MS };
 	struct timerhub_store_task task;
@@ -257,9 +253,8 @@ START_TEST(dead_disk_ends_changes_and_takes)
 	expect_eq(stats.failed, -EIO);
 	fixture_end();
 }
-END_TEST
 
-START_TEST(sync_that_fails_alone_ends_the_handle)
+TEST(sync_that_fails_alone_ends_the_handle, 60)
 {
 	fixture_begin(NULL);
 	is_dead = true;
@@ -270,17 +265,4 @@ START_TEST(sync_that_fails_alone_ends_the_handle)
 	store = fixture_open(NULL);
 	expect_eq(put(), 0);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store full", argc, argv);
-	tests_add_loop(thousand_tasks_end_on_a_disk_without_room, 120, 2);
-	tests_add(tasks_are_taken_on_a_disk_without_room, 120);
-	tests_add(disk_without_room_that_is_full_fails_no_handle, 120);
-	tests_add(puts_stop_at_the_low_water_mark, 60);
-	tests_add(dead_disk_ends_changes_and_takes, 60);
-	tests_add(sync_that_fails_alone_ends_the_handle, 60);
-	return tests_run();
 }

@@ -254,17 +254,15 @@ static void notice_kind(unsigned kind, unsigned rounds, bool polls)
 	fixture_end();
 }
 
-START_TEST(commit_of_every_kind_is_noticed)
+TEST_LOOP(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds))
 {
 	notice_kind((unsigned)_i, scaled(ROUNDS), false);
 }
-END_TEST
 
-START_TEST(commit_is_noticed_without_inotify)
+TEST(commit_is_noticed_without_inotify, 60)
 {
 	notice_kind(0, scaled(10), true);
 }
-END_TEST
 
 static void *take_of(void *queue)
 {
@@ -276,7 +274,7 @@ static void *take_of(void *queue)
 }
 
 /* Both takers of one process wake up for a commit, and the one whose task it is not rests again. */
-START_TEST(queues_of_one_file_notice_their_own_tasks)
+TEST(queues_of_one_file_notice_their_own_tasks, 60)
 {
 	const struct timerhub_store_config other = { .size = sizeof(other), .queue = "other" };
 	struct timerhub_store *second;
@@ -295,7 +293,6 @@ START_TEST(queues_of_one_file_notice_their_own_tasks)
 	timerhub_store_close(second);
 	fixture_end();
 }
-END_TEST
 
 static void *rest(void *tid)
 {
@@ -313,7 +310,7 @@ static uint64_t sleeps_of(pid_t taker)
 	       thread_status(thread_find("timerhub-store"), "voluntary_ctxt_switches:", 10);
 }
 
-START_TEST(nobody_wakes_up_while_nothing_is_due)
+TEST(nobody_wakes_up_while_nothing_is_due, 60)
 {
 	uint64_t before, end_ns = monotonic_ns() + ARRIVES;
 	struct timerhub_store_task task;
@@ -337,15 +334,4 @@ START_TEST(nobody_wakes_up_while_nothing_is_due)
 	thread_join(taker);
 	timerhub_store_release(store, &task);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store notice", argc, argv);
-	tests_add_loop(commit_of_every_kind_is_noticed, 300, COUNT_OF(kinds));
-	tests_add(queues_of_one_file_notice_their_own_tasks, 60);
-	tests_add(nobody_wakes_up_while_nothing_is_due, 60);
-	tests_add(commit_is_noticed_without_inotify, 60);
-	return tests_run();
 }

@@ -54,7 +54,7 @@ static void put_for_a_second(int counts)
 	expect_eq(write(counts, &count, sizeof(count)), sizeof(count));
 }
 
-START_TEST(writers_take_turns)
+TEST(writers_take_turns, 60)
 {
 	uint64_t least = UINT64_MAX, most = 0, all = 0;
 	int orders[2], counts[2];
@@ -87,7 +87,6 @@ START_TEST(writers_take_turns)
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), all);
 	fixture_end();
 }
-END_TEST
 
 static void put_nothing(int counts)
 {
@@ -95,7 +94,7 @@ static void put_nothing(int counts)
 }
 
 /* For the change of a new file to WAL, SQLite does not wait for its lock. */
-START_TEST(new_file_is_opened_by_several_processes_at_once)
+TEST(new_file_is_opened_by_several_processes_at_once, 120)
 {
 	for (int round = 0; round < 15; round++) {
 		pid_t children[WRITERS * 2];
@@ -118,7 +117,6 @@ START_TEST(new_file_is_opened_by_several_processes_at_once)
 		fixture_end();
 	}
 }
-END_TEST
 
 /* Tells what a write lock costs that another process may have: SQLITE_OK or SQLITE_BUSY. */
 static void tell_who_writes(int orders, int answers)
@@ -138,7 +136,7 @@ static void tell_who_writes(int orders, int answers)
 }
 
 /* Closing any descriptor of the database or the -shm would drop all of SQLite's locks on it. */
-START_TEST(handle_that_is_closed_leaves_the_programs_locks)
+TEST(handle_that_is_closed_leaves_the_programs_locks, 60)
 {
 	int orders[2], answers[2], result = SQLITE_OK;
 	pid_t child;
@@ -163,7 +161,6 @@ START_TEST(handle_that_is_closed_leaves_the_programs_locks)
 	store = fixture_open(NULL);
 	fixture_end();
 }
-END_TEST
 
 static void put_until_killed(int counts)
 {
@@ -172,7 +169,7 @@ static void put_until_killed(int counts)
 		(void)put(HOUR);
 }
 
-START_TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout)
+TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120)
 {
 	const struct timerhub_store_config config = { .size = sizeof(config),
 		                                      .timeout_ns = 200 * MS };
@@ -201,15 +198,4 @@ START_TEST(stopped_writer_holds_others_up_for_no_longer_than_their_timeout)
 	expect_eq(waitpid(child, NULL, 0), child);
 	expect_eq(put(HOUR), 0);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store several", argc, argv);
-	tests_add(writers_take_turns, 60);
-	tests_add(new_file_is_opened_by_several_processes_at_once, 120);
-	tests_add(handle_that_is_closed_leaves_the_programs_locks, 60);
-	tests_add(stopped_writer_holds_others_up_for_no_longer_than_their_timeout, 120);
-	return tests_run();
 }

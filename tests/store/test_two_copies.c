@@ -8,7 +8,7 @@
 #include "fixture.h"
 #include <harness.h>
 
-START_TEST(own_copy_of_sqlite_is_refused)
+TEST(own_copy_of_sqlite_is_refused, 60)
 {
 	struct timerhub_store_change change = { .op = TIMERHUB_STORE_PUT };
 	struct timerhub_store *none = NULL;
@@ -26,12 +26,4 @@ START_TEST(own_copy_of_sqlite_is_refused)
 	sql("COMMIT");
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 0);
 	fixture_end();
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("store two copies", argc, argv);
-	tests_add(own_copy_of_sqlite_is_refused, 60);
-	return tests_run();
 }

@@ -56,9 +56,6 @@ static void deed_do(struct deed *deed)
 	case WAIT:
 		deed->result = timerhub_wait(deed->queue, deed->events, deed->max, deed->at_ns);
 		break;
-	case INTERRUPT:
-		timerhub_interrupt(deed->queue);
-		break;
 	case ADVANCE:
 		deed->result = timerhub_advance(deed->hub, deed->at_ns, NULL);
 		break;
@@ -134,9 +131,8 @@ void owner_release(void)
 	atomic_store(&owner.released, true);
 }
 
-void stopped_threads_begin(const char *name, int argc, char **argv)
+static __attribute__((constructor)) void hook_install(void)
 {
-	rigs_begin(name, argc, argv);
 	test_point_hook = hook;
 }
 

@@ -22,7 +22,7 @@
  */
 #define FAR HOUR
 
-enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, INTERRUPT, ADVANCE, STOP };
+enum deed_kind { ARM, REARM, CANCEL, DRAIN, WAIT, ADVANCE, STOP };
 
 /* The library call that a stopped thread makes. */
 struct deed {
@@ -64,9 +64,6 @@ void stopped_thread_finish(struct stopped_thread *held);
 void owner_stop_at(enum test_point point, int nth);
 void owner_wait_stopped(void);
 void owner_release(void);
-
-/* Calls rigs_begin(), and installs the hook that stops threads. */
-void stopped_threads_begin(const char *name, int argc, char **argv);
 
 timerhub_timer arm_periodic(struct rig *rig, uint64_t at_ns, uint64_t interval_ns, uint64_t data);
 /* Returns the queue's next event. The event must have this data and come within ARRIVES ns. */

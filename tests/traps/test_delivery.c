@@ -56,7 +56,7 @@ static void check_claimed(enum deed_kind what, enum test_point point, uint64_t b
 	rig_close(&rig);
 }
 
-START_TEST(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread)
+TEST(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread, 60)
 {
 	static const uint64_t b_ns[] = { 320, 640, 960 };
 
@@ -68,42 +68,8 @@ START_TEST(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread)
 		              b_ns[i / 8], i / 4 % 2);
 	}
 }
-END_TEST
 
 /* ---- wait: between looking and blocking ---- */
-
-/*
- * An expiry wakes one of two waiters while an interrupt ends the wait of the woken waiter. The
- * other waiter must get the event, even if the interrupting thread is stopped before it wakes a
- * waiter.
- */
-START_TEST(interrupted_waiter_passes_the_wake_on)
-{
-	struct rig rig = rig_manual(8);
-	struct stopped_thread former = stopped_thread_of(&rig, WAIT);
-	struct stopped_thread interrupter = stopped_thread_of(&rig, INTERRUPT);
-	struct stopped_thread latter = stopped_thread_of(&rig, WAIT);
-	uint64_t before_ns = monotonic_ns();
-
-	(void)arm_at(rig.queue, 128, 'X');
-	stopped_thread_start(&former, TEST_POINT_WAIT_BEFORE_SLEEP);
-	atomic_store(&former.released, true);
-	sleep_ns(5 * MS); /* By the end of this sleep the waiter has most likely blocked. */
-	stopped_thread_start(&interrupter, TEST_POINT_INTERRUPT_HALFWAY);
-	stopped_thread_start(&latter, TEST_POINT_WAIT_BEFORE_SLEEP);
-	atomic_store(&latter.released, true);
-	sleep_ns(5 * MS);
-	advance(rig.hub, 128);
-	stopped_thread_finish(&latter);
-	expect_events(&latter, 1, "X");
-	/* the waiter was woken, and its wait did not time out */
-	expect_lt(monotonic_ns(), before_ns + ARRIVES);
-	stopped_thread_finish(&interrupter);
-	stopped_thread_finish(&former);
-	expect_eq(former.deed.result, -ECANCELED);
-	rig_close(&rig);
-}
-END_TEST
 
 static void *close_queue(void *arg)
 {
@@ -111,7 +77,7 @@ static void *close_queue(void *arg)
 	return NULL;
 }
 
-START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
+TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60)
 {
 	struct rig rig = rig_manual(8);
 	struct stopped_thread waiter = stopped_thread_of(&rig, WAIT);
@@ -127,13 +93,12 @@ START_TEST(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it)
 	expect_lt(monotonic_ns(), before_ns + ARRIVES);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * One of two waiters is stopped before it sleeps. An event wakes both waiters. The waiter that is
  * not stopped must get the event.
  */
-START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
+TEST(stopped_waiter_does_not_take_the_wake_of_another, 60)
 {
 	struct rig rig = rig_manual(8);
 	struct stopped_thread stopped = stopped_thread_of(&rig, WAIT);
@@ -158,7 +123,6 @@ START_TEST(stopped_waiter_does_not_take_the_wake_of_another)
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- periodic timers ---- */
 
@@ -178,7 +142,7 @@ static void expect_phase(struct rig *rig, uint64_t first_ns, uint64_t interval_n
  * the delivery. The push claim of the first re-arm stays set during the whole test. A later re-arm
  * therefore leaves the state word of the pair unchanged.
  */
-START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
+TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60)
 {
 	struct rig rig = rig_manual(1);
 	struct stopped_thread drainer = stopped_thread_of(&rig, DRAIN);
@@ -201,7 +165,6 @@ START_TEST(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due)
 	expect_phase(&rig, 1400, 1000, 1);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- the owner between reading, pair and outbox ---- */
 
@@ -209,7 +172,7 @@ END_TEST
  * The owner has set the timer PENDING, and has not put its handle into a queue. Before the owner
  * puts the handle into the queue, the timer is cancelled, and another timer takes its slot.
  */
-START_TEST(law_3_cancel_before_the_owner_publishes)
+TEST(law_3_cancel_before_the_owner_publishes, 60)
 {
 	for (uint64_t interval_ns = 0; interval_ns <= 1000; interval_ns += 1000) {
 		struct rig rig = rig_manual(1);
@@ -232,7 +195,6 @@ START_TEST(law_3_cancel_before_the_owner_publishes)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /*
  * The owner has just changed the phase of a periodic timer to PENDING. The outbox still has a
@@ -241,7 +203,7 @@ END_TEST
  * owner must still schedule the slot, because the slot's next timer may take over this schedule
  * entry.
  */
-START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
+TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60)
 {
 	struct rig rig = rig_manual(1);
 	struct rig other = { .hub = rig.hub };
@@ -268,14 +230,13 @@ START_TEST(law_2_slot_of_a_period_taken_before_its_queue_is_gone)
 	expect_event(&rig, 'Y');
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- the stop of a queue ---- */
 
 static const enum test_point waits[] = { TEST_POINT_WAIT_FOUND_NOTHING,
 	                                 TEST_POINT_WAIT_BEFORE_SLEEP };
 
-START_TEST(stop_is_seen_by_a_wait_about_to_block)
+TEST(stop_is_seen_by_a_wait_about_to_block, 60)
 {
 	for (unsigned i = 0; i < COUNT_OF(waits); i++) {
 		struct rig rig = rig_manual(8);
@@ -289,25 +250,23 @@ START_TEST(stop_is_seen_by_a_wait_about_to_block)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 /*
  * The thread that stops the queue is itself stopped halfway through timerhub_queue_stop(). The
  * waiter returns before timerhub_queue_stop() wakes the waiter, so the wake reaches no thread.
  */
-START_TEST(stop_half_done_is_a_stop)
+TEST(stop_half_done_is_a_stop, 60)
 {
 	struct rig rig = rig_manual(8);
 	struct stopped_thread stopper = stopped_thread_of(&rig, STOP);
 	struct timerhub_event event;
 
-	stopped_thread_start(&stopper, TEST_POINT_INTERRUPT_HALFWAY);
+	stopped_thread_start(&stopper, TEST_POINT_STOP_HALFWAY);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
 	stopped_thread_finish(&stopper);
 	expect_eq(timerhub_wait(rig.queue, &event, 1, TIMERHUB_NEVER), -ESHUTDOWN);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * Fills the queue with withdrawn expiries and one valid expiry. The owner removes the stale
@@ -336,7 +295,7 @@ static void stop_with_all_taken_out(struct rig *rig, struct stopped_thread *owne
  * The owner has taken all handles out of the outbox, and is stopped. A drain then finds no event.
  * After the owner has put the valid handle back, the fd must become readable.
  */
-START_TEST(law_9_what_the_owner_puts_back_is_told_again)
+TEST(law_9_what_the_owner_puts_back_is_told_again, 60)
 {
 	struct rig rig = rig_manual(8);
 	struct timerhub_event events[8];
@@ -351,13 +310,12 @@ START_TEST(law_9_what_the_owner_puts_back_is_told_again)
 	expect(!queue_readable(rig.queue));
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * The owner has made the fd readable, and is stopped before it records that. A drain that finds no
  * event must clear the fd: the kernel may give the owner's CPU to the consumer that the fd woke.
  */
-START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
+TEST(law_9_drain_clears_what_a_stopped_owner_has_rung, 60)
 {
 	struct rig rig = rig_manual(8);
 	struct stopped_thread owner = stopped_thread_of(&rig, ADVANCE);
@@ -376,14 +334,13 @@ START_TEST(law_9_drain_clears_what_a_stopped_owner_has_rung)
 	expect_nothing(&rig);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * A queue is stopped while the owner has taken all handles out of its outbox. A thread that waits
  * on the queue sleeps for a moment and checks the queue again. The waiting thread must leave no
  * event in the queue.
  */
-START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
+TEST(stop_leaves_nothing_that_the_owner_puts_back, 60)
 {
 	static const uint64_t timeouts_ns[] = { 0, TIMERHUB_NEVER };
 
@@ -404,23 +361,4 @@ START_TEST(stop_leaves_nothing_that_the_owner_puts_back)
 		expect_eq(timerhub_wait(rig.queue, waiter.deed.events, 8, 0), -ESHUTDOWN);
 		rig_close(&rig);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	stopped_threads_begin("traps of delivery", argc, argv);
-	tests_add(law_4_what_is_done_to_a_claimed_timer_waits_for_no_stopped_thread, 60);
-	tests_add(waiter_about_to_block_does_not_miss_the_closing_which_waits_for_it, 60);
-	tests_add(interrupted_waiter_passes_the_wake_on, 60);
-	tests_add(stopped_waiter_does_not_take_the_wake_of_another, 60);
-	tests_add(law_7_periods_are_not_counted_from_a_deadline_that_is_not_due, 60);
-	tests_add(law_3_cancel_before_the_owner_publishes, 60);
-	tests_add(law_2_slot_of_a_period_taken_before_its_queue_is_gone, 60);
-	tests_add(stop_is_seen_by_a_wait_about_to_block, 60);
-	tests_add(stop_half_done_is_a_stop, 60);
-	tests_add(law_9_what_the_owner_puts_back_is_told_again, 60);
-	tests_add(law_9_drain_clears_what_a_stopped_owner_has_rung, 60);
-	tests_add(stop_leaves_nothing_that_the_owner_puts_back, 60);
-	return tests_run();
 }

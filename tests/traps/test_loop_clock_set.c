@@ -57,7 +57,7 @@ static void turn_while_readable(void)
 	       (timerhub_loop_timeout(loop) == 0 || fd_readable(timerhub_loop_fd(loop))));
 }
 
-START_TEST(wall_clock_set_forward_over_a_deadline_calls_it)
+TEST(wall_clock_set_forward_over_a_deadline_calls_it, 60)
 {
 	begin();
 	due_ns = wall_ns() + HOUR;
@@ -75,9 +75,8 @@ START_TEST(wall_clock_set_forward_over_a_deadline_calls_it)
 	expect_eq(calls, 1);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
-START_TEST(wall_clock_set_back_keeps_a_deadline)
+TEST(wall_clock_set_back_keeps_a_deadline, 60)
 {
 	uint64_t deadline_ns;
 
@@ -103,9 +102,8 @@ START_TEST(wall_clock_set_back_keeps_a_deadline)
 	expect_lt(wall_ns(), deadline_ns - 2 * HOUR);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
-START_TEST(wall_clock_set_inside_a_turn_moves_its_delays)
+TEST_LOOP(wall_clock_set_inside_a_turn_moves_its_delays, 60, 2)
 {
 	const int64_t steps_ns[] = { -2 * (int64_t)HOUR, 2 * (int64_t)HOUR };
 	uint64_t before_ns;
@@ -119,14 +117,4 @@ START_TEST(wall_clock_set_inside_a_turn_moves_its_delays)
 	expect_le(before_ns + HOUR, timerhub_timeout_deadline(&timeout));
 	expect_le(timerhub_timeout_deadline(&timeout), wall_ns() + HOUR);
 	timerhub_loop_close(loop);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("loop_clock_set", argc, argv);
-	tests_add(wall_clock_set_forward_over_a_deadline_calls_it, 60);
-	tests_add(wall_clock_set_back_keeps_a_deadline, 60);
-	tests_add_loop(wall_clock_set_inside_a_turn_moves_its_delays, 60, 2);
-	return tests_run();
 }

@@ -61,7 +61,7 @@ static void wait_jumps(const struct rig *rig, uint64_t count)
 	}
 }
 
-START_TEST(forward_delivers_what_is_due_at_once_and_in_order)
+TEST(forward_delivers_what_is_due_at_once_and_in_order, 60)
 {
 	struct rig rig = rig_realtime();
 	uint64_t now_ns = now_of(&rig);
@@ -83,9 +83,8 @@ START_TEST(forward_delivers_what_is_due_at_once_and_in_order)
 	expect_eq(stats_of(rig.hub).clock_jumps, 1);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(back_makes_timers_wait)
+TEST(back_makes_timers_wait, 60)
 {
 	struct rig rig = rig_realtime();
 	uint64_t at_ns = now_of(&rig) + 300 * MS;
@@ -102,7 +101,6 @@ START_TEST(back_makes_timers_wait)
 	wait_jumps(&rig, 2);
 	rig_close(&rig);
 }
-END_TEST
 
 /*
  * The clock is set back, and then a timer is armed. Its deadline is before the owner's promise and
@@ -136,18 +134,17 @@ static bool check_armed_after_back(uint64_t margin_ns)
 	return in_time;
 }
 
-START_TEST(back_leaves_new_timers_in_time_and_in_order)
+TEST(back_leaves_new_timers_in_time_and_in_order, 60)
 {
 	until_in_time(check_armed_after_back, MARGIN);
 }
-END_TEST
 
 /*
  * The clock was set back, so a consumer changes the phase of an expired timer to ARMED. Another
  * consumer is about to deliver the timer whose phase changes. The timer's periods must follow
  * moved_ns, the deadline of the last re-arm.
  */
-START_TEST(put_back_beside_a_delivery_keeps_its_phase)
+TEST(put_back_beside_a_delivery_keeps_its_phase, 60)
 {
 	struct rig rig = rig_realtime();
 	uint64_t first_ns = now_of(&rig) + 1;
@@ -172,11 +169,10 @@ START_TEST(put_back_beside_a_delivery_keeps_its_phase)
 	expect_eq(expect_event(&rig, 'P').expires_ns, moved_ns + interval_ns);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- the owner at work ---- */
 
-START_TEST(set_while_the_owner_works_is_noticed)
+TEST(set_while_the_owner_works_is_noticed, 60)
 {
 	static const enum test_point points[] = { TEST_POINT_OWNER_BEFORE_INBOX,
 		                                  TEST_POINT_OWNER_BEFORE_PROMISE };
@@ -196,9 +192,8 @@ START_TEST(set_while_the_owner_works_is_noticed)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(set_while_nothing_is_armed_is_counted)
+TEST(set_while_nothing_is_armed_is_counted, 60)
 {
 	struct rig rig = rig_realtime();
 
@@ -210,7 +205,6 @@ START_TEST(set_while_nothing_is_armed_is_counted)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- at random, against a table ---- */
 
@@ -277,7 +271,7 @@ static void model_settle(struct rig *rig)
 		}
 }
 
-START_TEST(set_at_random_loses_nothing_and_is_never_early)
+TEST(set_at_random_loses_nothing_and_is_never_early, 240)
 {
 	struct rig rig = rig_realtime();
 	struct dice dice = dice_new(1);
@@ -305,18 +299,4 @@ START_TEST(set_at_random_loses_nothing_and_is_never_early)
 		expect_eq(model[i].timer, 0);
 	expect_eq(stats_of(rig.hub).live, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	stopped_threads_begin("wall_clock_set", argc, argv);
-	tests_add(forward_delivers_what_is_due_at_once_and_in_order, 60);
-	tests_add(back_makes_timers_wait, 60);
-	tests_add(back_leaves_new_timers_in_time_and_in_order, 60);
-	tests_add(put_back_beside_a_delivery_keeps_its_phase, 60);
-	tests_add(set_while_the_owner_works_is_noticed, 60);
-	tests_add(set_while_nothing_is_armed_is_counted, 60);
-	tests_add(set_at_random_loses_nothing_and_is_never_early, 240);
-	return tests_run();
 }

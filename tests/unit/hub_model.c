@@ -156,6 +156,7 @@ static int verify_shown(const struct timerhub_event *shown, uint64_t interval_ns
 	expect_eq(shown->count, timer->state == MODEL_PENDING);
 	expect_eq(shown->fn != NULL, timer->has_fn);
 	expect(shown->queue == walk->model->queues[timer->queue]);
+	expect(shown->reserved[0] == 0 && shown->reserved[1] == 0);
 	walk->shown++;
 	return 0;
 }
@@ -506,6 +507,7 @@ static void model_deliver(struct model *model, const struct timerhub_event *even
 			expect(!event_earlier(other, timer));
 	}
 	expect(event->queue == model->queues[queue]);
+	expect(event->reserved[0] == 0 && event->reserved[1] == 0);
 	if (timer->kept) {
 		timer->state = MODEL_IDLE;
 	} else if (timer->interval_ns == 0) {
@@ -565,6 +567,7 @@ void model_take(struct model *model, unsigned queue, enum model_taking taking, u
 
 	if (max > MODEL_TIMERS_MAX)
 		max = MODEL_TIMERS_MAX;
+	memset(events, 0xff, sizeof(events)); /* so that what the library leaves out is seen */
 	count = take(model, queue, taking, events, max);
 	if (taking == MODEL_WAIT && pending == 0 && model->stopped[queue]) {
 		expect_eq(count, -ESHUTDOWN);

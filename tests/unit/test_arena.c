@@ -57,7 +57,7 @@ static uint32_t used_slots(const struct arena *arena)
 	return count;
 }
 
-START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
+TEST(every_slot_is_handed_out_once_and_none_is_lost, 20)
 {
 	uint32_t slots[5000];
 
@@ -84,10 +84,9 @@ START_TEST(every_slot_is_handed_out_once_and_none_is_lost)
 		arena_close(&arena);
 	}
 }
-END_TEST
 
 /* The takes have 38 bits in the word of the stack. */
-START_TEST(takes_are_counted_beyond_their_bits)
+TEST(takes_are_counted_beyond_their_bits, 60)
 {
 	struct arena arena;
 	uint64_t taken;
@@ -107,9 +106,8 @@ START_TEST(takes_are_counted_beyond_their_bits)
 	expect_eq(arena_count(&arena).taken, taken + 3);
 	arena_close(&arena);
 }
-END_TEST
 
-START_TEST(slots_put_back_are_used_again_first)
+TEST(slots_put_back_are_used_again_first, 20)
 {
 	struct arena arena;
 
@@ -123,7 +121,6 @@ START_TEST(slots_put_back_are_used_again_first)
 	expect_eq(arena_count(&arena).in_use_max, 1);
 	arena_close(&arena);
 }
-END_TEST
 
 #define CROWD 3000
 
@@ -137,7 +134,7 @@ static void put_all(struct arena *arena, unsigned cpu, const uint32_t *slots, ui
 }
 
 /* What one CPU frees beyond the few that it keeps, each CPU finds on its own stack. */
-START_TEST(slots_put_by_one_come_home)
+TEST(slots_put_by_one_come_home, 20)
 {
 	enum { SLOTS = 16384, KEPT = 256, BATCH = 64 };
 	uint32_t slots[SLOTS];
@@ -160,7 +157,6 @@ START_TEST(slots_put_by_one_come_home)
 	}
 	arena_close(&arena);
 }
-END_TEST
 
 /* At one pace (1) or not. Returns how many parts of so many slots more than one CPU has used. */
 static unsigned shared_by_threads(unsigned threads, unsigned pace, uint32_t part)
@@ -186,15 +182,14 @@ static unsigned shared_by_threads(unsigned threads, unsigned pace, uint32_t part
 }
 
 /* A random access may fetch other lines of the page. */
-START_TEST(few_pages_have_slots_of_two_cpus)
+TEST(few_pages_have_slots_of_two_cpus, 20)
 {
 	expect_le(shared_by_threads(2, 1, 256), 5);
 	expect_le(shared_by_threads(3, 1, 256), 10);
 	expect_le(shared_by_threads(4, 1, 256), 12);
 }
-END_TEST
 
-START_TEST(cpus_get_slots_of_different_lines)
+TEST(cpus_get_slots_of_different_lines, 20)
 {
 	for (unsigned threads = 2; threads <= 16; threads++)
 		for (unsigned pace = 1; pace <= 32; pace++) {
@@ -202,10 +197,9 @@ START_TEST(cpus_get_slots_of_different_lines)
 			expect_le(shared_by_threads(threads, pace, 4), 10001 / 4 / 3);
 		}
 }
-END_TEST
 
 /* It is in that CPU's cache. */
-START_TEST(slot_put_is_taken_again_on_that_cpu)
+TEST(slot_put_is_taken_again_on_that_cpu, 20)
 {
 	uint32_t slots[100];
 	struct arena arena;
@@ -222,10 +216,9 @@ START_TEST(slot_put_is_taken_again_on_that_cpu)
 	expect_eq(u64_load_relaxed(&arena.shards[0].top), top);
 	arena_close(&arena);
 }
-END_TEST
 
 /* Rather than new memory. */
-START_TEST(moved_thread_uses_free_slots_of_others)
+TEST(moved_thread_uses_free_slots_of_others, 20)
 {
 	enum { LIVE = 20000 };
 	uint32_t *slots = calloc(LIVE, sizeof(*slots));
@@ -243,7 +236,6 @@ START_TEST(moved_thread_uses_free_slots_of_others)
 	free(slots);
 	arena_close(&arena);
 }
-END_TEST
 
 /* The whole list or nothing. Returns how many were taken. */
 static uint64_t take_list(struct arena *arena, unsigned cpu, uint32_t *held, uint32_t *count,
@@ -304,7 +296,7 @@ static void check_counts(struct dice *dice, uint32_t capacity)
 	arena_close(&arena);
 }
 
-START_TEST(counts_are_exact)
+TEST(counts_are_exact, 20)
 {
 	unsigned rounds = scaled(40);
 
@@ -315,7 +307,6 @@ START_TEST(counts_are_exact)
 		check_counts(&dice, 1 + (uint32_t)dice_magnitude(&dice, 11) % CROWD);
 	}
 }
-END_TEST
 
 /* ---- memory follows what lives ---- */
 
@@ -384,7 +375,7 @@ static void put_burst(struct caller *caller, uint32_t count, unsigned batch, boo
 static const long machines[] = { 1, 2, 3, 6, 16, 17, 33, 64, 100 };
 
 /* Random bursts, of which some are larger than a CPU's shard. */
-START_TEST(memory_follows_what_lives)
+TEST(memory_follows_what_lives, 60)
 {
 	enum { LIVE = 32768 };
 	unsigned rounds = scaled(5 * COUNT_OF(machines));
@@ -418,10 +409,9 @@ START_TEST(memory_follows_what_lives)
 	cpus = 16;
 	free(caller.held);
 }
-END_TEST
 
 /* As a server does: one CPU arms, and the same or another one takes the events. */
-START_TEST(memory_follows_what_lives_in_equal_bursts)
+TEST_LOOP(memory_follows_what_lives_in_equal_bursts, 20, 12)
 {
 	enum { SLOTS = 1 << 20, LIVE = 70000, BURSTS = 12 };
 	struct caller caller = { .held = calloc(LIVE, sizeof(uint32_t)) };
@@ -444,7 +434,6 @@ START_TEST(memory_follows_what_lives_in_equal_bursts)
 	cpus = 16;
 	free(caller.held);
 }
-END_TEST
 
 static struct {
 	struct arena arena;
@@ -464,7 +453,7 @@ static void take_top(enum test_point point)
 }
 
 /* At each look, the thread whose stack is deep takes the slot that is read. */
-START_TEST(memory_follows_what_lives_beside_a_busy_cpu)
+TEST(memory_follows_what_lives_beside_a_busy_cpu, 60)
 {
 	enum { LIVE = 5000 };
 	uint32_t slots[LIVE];
@@ -487,10 +476,9 @@ START_TEST(memory_follows_what_lives_beside_a_busy_cpu)
 	cpus = 16;
 	arena_close(&busy.arena);
 }
-END_TEST
 
 /* A list of more slots than are free uses none for the first time. */
-START_TEST(refused_list_takes_no_memory)
+TEST(refused_list_takes_no_memory, 20)
 {
 	enum { SLOTS = 20000, LIVE = 9000 };
 	struct caller caller = { .held = calloc(SLOTS, sizeof(uint32_t)) };
@@ -521,10 +509,9 @@ START_TEST(refused_list_takes_no_memory)
 	cpus = 16;
 	free(caller.held);
 }
-END_TEST
 
 /* Meanwhile another thread may take the top and overwrite its link with any data. */
-START_TEST(slot_put_is_not_lost_whatever_lies_below)
+TEST(slot_put_is_not_lost_whatever_lies_below, 20)
 {
 	for (uint64_t depth = 0; depth <= UINT32_MAX; depth = depth * 2 + 1) {
 		for (uint64_t way = 0; way < 6; way++) {
@@ -547,7 +534,6 @@ START_TEST(slot_put_is_not_lost_whatever_lies_below)
 		}
 	}
 }
-END_TEST
 
 static struct {
 	struct arena arena;
@@ -588,7 +574,7 @@ static void mover_start(unsigned moves, uint32_t home, const uint32_t *slots)
  * The only free slot moves from the last stack of the search to the first one, and then to one that
  * was found empty before.
  */
-START_TEST(free_slot_that_moves_behind_a_search_is_found)
+TEST(free_slot_that_moves_behind_a_search_is_found, 20)
 {
 	const uint32_t capacity = 32768;
 	uint32_t *slots = calloc(capacity, sizeof(*slots));
@@ -612,9 +598,8 @@ START_TEST(free_slot_that_moves_behind_a_search_is_found)
 	free(slots);
 	arena_close(&mover.arena);
 }
-END_TEST
 
-START_TEST(two_hubs_never_have_the_same_generation)
+TEST(two_hubs_never_have_the_same_generation, 20)
 {
 	struct arena arenas[8];
 
@@ -631,7 +616,6 @@ START_TEST(two_hubs_never_have_the_same_generation)
 	for (unsigned i = 0; i < COUNT_OF(arenas); i++)
 		arena_close(&arenas[i]);
 }
-END_TEST
 
 static atomic_bool counting;
 
@@ -651,7 +635,7 @@ static void *take_and_put(void *arg)
 }
 
 /* What stays in use is counted. */
-START_TEST(counts_hold_while_another_takes_and_puts)
+TEST(counts_hold_while_another_takes_and_puts, 60)
 {
 	unsigned rounds = scaled(3000000);
 	uint64_t taken = 0;
@@ -674,28 +658,4 @@ START_TEST(counts_hold_while_another_takes_and_puts)
 	atomic_store(&counting, false);
 	thread_join(thread);
 	arena_close(&arena);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("arena", argc, argv);
-	tests_add(slots_put_by_one_come_home, 20);
-	tests_add(cpus_get_slots_of_different_lines, 20);
-	tests_add(few_pages_have_slots_of_two_cpus, 20);
-	tests_add(slot_put_is_taken_again_on_that_cpu, 20);
-	tests_add(moved_thread_uses_free_slots_of_others, 20);
-	tests_add(memory_follows_what_lives, 60);
-	tests_add_loop(memory_follows_what_lives_in_equal_bursts, 20, 12);
-	tests_add(memory_follows_what_lives_beside_a_busy_cpu, 60);
-	tests_add(refused_list_takes_no_memory, 20);
-	tests_add(every_slot_is_handed_out_once_and_none_is_lost, 20);
-	tests_add(takes_are_counted_beyond_their_bits, 60);
-	tests_add(slots_put_back_are_used_again_first, 20);
-	tests_add(counts_are_exact, 20);
-	tests_add(slot_put_is_not_lost_whatever_lies_below, 20);
-	tests_add(free_slot_that_moves_behind_a_search_is_found, 20);
-	tests_add(two_hubs_never_have_the_same_generation, 20);
-	tests_add(counts_hold_while_another_takes_and_puts, 60);
-	return tests_run();
 }

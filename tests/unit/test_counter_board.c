@@ -23,7 +23,7 @@ static const struct timerhub_config about = {
 	.thread_name = "a name of more than sixteen bytes",
 };
 
-START_TEST(header_describes_the_hub)
+TEST(header_describes_the_hub, 20)
 {
 	uint64_t before_ns = clock_monotonic_ns();
 	const struct board_header *header;
@@ -47,9 +47,8 @@ START_TEST(header_describes_the_hub)
 	expect_eq(strcmp(header->library_version, timerhub_version()), 0);
 	board_close(board, fd);
 }
-END_TEST
 
-START_TEST(state_follows_the_hub)
+TEST(state_follows_the_hub, 20)
 {
 	struct board *board;
 	int fd;
@@ -62,9 +61,8 @@ START_TEST(state_follows_the_hub)
 	expect_eq(u32_load_acquire(&board->header.state), BOARD_CLOSED);
 	board_close(board, fd);
 }
-END_TEST
 
-START_TEST(each_board_has_a_serial_of_its_own)
+TEST(each_board_has_a_serial_of_its_own, 20)
 {
 	struct board *first, *second;
 	int first_fd, second_fd;
@@ -75,9 +73,8 @@ START_TEST(each_board_has_a_serial_of_its_own)
 	board_close(first, first_fd);
 	board_close(second, second_fd);
 }
-END_TEST
 
-START_TEST(only_an_observable_board_has_a_file)
+TEST(only_an_observable_board_has_a_file, 20)
 {
 	struct timerhub_config hidden = about;
 	struct board *board, *shown;
@@ -97,10 +94,9 @@ START_TEST(only_an_observable_board_has_a_file)
 	board_close(board, fd);
 	expect_eq(munmap(shown, sizeof(*shown)), 0);
 }
-END_TEST
 
 /* The parent's stay unchanged. */
-START_TEST(forked_child_counts_for_itself)
+TEST(forked_child_counts_for_itself, 20)
 {
 	struct board *boards[3];
 	int fds[3], status;
@@ -123,9 +119,8 @@ START_TEST(forked_child_counts_for_itself)
 		board_close(boards[i], fds[i]);
 	}
 }
-END_TEST
 
-START_TEST(places_of_boards_come_back)
+TEST(places_of_boards_come_back, 20)
 {
 	struct board *boards[BOARDS_MAX], *another = NULL;
 	int fds[BOARDS_MAX], fd = -2;
@@ -148,7 +143,6 @@ START_TEST(places_of_boards_come_back)
 	expect_eq(board_open(&another, &fd, &about), 0);
 	board_close(another, fd);
 }
-END_TEST
 
 struct notes {
 	uint64_t armed, live; /* sum of the counts of all free stacks on the board */
@@ -208,12 +202,11 @@ static void check_notes(uint32_t flags)
 	timerhub_close(hub);
 }
 
-START_TEST(notes_are_left_for_who_looks_and_nobody_else)
+TEST(notes_are_left_for_who_looks_and_nobody_else, 20)
 {
 	check_notes(TIMERHUB_OBSERVABLE);
 	check_notes(0);
 }
-END_TEST
 
 static void expect_on_board(const struct board_queue *counts, int fd, uint64_t waiting)
 {
@@ -224,7 +217,7 @@ static void expect_on_board(const struct board_queue *counts, int fd, uint64_t w
 }
 
 /* The next with the same index begins at zero. */
-START_TEST(queues_come_and_go_on_the_board)
+TEST(queues_come_and_go_on_the_board, 20)
 {
 	struct timerhub_config config = { .size = sizeof(config),
 		                          .flags = TIMERHUB_MANUAL,
@@ -247,19 +240,4 @@ START_TEST(queues_come_and_go_on_the_board)
 	expect_on_board(&hub->board->queues[1], timerhub_queue_fd(queues[1]), 0);
 	expect_eq(u64_load_relaxed(&hub->board->callers.queues_end), COUNT_OF(queues));
 	timerhub_close(hub);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("counter_board", argc, argv);
-	tests_add(header_describes_the_hub, 20);
-	tests_add(state_follows_the_hub, 20);
-	tests_add(each_board_has_a_serial_of_its_own, 20);
-	tests_add(only_an_observable_board_has_a_file, 20);
-	tests_add(forked_child_counts_for_itself, 20);
-	tests_add(places_of_boards_come_back, 20);
-	tests_add(queues_come_and_go_on_the_board, 20);
-	tests_add(notes_are_left_for_who_looks_and_nobody_else, 20);
-	return tests_run();
 }

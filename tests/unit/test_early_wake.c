@@ -38,7 +38,7 @@ static uint64_t machine_late_ns(struct dice *dice, uint64_t base_ns, uint64_t wi
 	                             : base_ns + dice_below(dice, width_ns);
 }
 
-START_TEST(lead_is_what_few_sleeps_exceed)
+TEST(lead_is_what_few_sleeps_exceed, 60)
 {
 	struct dice dice = dice_new(1);
 
@@ -58,9 +58,8 @@ START_TEST(lead_is_what_few_sleeps_exceed)
 		expect_lt(leads_ns / LATE_KEPT, quantile_ns(late_ns, 98) + EARLY_WAKE_UP_NS);
 	}
 }
-END_TEST
 
-START_TEST(lead_follows_a_machine_that_changes)
+TEST(lead_follows_a_machine_that_changes, 10)
 {
 	struct early_wake early_wake = { 0 };
 
@@ -76,7 +75,6 @@ START_TEST(lead_follows_a_machine_that_changes)
 		early_wake_learn(&early_wake, 0);
 	expect_eq(early_wake.ns, 0);
 }
-END_TEST
 
 /* Of three sequences that make the margin large. */
 static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsigned way)
@@ -88,7 +86,7 @@ static uint64_t worst_ns(struct dice *dice, const struct early_wake *lead, unsig
 	return dice_magnitude(dice, 20);
 }
 
-START_TEST(spins_are_short_and_few_in_any_sequence)
+TEST(spins_are_short_and_few_in_any_sequence, 60)
 {
 	struct dice dice = dice_new(2);
 
@@ -107,14 +105,4 @@ START_TEST(spins_are_short_and_few_in_any_sequence)
 		}
 		expect_lt(0, spins);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("early_wake", argc, argv);
-	tests_add(lead_is_what_few_sleeps_exceed, 60);
-	tests_add(lead_follows_a_machine_that_changes, 10);
-	tests_add(spins_are_short_and_few_in_any_sequence, 60);
-	return tests_run();
 }

@@ -195,18 +195,10 @@ static void run_round(uint64_t round)
 	model_close(&player.model);
 }
 
-START_TEST(hub_does_what_an_obvious_model_does)
+TEST(hub_does_what_an_obvious_model_does, 100)
 {
 	unsigned rounds = scaled(250);
 
 	for (unsigned round = 0; round < rounds; round++)
 		run_round(round);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("hub_model", argc, argv);
-	tests_add(hub_does_what_an_obvious_model_does, 100);
-	return tests_run();
 }

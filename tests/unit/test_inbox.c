@@ -58,7 +58,7 @@ static void expect_all_taken(uint32_t capacity)
 }
 
 /* Rounds of pushes, from none to several times the cells of all lanes. */
-START_TEST(drain_finds_what_was_pushed_and_nothing_else)
+TEST(drain_finds_what_was_pushed_and_nothing_else, 60)
 {
 	static const uint32_t capacities[] = { 1, 63, 64, 65, 4097, 300000 };
 
@@ -92,15 +92,14 @@ START_TEST(drain_finds_what_was_pushed_and_nothing_else)
 		inbox_close(&inbox);
 	}
 }
-END_TEST
 
 /* The ends of the map: its first and last words on each level. */
-START_TEST(map_reaches_every_slot)
+TEST(map_reaches_every_slot, 20)
 {
 	struct inbox inbox = { .lanes = NULL };
 
 	expect_eq(inbox_open(&inbox, SLOTS_MAX, NULL), 0);
-	expect_eq(inbox.top_words, 256);
+	expect_eq(inbox.map.top_words, 256);
 	for (uint64_t step = 1; step < SLOTS_MAX; step *= 2)
 		for (unsigned end = 0; end < 2; end++) {
 			uint32_t slot = (uint32_t)(end == 0 ? step : SLOTS_MAX - step), taken[2];
@@ -116,13 +115,12 @@ START_TEST(map_reaches_every_slot)
 		}
 	inbox_close(&inbox);
 }
-END_TEST
 
 /*
  * A push asks once about 8,192 wait, in lanes or map, and few do, for a wake costs more than
  * hundreds of pushes. A slot in the map counts once.
  */
-START_TEST(many_that_wait_ask_for_the_owner)
+TEST(many_that_wait_ask_for_the_owner, 20)
 {
 	enum { MANY = 8192, ASK = 512 };
 
@@ -158,10 +156,9 @@ START_TEST(many_that_wait_ask_for_the_owner)
 		inbox_close(&inbox);
 	}
 }
-END_TEST
 
 /* The cells' lap numbers have 37 bits. */
-START_TEST(laps_that_come_round_are_laps_like_others)
+TEST(laps_that_come_round_are_laps_like_others, 20)
 {
 	uint64_t laps = UINT64_C(1) << (64 - LAP_SHIFT);
 
@@ -190,7 +187,6 @@ START_TEST(laps_that_come_round_are_laps_like_others)
 		inbox_close(&inbox);
 	}
 }
-END_TEST
 
 /* Law 6: delayed before its first cell while others push, it then reads few of the filled cells. */
 static struct {
@@ -217,7 +213,7 @@ static void hold_up(enum test_point point)
 		held.cells = 1;
 }
 
-START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
+TEST(producer_that_was_held_up_finds_the_tail_of_today, 20)
 {
 	static const unsigned pushes[] = { 1, 7, 8, 9, 40, 1000, 2047, 2049, 100001 };
 
@@ -239,7 +235,6 @@ START_TEST(producer_that_was_held_up_finds_the_tail_of_today)
 		inbox_close(&held.inbox);
 	}
 }
-END_TEST
 
 /*
  * What happens before a thread asks whether a slot waits in the map, and after it has read each
@@ -280,7 +275,7 @@ static void asked_do(unsigned deed)
 		inbox_begin(&asked.inbox);
 	}
 	for (unsigned level = 0; level < third && third <= THIRD_SETS_ALL; level++) {
-		(void)u64_fetch_or_seq_cst(&asked.inbox.map[level][index / INBOX_WORD],
+		(void)u64_fetch_or_seq_cst(&asked.inbox.map.words[level][index / INBOX_WORD],
 		                           UINT64_C(1) << index % INBOX_WORD);
 		index /= INBOX_WORD;
 	}
@@ -296,7 +291,7 @@ static void asked_go_on(enum test_point point)
 }
 
 /* If it is said to wait, the owner finds it, although the thread that has set its bits stands. */
-START_TEST(slot_that_waits_is_found_whoever_stands_between_its_bits)
+TEST(slot_that_waits_is_found_whoever_stands_between_its_bits, 20)
 {
 	const unsigned deeds = OWNER_DEEDS * THIRD_DEEDS;
 	unsigned waited = 0;
@@ -326,10 +321,9 @@ START_TEST(slot_that_waits_is_found_whoever_stands_between_its_bits)
 	expect_lt(100, waited);
 	inbox_close(&asked.inbox);
 }
-END_TEST
 
 /* Into lanes and map. */
-START_TEST(drain_ends_although_pushes_go_on)
+TEST(drain_ends_although_pushes_go_on, 20)
 {
 	struct inbox inbox = { .lanes = NULL };
 	uint32_t slot = 0, capacity = 10000;
@@ -347,18 +341,4 @@ START_TEST(drain_ends_although_pushes_go_on)
 	}
 	expect(!inbox_empty(&inbox));
 	inbox_close(&inbox);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("inbox", argc, argv);
-	tests_add(drain_finds_what_was_pushed_and_nothing_else, 60);
-	tests_add(map_reaches_every_slot, 20);
-	tests_add(many_that_wait_ask_for_the_owner, 20);
-	tests_add(laps_that_come_round_are_laps_like_others, 20);
-	tests_add(producer_that_was_held_up_finds_the_tail_of_today, 20);
-	tests_add(slot_that_waits_is_found_whoever_stands_between_its_bits, 20);
-	tests_add(drain_ends_although_pushes_go_on, 20);
-	return tests_run();
 }

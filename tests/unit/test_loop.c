@@ -96,25 +96,7 @@ static void slow_callback(struct timerhub_loop *of, struct timerhub_timeout *tim
 	loop_rig_move(of, clock_now_ns(&of->clock) + 3 * SEC);
 }
 
-START_TEST(never_early_after_a_slow_callback)
-{
-	struct item *items = items_new(2);
-
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, slow_callback), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	/* The turn takes 5 s. After 2 s, its callback calls timerhub_timeout_set(). */
-	expect_eq(timerhub_timeout_deadline(&items[1].timeout), START + 6 * SEC);
-	expect_eq(timerhub_loop_now(loop), START + 5 * SEC);
-	expect_le(timerhub_loop_timeout(loop), SEC);
-	expect_eq(turn_at(START + 6 * SEC - 1), 0);
-	expect_eq(turn_at(START + 6 * SEC), 1);
-	items_free(items);
-}
-END_TEST
-
-START_TEST(never_early_at_the_end_of_time)
+TEST(never_early_at_the_end_of_time, 20)
 {
 	struct item *items = items_new(3);
 
@@ -135,10 +117,9 @@ START_TEST(never_early_at_the_end_of_time)
 	expect_eq(turn_at(NEVER), 1);
 	items_free(items);
 }
-END_TEST
 
 /* A full array of sets moves the clock of the next set on, and with it the longest delay. */
-START_TEST(longest_delay_is_that_of_the_clock_that_counts)
+TEST(longest_delay_is_that_of_the_clock_that_counts, 20)
 {
 	struct item *items = items_new(TIMERHUB_LOOP_FRESH_MAX + 1);
 	struct timerhub_timeout *last = &items[TIMERHUB_LOOP_FRESH_MAX].timeout;
@@ -152,11 +133,10 @@ START_TEST(longest_delay_is_that_of_the_clock_that_counts)
 	expect_eq(timerhub_timeout_deadline(last), NEVER - 1);
 	items_free(items);
 }
-END_TEST
 
 /* ---- a clock that the program gives ---- */
 
-START_TEST(manual_loop_has_no_descriptor_and_does_not_go_back)
+TEST(manual_loop_has_no_descriptor_and_does_not_go_back, 20)
 {
 	loop = loop_rig_open_kind(LOOP_RIG_MANUAL, 1, START);
 	expect_eq(timerhub_loop_fd(loop), -EINVAL);
@@ -167,11 +147,10 @@ START_TEST(manual_loop_has_no_descriptor_and_does_not_go_back)
 	expect_eq(timerhub_loop_now(loop), NEVER - 1);
 	loop_rig_close(loop);
 }
-END_TEST
 
 /* ---- statistics ---- */
 
-START_TEST(stats_count_turns_that_were_slow_or_empty)
+TEST(stats_count_turns_that_were_slow_or_empty, 20)
 {
 	struct timerhub_loop_stats stats = { .size = sizeof(stats) };
 	struct item *items = items_new(2);
@@ -195,7 +174,6 @@ START_TEST(stats_count_turns_that_were_slow_or_empty)
 	expect_le(2 + stats.empty_wakes, stats.turns);
 	items_free(items);
 }
-END_TEST
 
 static uint64_t board_turns(void)
 {
@@ -226,7 +204,7 @@ static void adopted_child_counts(void)
 }
 
 /* The child of fork() (0) or clone(2) (1) shares no counter with its parent, and shows its own. */
-START_TEST(adopted_child_of_an_observable_loop_has_its_own_board)
+TEST_LOOP(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
 		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
@@ -248,7 +226,6 @@ START_TEST(adopted_child_of_an_observable_loop_has_its_own_board)
 	expect_eq(u32_load_acquire(&loop->board->header.state), BOARD_OPEN);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
 static void *refused_thread(void *unused)
 {
@@ -259,7 +236,7 @@ static void *refused_thread(void *unused)
 }
 
 /* Although the loop's own thread makes no turn. */
-START_TEST(refused_calls_are_on_the_board_at_once)
+TEST(refused_calls_are_on_the_board_at_once, 20)
 {
 	struct timerhub_loop_config config = { .size = sizeof(config),
 		                               .flags = TIMERHUB_LOOP_OBSERVABLE };
@@ -274,173 +251,10 @@ START_TEST(refused_calls_are_on_the_board_at_once)
 	expect_eq(u64_load_relaxed(&loop->board->loop.refused), 7);
 	timerhub_loop_close(loop);
 }
-END_TEST
-
-/* ---- law 3: in order ---- */
-
-static void on_overflowing(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	struct item *items = (struct item *)(void *)timeout;
-
-	calls++;
-	for (unsigned i = 1; i <= 2 * TIMERHUB_LOOP_FRESH_MAX; i++)
-		expect_eq(timerhub_timeout_set(of, &items[i].timeout, 0), 0);
-}
-
-/* 128 sets make the loop read its clock inside the callback, and two were due in this turn. */
-START_TEST(set_in_a_callback_that_overflows_comes_in_a_later_turn)
-{
-	struct item *items = items_new(1 + 2 * TIMERHUB_LOOP_FRESH_MAX);
-
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_overflowing), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[0].timeout, START + 1), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[1].timeout, START + 2), 0);
-	expect_eq(timerhub_timeout_set_at(loop, &items[2].timeout, START + 3), 0);
-	expect_eq(turn_at(START + 3), 1);
-	expect_eq(calls, 1);
-	expect_eq(turn_at(START + 3), 2 * TIMERHUB_LOOP_FRESH_MAX);
-	items_free(items);
-}
-END_TEST
-
-/*
- * One of three due timeouts' callbacks adds, sets, stops or removes one of four, or closes the
- * loop.
- */
-enum action {
-	ACT_SET,
-	ACT_SET_SOON,
-	ACT_SET_PAST,
-	ACT_STOP,
-	ACT_REMOVE,
-	ACT_ADD,
-	ACT_CLOSE,
-	ACTIONS
-};
-enum { POSITIONS = 3, TARGETS = 4 };
-
-static struct {
-	enum action action;
-	struct item *actor, *target;
-	/* copy of the removed timeout's memory, which the loop must not change */
-	struct timerhub_timeout poison;
-	bool is_done, is_poisoned;
-} act;
-
-static void act_once(void)
-{
-	struct timerhub_timeout *timeout = &act.target->timeout;
-
-	act.is_done = true;
-	switch (act.action) {
-	case ACT_SET:
-		expect_eq(timerhub_timeout_set(loop, timeout, HOUR), 0);
-		break;
-	case ACT_SET_SOON:
-		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
-		break;
-	case ACT_SET_PAST:
-		expect_eq(timerhub_timeout_set_at(loop, timeout, 1), 0);
-		break;
-	case ACT_STOP:
-		(void)timerhub_timeout_stop(loop, timeout);
-		break;
-	case ACT_REMOVE:
-		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
-		memset(timeout, 0xa5, sizeof(*timeout));
-		act.poison = *timeout;
-		act.is_poisoned = true;
-		break;
-	case ACT_ADD: /* adds the timeout twice, removes the timeout and adds it again */
-		expect_eq(timerhub_timeout_add(loop, timeout, on_item), -EEXIST);
-		expect_eq(timerhub_timeout_remove(loop, timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, timeout, on_item), 0);
-		expect_eq(timerhub_timeout_set(loop, timeout, 0), 0);
-		break;
-	default:
-		timerhub_loop_close(loop);
-		memset(timeout, 0xa5, sizeof(*timeout));
-	}
-}
-
-static void on_acting(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	struct item *item = (struct item *)(void *)timeout;
-
-	(void)of;
-	item->calls++;
-	calls++;
-	if (item == act.actor && !act.is_done)
-		act_once();
-}
-
-START_TEST(callbacks_are_obeyed_in_every_position)
-{
-	enum action action = (enum action)(_i % ACTIONS);
-	unsigned position = (unsigned)_i / ACTIONS % POSITIONS;
-	unsigned target = (unsigned)_i / ACTIONS / POSITIONS;
-	struct item *items = items_new(TARGETS);
-	/* later in this turn, or not due */
-	bool is_behind = target > position;
-	unsigned first = action == ACT_CLOSE ? position + 1 : POSITIONS;
-	unsigned again = 0; /* number of callbacks that the next turn must call */
-
-	act.action = action;
-	act.actor = &items[position];
-	act.target = &items[target];
-	act.is_done = act.is_poisoned = false;
-	for (unsigned i = 0; i < TARGETS; i++) {
-		expect_eq(timerhub_timeout_remove(loop, &items[i].timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &items[i].timeout, on_acting), 0);
-		expect_eq(timerhub_timeout_set_at(loop, &items[i].timeout,
-		                                  i < POSITIONS ? START + i : START + (24 * HOUR)),
-		          0);
-	}
-	if (action != ACT_CLOSE && is_behind && target < POSITIONS)
-		first--; /* the actor has stopped the target, or set it for a later turn */
-	if (action == ACT_SET_SOON || action == ACT_SET_PAST || action == ACT_ADD)
-		again = 1;
-	expect_eq(turn_at(START + 10), first);
-	expect_eq(calls, first);
-	if (action == ACT_CLOSE) {
-		free(items);
-		return;
-	}
-	expect_eq(timerhub_loop_timeout(loop) == 0, again > 0);
-	expect_eq(turn_at(START + 10), again);
-	expect_eq(turn_at(START + 2 * HOUR), action == ACT_SET);
-	expect_eq(turn_at(START + 2 * (24 * HOUR)), target != 3);
-	if (act.is_poisoned)
-		expect_eq(memcmp(&act.poison, &items[target].timeout, sizeof(act.poison)), 0);
-	items_free(items);
-}
-END_TEST
-
-static void on_nested(struct timerhub_loop *of, struct timerhub_timeout *timeout)
-{
-	(void)timeout;
-	calls++;
-	expect_eq(timerhub_loop_turn(of), -EBUSY);
-}
-
-START_TEST(turn_inside_a_callback_is_refused)
-{
-	struct item *items = items_new(1);
-
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_nested), 0);
-	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 0), 0);
-	expect_eq(timerhub_loop_turn(loop), 1);
-	expect_eq(calls, 1);
-	expect_eq(timerhub_loop_turn(loop), 0);
-	items_free(items);
-}
-END_TEST
 
 /* ---- laws 4 and 5: memory, infallible after add ---- */
 
-START_TEST(memory_is_free_after_remove)
+TEST(memory_is_free_after_remove, 20)
 {
 	enum { COUNT = 300 };
 	struct item *items = items_new(COUNT);
@@ -465,9 +279,8 @@ START_TEST(memory_is_free_after_remove)
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	timerhub_loop_close(loop);
 }
-END_TEST
 
-START_TEST(only_add_can_be_refused)
+TEST(only_add_can_be_refused, 20)
 {
 	enum { COUNT = 100 };
 	struct item *items = items_new(COUNT);
@@ -487,37 +300,6 @@ START_TEST(only_add_can_be_refused)
 	}
 	items_free(items);
 }
-END_TEST
-
-/* One timeout for each request: the next gets the freed place, with its schedule entry. */
-START_TEST(place_keeps_its_filing)
-{
-	struct item *items = items_new(1);
-	uint64_t filed_ns;
-
-	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
-	expect_eq(turn_at(START), 0);
-	filed_ns = items[0].timeout.filed_ns;
-	expect(filed_ns != NEVER);
-	/* in a later iteration, the deadline is some seconds later */
-	for (unsigned i = 1; i <= 7; i++) {
-		expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-		expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
-		expect_eq(timerhub_timeout_set(loop, &items[0].timeout, 10 * SEC), 0);
-		expect_eq(turn_at(START + i * SEC), 0);
-		expect_eq(items[0].timeout.filed_ns, filed_ns);
-		expect_eq(schedule_at_ns(&loop->schedule, 0), filed_ns);
-	}
-	/* due before the place's entry, which must move */
-	expect_eq(timerhub_timeout_remove(loop, &items[0].timeout), 0);
-	expect_eq(timerhub_timeout_add(loop, &items[0].timeout, on_item), 0);
-	expect_eq(timerhub_timeout_set(loop, &items[0].timeout, SEC), 0);
-	expect_eq(turn_at(START + 7 * SEC), 0);
-	expect_lt(items[0].timeout.filed_ns, filed_ns);
-	expect_eq(turn_at(START + 8 * SEC), 1);
-	items_free(items);
-}
-END_TEST
 
 static unsigned allocations;
 
@@ -545,7 +327,7 @@ int __wrap_posix_memalign(void **ret, size_t align, size_t bytes)
 	return __real_posix_memalign(ret, align, bytes);
 }
 
-START_TEST(no_allocation_after_open)
+TEST(no_allocation_after_open, 60)
 {
 	enum { COUNT = 20000 };
 	struct item *items = items_new(COUNT);
@@ -569,11 +351,10 @@ START_TEST(no_allocation_after_open)
 	expect_eq(allocations, before);
 	items_free(items);
 }
-END_TEST
 
 /* ---- law 6: quiet ---- */
 
-START_TEST(quiet_if_nothing_is_set)
+TEST(quiet_if_nothing_is_set, 20)
 {
 	struct item *items = items_new(1000);
 
@@ -590,10 +371,9 @@ START_TEST(quiet_if_nothing_is_set)
 	}
 	items_free(items);
 }
-END_TEST
 
 /* At most one wake for it. */
-START_TEST(quiet_after_a_stop)
+TEST(quiet_after_a_stop, 20)
 {
 	struct item *items = items_new(2);
 
@@ -607,9 +387,8 @@ START_TEST(quiet_after_a_stop)
 	expect_eq(calls, 0);
 	items_free(items);
 }
-END_TEST
 
-START_TEST(timeout_that_stays_wakes_a_small_loop_once)
+TEST(timeout_that_stays_wakes_a_small_loop_once, 20)
 {
 	enum { COUNT = 8 };
 	struct item *items = items_new(COUNT);
@@ -632,10 +411,9 @@ START_TEST(timeout_that_stays_wakes_a_small_loop_once)
 	}
 	items_free(items);
 }
-END_TEST
 
 /* A freed place keeps its grid, so even a gone timeout's exact entry is corrected. */
-START_TEST(quiet_after_a_remove_near_the_deadline)
+TEST(quiet_after_a_remove_near_the_deadline, 20)
 {
 	struct item *items = items_new(9);
 
@@ -648,7 +426,6 @@ START_TEST(quiet_after_a_remove_near_the_deadline)
 	expect_eq(timerhub_loop_timeout(loop), NEVER);
 	items_free(items);
 }
-END_TEST
 
 /* The ways to move the timeouts of 3 s. */
 enum { BEATS_TOGETHER, BEATS_APART, BEATS_SLOW, BEATS_AT_RANDOM, BEATS_KINDS };
@@ -665,7 +442,7 @@ static uint64_t beat_gap_ns(unsigned kind, struct dice *dice)
 	}
 }
 
-START_TEST(quiet_however_many_timeouts_move)
+TEST_LOOP(quiet_however_many_timeouts_move, 120, 4 * BEATS_KINDS)
 {
 	const unsigned counts[] = { 8, 9, 10000, scaled(100000) };
 	unsigned count = counts[_i / BEATS_KINDS], kind = (unsigned)_i % BEATS_KINDS;
@@ -700,11 +477,10 @@ START_TEST(quiet_however_many_timeouts_move)
 	free(beats_ns);
 	items_free(items);
 }
-END_TEST
 
 /* ---- law 7: storms ---- */
 
-START_TEST(storm_leaves_room_for_sockets)
+TEST_LOOP(storm_leaves_room_for_sockets, 120, 2)
 {
 	unsigned count = scaled(1000000), left = count;
 	struct item *items = items_new(count);
@@ -725,7 +501,6 @@ START_TEST(storm_leaves_room_for_sockets)
 		expect_eq(items[i].calls, 1);
 	items_free(items);
 }
-END_TEST
 
 /* ---- the ABI ---- */
 
@@ -735,7 +510,7 @@ END_TEST
 		expect_eq(sizeof(((struct type *)NULL)->member), bytes);                           \
 	} while (0)
 
-START_TEST(layout_is_that_of_the_abi)
+TEST(layout_is_that_of_the_abi, 20)
 {
 	expect_eq(sizeof(struct timerhub_timeout), 32);
 	EXPECT_AT(timerhub_timeout, deadline_ns, 0, 8);
@@ -756,10 +531,9 @@ START_TEST(layout_is_that_of_the_abi)
 	expect_eq(sizeof(struct timerhub_loop_config), 16);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
 }
-END_TEST
 
 /* With the effect of the header's inline ones. */
-START_TEST(functions_are_there_without_inlining)
+TEST(functions_are_there_without_inlining, 20)
 {
 	struct item *items = items_new(1);
 
@@ -772,33 +546,4 @@ START_TEST(functions_are_there_without_inlining)
 		expect_eq(turn_at(START + i), 1);
 	}
 	items_free(items);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("loop", argc, argv);
-	tests_add(never_early_after_a_slow_callback, 20);
-	tests_add(never_early_at_the_end_of_time, 20);
-	tests_add(longest_delay_is_that_of_the_clock_that_counts, 20);
-	tests_add(manual_loop_has_no_descriptor_and_does_not_go_back, 20);
-	tests_add(stats_count_turns_that_were_slow_or_empty, 20);
-	tests_add_loop(adopted_child_of_an_observable_loop_has_its_own_board, 20, 2);
-	tests_add(refused_calls_are_on_the_board_at_once, 20);
-	tests_add(set_in_a_callback_that_overflows_comes_in_a_later_turn, 20);
-	tests_add_loop(callbacks_are_obeyed_in_every_position, 20, ACTIONS * POSITIONS * TARGETS);
-	tests_add(turn_inside_a_callback_is_refused, 20);
-	tests_add(memory_is_free_after_remove, 20);
-	tests_add(only_add_can_be_refused, 20);
-	tests_add(place_keeps_its_filing, 20);
-	tests_add(no_allocation_after_open, 60);
-	tests_add(quiet_if_nothing_is_set, 20);
-	tests_add(quiet_after_a_stop, 20);
-	tests_add(timeout_that_stays_wakes_a_small_loop_once, 20);
-	tests_add(quiet_after_a_remove_near_the_deadline, 20);
-	tests_add_loop(quiet_however_many_timeouts_move, 120, 4 * BEATS_KINDS);
-	tests_add_loop(storm_leaves_room_for_sockets, 120, 2);
-	tests_add(layout_is_that_of_the_abi, 20);
-	tests_add(functions_are_there_without_inlining, 20);
-	return tests_run();
 }

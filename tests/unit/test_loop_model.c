@@ -474,9 +474,9 @@ static void bench_open(uint64_t salt, enum loop_rig_kind kind)
 	}
 }
 
-START_TEST(random_operations_agree_with_a_sorted_array)
+TEST_LOOP(random_operations_agree_with_a_sorted_array, 240, 2 * LOOP_RIG_KINDS)
 {
-	unsigned operations = sanitized() ? 100000 : 1000000, done = 0;
+	unsigned operations = scaled(sanitized() ? 150000 : 1000000), done = 0;
 
 	bench_open((uint64_t)_i, (enum loop_rig_kind)(_i % LOOP_RIG_KINDS));
 	for (uint64_t turn = 0; done < operations; turn++) {
@@ -508,13 +508,4 @@ START_TEST(random_operations_agree_with_a_sorted_array)
 	for (uint32_t i = 0; i < TIMEOUTS; i++)
 		expect_eq(bench->entries[i].timeout.owner, 0);
 	free(bench);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("loop_model", argc, argv);
-	tests_add_loop(random_operations_agree_with_a_sorted_array, 240,
-	               (int)scaled(2) * LOOP_RIG_KINDS);
-	return tests_run();
 }

@@ -82,7 +82,7 @@ static void rig_arm_burst(struct rig *rig, uint64_t at_ns, unsigned count)
 }
 
 /* One at a time: a pass at each deadline. */
-START_TEST(few_are_not_gathered)
+TEST(few_are_not_gathered, 20)
 {
 	struct rig rig = rig_open(true);
 
@@ -97,7 +97,6 @@ START_TEST(few_are_not_gathered)
 	}
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /*
  * `count` expire in the millisecond after `begin_ns` (CROWD are a burst), then an advance to
@@ -130,7 +129,7 @@ static bool gathered(bool gathers, unsigned count, uint64_t begin_ns, uint64_t l
 	return put_off;
 }
 
-START_TEST(crowd_is_gathered)
+TEST(crowd_is_gathered, 20)
 {
 	uint64_t begin_ns = 7 * SEC;
 
@@ -143,10 +142,9 @@ START_TEST(crowd_is_gathered)
 	/* counted for less than a millisecond */
 	expect(!gathered(true, CROWD, begin_ns, begin_ns + MS - 1));
 }
-END_TEST
 
 /* After the burst, the owner plans its next pass for never. */
-START_TEST(after_a_crowd_there_may_be_nothing)
+TEST(after_a_crowd_there_may_be_nothing, 20)
 {
 	struct rig rig = rig_open(true);
 
@@ -158,10 +156,9 @@ START_TEST(after_a_crowd_there_may_be_nothing)
 	expect_eq(rig.next_ns, UINT64_MAX);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* Law 8: the slot does not go into the inbox. */
-START_TEST(moved_later_changes_the_deadline_alone)
+TEST(moved_later_changes_the_deadline_alone, 20)
 {
 	static const uint64_t later_ns[] = { 4098, 4098, 4099, 3 * SEC, UINT64_MAX };
 
@@ -191,10 +188,9 @@ START_TEST(moved_later_changes_the_deadline_alone)
 		timerhub_close(rig.hub);
 	}
 }
-END_TEST
 
 /* Law 8: no wake at the old instant. */
-START_TEST(moved_later_is_found_before_its_old_instant_comes)
+TEST(moved_later_is_found_before_its_old_instant_comes, 20)
 {
 	struct rig rig = rig_open(false);
 	timerhub_timer timer = rig_arm(&rig, SEC);
@@ -211,7 +207,6 @@ START_TEST(moved_later_is_found_before_its_old_instant_comes)
 	expect_eq(rig_advance(&rig, 3 * SEC), 1);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* Of two hooks that act while the owner corrects the earliest entries. */
 static struct {
@@ -247,7 +242,7 @@ static void rest_advance(struct rig *rig, uint64_t now_ns, void (*hook)(enum tes
  * It moves each time that its pair is read: the owner must stop, with a promise that fits what it
  * read last.
  */
-START_TEST(rest_ends_while_timers_keep_moving)
+TEST(rest_ends_while_timers_keep_moving, 20)
 {
 	struct rig rig = rig_open(false);
 
@@ -262,7 +257,6 @@ START_TEST(rest_ends_while_timers_keep_moving)
 	expect_le(rig.next_ns, 2 * SEC + US);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* To earlier and back: its entry goes when the second pass looks at it. */
 static void rest_second_pass_hook(enum test_point point)
@@ -274,7 +268,7 @@ static void rest_second_pass_hook(enum test_point point)
 }
 
 /* Law 8: the entry behind the one that was checked is stale, and becomes the earliest. */
-START_TEST(rest_checks_the_earliest_entry_of_a_second_pass)
+TEST(rest_checks_the_earliest_entry_of_a_second_pass, 20)
 {
 	struct rig rig = rig_open(false);
 	timerhub_timer moved;
@@ -289,10 +283,9 @@ START_TEST(rest_checks_the_earliest_entry_of_a_second_pass)
 	expect_eq(rig.next_ns, SEC);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* After its pair was read, before it is scheduled: it must expire in time. */
-START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
+TEST(rest_misses_no_timer_that_is_moved_to_earlier, 20)
 {
 	struct rig rig = rig_open(false);
 
@@ -306,7 +299,6 @@ START_TEST(rest_misses_no_timer_that_is_moved_to_earlier)
 	expect_eq(rig_advance(&rig, SEC / 2), 1);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* Due at once, in the third portion of REST entries. */
 static void rest_arming_hook(enum test_point point)
@@ -323,7 +315,7 @@ static void rest_arming_hook(enum test_point point)
 }
 
 /* Law 13: it waits for one portion at most. */
-START_TEST(rest_looks_at_the_inbox_between_portions)
+TEST(rest_looks_at_the_inbox_between_portions, 20)
 {
 	enum { MOVED = 10 * REST };
 	struct rig rig = rig_open_for(MOVED + 1);
@@ -347,10 +339,9 @@ START_TEST(rest_looks_at_the_inbox_between_portions)
 	timerhub_close(rig.hub);
 	free(timers);
 }
-END_TEST
 
 /* Law 8: once, however many wait in the inbox, if none is due soon. */
-START_TEST(owner_is_woken_once_a_pass_also_by_many)
+TEST(owner_is_woken_once_a_pass_also_by_many, 20)
 {
 	enum { MANY = 20000 };
 	struct rig rig = rig_open_for(MANY + 4);
@@ -369,7 +360,6 @@ START_TEST(owner_is_woken_once_a_pass_also_by_many)
 	expect_eq(u64_load_relaxed(wakes), 3);
 	timerhub_close(rig.hub);
 }
-END_TEST
 
 /* ---- law 13: fair ---- */
 
@@ -455,7 +445,7 @@ static void fair_advance(uint64_t now_ns)
 	timerhub_close(fair.hub);
 }
 
-START_TEST(fair_first_come_first_told)
+TEST(fair_first_come_first_told, 20)
 {
 	enum { QUEUES = 300 };
 
@@ -468,10 +458,9 @@ START_TEST(fair_first_come_first_told)
 	for (unsigned i = 0; i < QUEUES; i++)
 		expect_eq(fair.told[i], i);
 }
-END_TEST
 
 /* One event of queue 0 is due before 20,000 events of queue 1. */
-START_TEST(fair_beside_a_storm_of_one_queue)
+TEST(fair_beside_a_storm_of_one_queue, 20)
 {
 	fair_open(2, 20001);
 	for (unsigned i = 0; i < 20000; i++)
@@ -484,9 +473,8 @@ START_TEST(fair_beside_a_storm_of_one_queue)
 	/* also early, after the first batch of 20,000 */
 	expect_eq(fair.work[1], 1 + PUBLISH_BATCH);
 }
-END_TEST
 
-START_TEST(fair_beside_many_queues)
+TEST(fair_beside_many_queues, 60)
 {
 	fair_open(QUEUES_MAX, 30 * QUEUES_MAX);
 	for (unsigned i = 0; i < 30 * (QUEUES_MAX - 1); i++)
@@ -497,10 +485,9 @@ START_TEST(fair_beside_many_queues)
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
 }
-END_TEST
 
 /* 20,000 timers in an entered bucket, none due: a due event is signalled before they are sorted. */
-START_TEST(fair_beside_a_bucket_that_is_entered)
+TEST(fair_beside_a_bucket_that_is_entered, 20)
 {
 	uint64_t edge_ns = UINT64_C(3) << 28;
 
@@ -512,10 +499,9 @@ START_TEST(fair_beside_a_bucket_that_is_entered)
 	expect_eq(fair.work[0], 1);
 	expect_eq(fair.sorted[0], 0);
 }
-END_TEST
 
 /* That counts as work, like an expiry. */
-START_TEST(fair_beside_timers_that_were_moved)
+TEST(fair_beside_timers_that_were_moved, 20)
 {
 	enum { MOVED = 20000 };
 	timerhub_timer *timers = calloc(MOVED, sizeof(*timers));
@@ -536,10 +522,9 @@ START_TEST(fair_beside_timers_that_were_moved)
 	expect_le(fair.work[1], 1 + UNTOLD_MAX);
 	free(timers);
 }
-END_TEST
 
 /* Each signal takes a millisecond here. */
-START_TEST(lateness_is_from_the_deadline_to_the_telling)
+TEST(lateness_is_from_the_deadline_to_the_telling, 20)
 {
 	enum { QUEUES = 200 };
 	uint64_t expected[TIMERHUB_LATENESS_BUCKETS] = { 0 };
@@ -561,10 +546,9 @@ START_TEST(lateness_is_from_the_deadline_to_the_telling)
 		expect_eq(u64_load_relaxed(&counts->lateness[i]), expected[i]);
 	timerhub_close(fair.hub);
 }
-END_TEST
 
 /* An open that fails halfway may close it twice, when another file may have its number. */
-START_TEST(closed_deadline_fd_has_no_descriptor)
+TEST(closed_deadline_fd_has_no_descriptor, 20)
 {
 	struct clock clock;
 	struct deadline_fd deadline_fd;
@@ -579,28 +563,4 @@ START_TEST(closed_deadline_fd_has_no_descriptor)
 	expect_eq(dup2(STDOUT_FILENO, fd), fd);
 	deadline_fd_close(&deadline_fd);
 	expect_eq(close(fd), 0);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("owner", argc, argv);
-	tests_add(few_are_not_gathered, 20);
-	tests_add(crowd_is_gathered, 20);
-	tests_add(after_a_crowd_there_may_be_nothing, 20);
-	tests_add(moved_later_changes_the_deadline_alone, 20);
-	tests_add(moved_later_is_found_before_its_old_instant_comes, 20);
-	tests_add(rest_ends_while_timers_keep_moving, 20);
-	tests_add(rest_checks_the_earliest_entry_of_a_second_pass, 20);
-	tests_add(rest_misses_no_timer_that_is_moved_to_earlier, 20);
-	tests_add(rest_looks_at_the_inbox_between_portions, 20);
-	tests_add(owner_is_woken_once_a_pass_also_by_many, 20);
-	tests_add(fair_first_come_first_told, 20);
-	tests_add(fair_beside_a_storm_of_one_queue, 20);
-	tests_add(fair_beside_many_queues, 60);
-	tests_add(fair_beside_a_bucket_that_is_entered, 20);
-	tests_add(fair_beside_timers_that_were_moved, 20);
-	tests_add(lateness_is_from_the_deadline_to_the_telling, 20);
-	tests_add(closed_deadline_fd_has_no_descriptor, 20);
-	return tests_run();
 }

@@ -199,7 +199,7 @@ static void random_step(struct bench *bench, struct dice *dice, uint32_t slots)
 	}
 }
 
-START_TEST(random_operations_agree_with_the_model)
+TEST(random_operations_agree_with_the_model, 60)
 {
 	unsigned rounds = scaled(800);
 
@@ -219,7 +219,6 @@ START_TEST(random_operations_agree_with_the_model)
 		bench_free(bench);
 	}
 }
-END_TEST
 
 /* ---- slots that move without the schedule's knowledge, as while the owner rests ---- */
 
@@ -301,7 +300,7 @@ static void truth_step(struct truth *truth, struct dice *dice, uint32_t slots)
 	}
 }
 
-START_TEST(rest_finds_what_is_true_first)
+TEST(rest_finds_what_is_true_first, 60)
 {
 	unsigned rounds = scaled(400);
 
@@ -321,7 +320,6 @@ START_TEST(rest_finds_what_is_true_first)
 		bench_free(truth.bench);
 	}
 }
-END_TEST
 
 /*
  * For a single far slot, schedule_next_ns() must return the exact instant, so that the owner wakes
@@ -352,7 +350,7 @@ static void check_lone(struct bench *bench, struct dice *dice, uint64_t now_ns, 
 	expect_eq(schedule_next_ns(&bench->schedule), UINT64_MAX);
 }
 
-START_TEST(lone_distant_slot_needs_one_take_from_every_boundary)
+TEST(lone_distant_slot_needs_one_take_from_every_boundary, 20)
 {
 	struct dice dice = dice_new(5000);
 	struct bench *bench = bench_new();
@@ -374,10 +372,9 @@ START_TEST(lone_distant_slot_needs_one_take_from_every_boundary)
 	}
 	bench_free(bench);
 }
-END_TEST
 
 /* Law 8: if no slot moves, the owner wakes once for each distinct instant. */
-START_TEST(one_wake_per_distinct_instant)
+TEST(one_wake_per_distinct_instant, 20)
 {
 	unsigned rounds = scaled(300);
 
@@ -406,10 +403,9 @@ START_TEST(one_wake_per_distinct_instant)
 		bench_free(bench);
 	}
 }
-END_TEST
 
 /* Each move of a slot goes down at least one level, so a slot moves at most four times. */
-START_TEST(slots_cascade_at_most_once_per_level)
+TEST(slots_cascade_at_most_once_per_level, 20)
 {
 	struct dice dice = dice_new(20000);
 	struct bench *bench = bench_new();
@@ -423,7 +419,6 @@ START_TEST(slots_cascade_at_most_once_per_level)
 	expect_le(bench->schedule.cascaded, (uint64_t)SLOTS * WHEEL_LEVELS);
 	bench_free(bench);
 }
-END_TEST
 
 /*
  * The test has enough slots to fill the wheel's memory to its end. One bucket has NEAR slots, which
@@ -442,7 +437,7 @@ static uint32_t bench_take_cheaply(struct bench *bench, uint64_t now_ns)
  * slots. A slot that is earlier than the whole bucket is also given out first. A cheap
  * schedule_take() does not sort the bucket.
  */
-START_TEST(first_of_many_does_not_wait_for_the_others)
+TEST(first_of_many_does_not_wait_for_the_others, 20)
 {
 	struct bench *bench = bench_new();
 
@@ -469,10 +464,9 @@ START_TEST(first_of_many_does_not_wait_for_the_others)
 	expect_eq(bench_take_cheaply(bench, SEC + 2), SLOT_NONE);
 	bench_free(bench);
 }
-END_TEST
 
 /* A slot that is alone in its bucket, at any level, is given out directly from this bucket. */
-START_TEST(lone_slots_are_taken_where_they_lie)
+TEST(lone_slots_are_taken_where_they_lie, 20)
 {
 	struct bench *bench = bench_new();
 
@@ -483,10 +477,9 @@ START_TEST(lone_slots_are_taken_where_they_lie)
 	expect_eq(bench->schedule.cascaded, 0);
 	bench_free(bench);
 }
-END_TEST
 
 /* The base does not pass now, so that slots before the next one get into the wheel. */
-START_TEST(slots_before_the_next_one_get_into_the_wheel)
+TEST(slots_before_the_next_one_get_into_the_wheel, 20)
 {
 	struct bench *bench = bench_new();
 
@@ -496,9 +489,8 @@ START_TEST(slots_before_the_next_one_get_into_the_wheel)
 	expect_eq(bench->filings[1].where & WHERE_MASK, WHERE_WHEEL);
 	bench_free(bench);
 }
-END_TEST
 
-START_TEST(many_at_once_come_out_in_order)
+TEST(many_at_once_come_out_in_order, 60)
 {
 	struct dice dice = dice_new(7);
 	struct timer_filing *filings = calloc(MANY, sizeof(*filings));
@@ -529,13 +521,12 @@ START_TEST(many_at_once_come_out_in_order)
 	free(at_ns);
 	free(filings);
 }
-END_TEST
 
 /*
  * The entries of the run and the heap are aligned to 4 bytes. The wheel's levels must be aligned to
  * 8 bytes, even if the number of slots is odd.
  */
-START_TEST(any_number_of_slots_leaves_the_levels_aligned)
+TEST(any_number_of_slots_leaves_the_levels_aligned, 20)
 {
 	struct timer_filing filings[8];
 
@@ -551,21 +542,4 @@ START_TEST(any_number_of_slots_leaves_the_levels_aligned)
 		expect_eq(schedule_next_ns(&schedule), 128);
 		schedule_close(&schedule);
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("schedule", argc, argv);
-	tests_add(random_operations_agree_with_the_model, 60);
-	tests_add(rest_finds_what_is_true_first, 60);
-	tests_add(lone_distant_slot_needs_one_take_from_every_boundary, 20);
-	tests_add(one_wake_per_distinct_instant, 20);
-	tests_add(slots_cascade_at_most_once_per_level, 20);
-	tests_add(first_of_many_does_not_wait_for_the_others, 20);
-	tests_add(lone_slots_are_taken_where_they_lie, 20);
-	tests_add(slots_before_the_next_one_get_into_the_wheel, 20);
-	tests_add(many_at_once_come_out_in_order, 60);
-	tests_add(any_number_of_slots_leaves_the_levels_aligned, 20);
-	return tests_run();
 }

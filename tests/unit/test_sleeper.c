@@ -93,11 +93,10 @@ static void check_sleep(struct rig *rig)
 	}
 }
 
-START_TEST(sleep_lasts_for_its_time)
+TEST(sleep_lasts_for_its_time, 20)
 {
 	with_each(check_sleep);
 }
-END_TEST
 
 static void check_bell_rung_before(struct rig *rig)
 {
@@ -110,11 +109,10 @@ static void check_bell_rung_before(struct rig *rig)
 	}
 }
 
-START_TEST(bell_rung_before_ends_it)
+TEST(bell_rung_before_ends_it, 20)
 {
 	with_each(check_bell_rung_before);
 }
-END_TEST
 
 /* A thread that waits, sets `rung`, and signals the bell or the timerfd. */
 struct ringer {
@@ -148,11 +146,10 @@ static void check_bell_or_alarm_rung_meanwhile(struct rig *rig)
 	}
 }
 
-START_TEST(bell_or_alarm_rung_meanwhile_ends_it)
+TEST(bell_or_alarm_rung_meanwhile_ends_it, 20)
 {
 	with_each(check_bell_or_alarm_rung_meanwhile);
 }
-END_TEST
 
 /* More signals than the ring has room for completions, each seen by the kernel before the next. */
 static void check_storm(struct rig *rig)
@@ -176,13 +173,12 @@ static void check_storm(struct rig *rig)
 	check_sleep(rig);
 }
 
-START_TEST(storm_of_signals_ends_a_few_sleeps)
+TEST(storm_of_signals_ends_a_few_sleeps, 20)
 {
 	with_each(check_storm);
 }
-END_TEST
 
-START_TEST(no_descriptor_is_left)
+TEST(no_descriptor_is_left, 20)
 {
 	for (enum way way = BY_URING; way <= BY_POLL; way++) {
 		int before = dup(0);
@@ -198,16 +194,10 @@ START_TEST(no_descriptor_is_left)
 			expect_eq(close(before + i), 0);
 	}
 }
-END_TEST
 
 int main(int argc, char **argv)
 {
-	tests_begin("sleeper", argc, argv);
+	tests_begin(argc, argv);
 	(void)uring_refused();
-	tests_add(sleep_lasts_for_its_time, 20);
-	tests_add(bell_rung_before_ends_it, 20);
-	tests_add(bell_or_alarm_rung_meanwhile_ends_it, 20);
-	tests_add(storm_of_signals_ends_a_few_sleeps, 20);
-	tests_add(no_descriptor_is_left, 20);
 	return tests_run();
 }

@@ -19,7 +19,7 @@
 #define TEXT_BYTES 16384
 #define MANUAL_BYTES 8000 /* upper bound of the text's length that the manual states */
 
-START_TEST(text_is_that_of_the_format)
+TEST(text_is_that_of_the_format, 10)
 {
 	static const char begins[] = "# TYPE timerhub_armed counter\n"
 				     "# HELP timerhub_armed Timers armed.\n"
@@ -57,13 +57,12 @@ START_TEST(text_is_that_of_the_format)
 	              "delivery_lateness_seconds_bucket{le=\"+Inf\"} 5\n# EOF\n") == 0);
 	expect(strstr(text, "_sum") == NULL && strstr(text, "_count") == NULL);
 }
-END_TEST
 
 /*
  * The struct of the statistics consists of 64-bit numbers. The test gives each number a different
  * value.
  */
-START_TEST(no_number_is_left_out)
+TEST(no_number_is_left_out, 10)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
 	const size_t lateness = offsetof(struct timerhub_stats, lateness) / 8;
@@ -82,9 +81,8 @@ START_TEST(no_number_is_left_out)
 		expect(words[i] == 0 || strstr(text, number) != NULL);
 	}
 }
-END_TEST
 
-START_TEST(text_is_cut_at_the_room_there_is)
+TEST(text_is_cut_at_the_room_there_is, 10)
 {
 	struct timerhub_stats stats;
 	char whole[TEXT_BYTES], text[TEXT_BYTES];
@@ -103,9 +101,8 @@ START_TEST(text_is_cut_at_the_room_there_is)
 		expect_eq(text[bytes], '#');
 	}
 }
-END_TEST
 
-START_TEST(text_of_nothing_is_refused)
+TEST(text_of_nothing_is_refused, 10)
 {
 	struct timerhub_stats stats = { 0 };
 	char text[] = "as it is";
@@ -114,7 +111,6 @@ START_TEST(text_of_nothing_is_refused)
 	expect_eq(timerhub_stats_metrics(&stats, NULL, 1), -EINVAL);
 	expect(strcmp(text, "as it is") == 0);
 }
-END_TEST
 
 /* Returns the number of expiries whose lateness is at most `bound_ns`. */
 static uint64_t not_later(const uint64_t *buckets, uint64_t bound_ns)
@@ -127,7 +123,7 @@ static uint64_t not_later(const uint64_t *buckets, uint64_t bound_ns)
 	return count;
 }
 
-START_TEST(bucket_counts_all_that_are_not_later)
+TEST(bucket_counts_all_that_are_not_later, 30)
 {
 	struct dice dice = dice_new(0);
 
@@ -157,7 +153,6 @@ START_TEST(bucket_counts_all_that_are_not_later)
 		expect_eq(lines, 62);
 	}
 }
-END_TEST
 
 static unsigned occurrences(const char *text, const char *of)
 {
@@ -168,7 +163,7 @@ static unsigned occurrences(const char *text, const char *of)
 	return count;
 }
 
-START_TEST(hubs_share_a_family_and_differ_in_labels)
+TEST(hubs_share_a_family_and_differ_in_labels, 10)
 {
 	struct labelled_stats hubs[2] = {
 		{ .stats = { .armed = 5 } },
@@ -195,17 +190,4 @@ START_TEST(hubs_share_a_family_and_differ_in_labels)
 	expect(strstr(buffer, "{hub=\"1\",thread=\"a\\\"b\\\\c??\",le=\"+Inf\"} 0\n"));
 	expect_eq(occurrences(buffer, "# TYPE timerhub_armed "), 1);
 	expect_eq(occurrences(buffer, "# EOF"), 1);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("stats_metrics", argc, argv);
-	tests_add(text_is_that_of_the_format, 10);
-	tests_add(no_number_is_left_out, 10);
-	tests_add(text_is_cut_at_the_room_there_is, 10);
-	tests_add(text_of_nothing_is_refused, 10);
-	tests_add(bucket_counts_all_that_are_not_later, 30);
-	tests_add(hubs_share_a_family_and_differ_in_labels, 10);
-	return tests_run();
 }

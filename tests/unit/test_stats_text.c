@@ -39,7 +39,7 @@ static uint64_t number_of(const char *text, const char *name)
 	return strtoull(value_of(text, name), NULL, 10);
 }
 
-START_TEST(text_is_a_line_for_each_counter)
+TEST(text_is_a_line_for_each_counter, 10)
 {
 	static const char wanted[] = "armed 1\nrefiled 2\ncancelled 3\nexpired 4\ndelivered 5\n"
 				     "overruns 6\nlive 7\nlive_max 8\ninbox_max 9\n"
@@ -76,13 +76,12 @@ START_TEST(text_is_a_line_for_each_counter)
 	expect_eq(timerhub_stats_text(&stats, text, sizeof(text)), strlen(wanted));
 	expect(strcmp(text, wanted) == 0);
 }
-END_TEST
 
 /*
  * The counters are the 64-bit words of struct timerhub_stats. The test gives each counter a
  * different number.
  */
-START_TEST(no_counter_is_left_out)
+TEST(no_counter_is_left_out, 10)
 {
 	const size_t sleeper = offsetof(struct timerhub_stats, sleeper) / 8;
 	const size_t lateness = offsetof(struct timerhub_stats, lateness) / 8;
@@ -102,9 +101,8 @@ START_TEST(no_counter_is_left_out)
 		expect(strstr(text, number) != NULL);
 	}
 }
-END_TEST
 
-START_TEST(sleeper_is_named)
+TEST(sleeper_is_named, 10)
 {
 	static const char *const names[] = { "none", "io_uring", "ppoll" };
 	char text[TEXT_BYTES];
@@ -116,9 +114,8 @@ START_TEST(sleeper_is_named)
 		expect(strcmp(value_of(text, "sleeper"), names[sleeper]) == 0);
 	}
 }
-END_TEST
 
-START_TEST(text_is_cut_at_the_room_there_is)
+TEST(text_is_cut_at_the_room_there_is, 10)
 {
 	struct timerhub_stats stats = { .armed = UINT64_MAX, .lateness = { [63] = 1 } };
 	char whole[TEXT_BYTES], text[TEXT_BYTES];
@@ -139,9 +136,8 @@ START_TEST(text_is_cut_at_the_room_there_is)
 	expect_eq(timerhub_stats_text(&stats, text, 0), length);
 	expect_eq(text[0], '#');
 }
-END_TEST
 
-START_TEST(text_of_nothing_is_refused)
+TEST(text_of_nothing_is_refused, 10)
 {
 	struct timerhub_stats stats = { 0 };
 	char text[] = "as it is";
@@ -150,9 +146,8 @@ START_TEST(text_of_nothing_is_refused)
 	expect_eq(timerhub_stats_text(&stats, NULL, 1), -EINVAL);
 	expect(strcmp(text, "as it is") == 0);
 }
-END_TEST
 
-START_TEST(no_expiry_is_late_by_nothing)
+TEST(no_expiry_is_late_by_nothing, 10)
 {
 	struct timerhub_stats stats = { 0 };
 	char text[TEXT_BYTES];
@@ -162,7 +157,6 @@ START_TEST(no_expiry_is_late_by_nothing)
 	expect_eq(number_of(text, "lateness_p99_below_ns"), 0);
 	expect_eq(number_of(text, "lateness_max_below_ns"), 0);
 }
-END_TEST
 
 static uint64_t bucket_end_ns(unsigned bucket)
 {
@@ -173,7 +167,7 @@ static uint64_t bucket_end_ns(unsigned bucket)
  * The sorted list holds the lateness bucket of each expiry. For the percentile P, the expected
  * value is the entry at P percent of the list's length.
  */
-START_TEST(ranks_are_those_of_a_sorted_list)
+TEST(ranks_are_those_of_a_sorted_list, 30)
 {
 	struct dice dice = dice_new(0);
 
@@ -198,18 +192,4 @@ START_TEST(ranks_are_those_of_a_sorted_list)
 		          bucket_end_ns(list[(count * 99 + 99) / 100 - 1]));
 		expect_eq(number_of(text, "lateness_max_below_ns"), bucket_end_ns(list[count - 1]));
 	}
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-	tests_begin("stats_text", argc, argv);
-	tests_add(text_is_a_line_for_each_counter, 10);
-	tests_add(no_counter_is_left_out, 10);
-	tests_add(sleeper_is_named, 10);
-	tests_add(text_is_cut_at_the_room_there_is, 10);
-	tests_add(text_of_nothing_is_refused, 10);
-	tests_add(no_expiry_is_late_by_nothing, 10);
-	tests_add(ranks_are_those_of_a_sorted_list, 30);
-	return tests_run();
 }

@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "disk_folder.h"
-#include "subject.h"
+#include "workload.h"
 
 #define PROGRAM "beanstalkd"
 #define SOCKET_NAME "socket"
@@ -25,23 +24,12 @@
 #define STARTS_WITHIN_NS (10 * NS_PER_SECOND)
 #define ANSWER_BYTES (64 + DURABLE_BYTES + 3)
 
-static const char *folder;
 static pid_t server;
 static _Thread_local int connection = -1;
 
-/*
- * Returns whether beanstalkd is installed. Debian installs it in a directory that is only in root's
- * PATH.
- */
 static bool there(void)
 {
-	static const char *const places[] = { "/usr/bin/" PROGRAM, "/usr/sbin/" PROGRAM,
-		                              "/usr/local/bin/" PROGRAM };
-
-	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (access(places[i], X_OK) == 0)
-			return true;
-	return false;
+	return access("/usr/bin/" PROGRAM, X_OK) == 0 || access("/usr/sbin/" PROGRAM, X_OK) == 0;
 }
 
 __attribute__((noreturn)) static void be_server(void)
@@ -49,9 +37,9 @@ __attribute__((noreturn)) static void be_server(void)
 	char address[128];
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)snprintf(address, sizeof(address), "unix:%s/%s", folder, SOCKET_NAME);
+	(void)snprintf(address, sizeof(address), "unix:%s/%s", bench_folder, SOCKET_NAME);
 	(void)setenv("PATH", "/usr/bin:/usr/sbin:/usr/local/bin", 1);
-	(void)execlp(PROGRAM, PROGRAM, "-b", folder, "-f", "0", "-l", address, (char *)NULL);
+	(void)execlp(PROGRAM, PROGRAM, "-b", bench_folder, "-f", "0", "-l", address, (char *)NULL);
 	_exit(127);
 }
 
@@ -61,7 +49,8 @@ static int try_connect(void)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", folder, SOCKET_NAME);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", bench_folder,
+	               SOCKET_NAME);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
 	(void)close(fd);
@@ -73,7 +62,6 @@ static void beanstalkd_open(const struct subject_setup *setup)
 	uint64_t start_ns = now_ns();
 
 	(void)setup;
-	folder = folder_make();
 	server = fork();
 	if (server == 0)
 		be_server();
@@ -139,13 +127,11 @@ static int beanstalkd_finish(void)
 	return ask(request, (size_t)bytes, "DELETED", 0, answer);
 }
 
-static void beanstalkd_counts(struct subject_counts *ret_counts)
+static uint64_t beanstalkd_cpu_ns(void)
 {
 	clockid_t clock;
 
-	*ret_counts = (struct subject_counts){ 0 };
-	if (clock_getcpuclockid(server, &clock) == 0)
-		ret_counts->other_cpu_ns = clock_read_ns(clock);
+	return clock_getcpuclockid(server, &clock) == 0 ? clock_read_ns(clock) : 0;
 }
 
 static void beanstalkd_close(void)
@@ -156,6 +142,6 @@ static void beanstalkd_close(void)
 
 SUBJECT(beanstalkd, "beanstalkd",
         "put, reserve, delete, with -f 0, a Unix connection for each thread",
-        CAN_PUT_DURABLY | CAN_FINISH_DURABLY | CAN_ANY_THREAD | CAN_CROSS, .there = there,
-        .open = beanstalkd_open, .close = beanstalkd_close, .arm = beanstalkd_arm,
-        .finish = beanstalkd_finish, .counts = beanstalkd_counts)
+        DURABLE | FINISHES | CROSS, .there = there, .open = beanstalkd_open,
+        .close = beanstalkd_close, .arm = beanstalkd_arm, .finish = beanstalkd_finish,
+        .server_cpu_ns = beanstalkd_cpu_ns)

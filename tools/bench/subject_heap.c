@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * "heap" is the textbook design: a 4-ary heap under a mutex, whose owner sleeps on a condition
- * variable until the earliest deadline, with a timer slack of 1 ns. Only an arm with the earliest
- * deadline wakes it. It takes due timers in batches and calls back without the mutex. In "push-and-
- * take" consumers take timers from the heap, one at a time, and there is no owner. "heap-loop" is
- * the heap of one event loop, which sleeps until the earliest deadline. "timerfd-loop" waits in
- * epoll for one timerfd, which ignores the timer slack. "hop" is the floor of a service whose own
- * thread tells another: one spins until each deadline and writes an eventfd, on which the other
- * waits in epoll.
+ * variable until the earliest deadline. Only an arm with an earlier one wakes it. It takes due
+ * timers in batches and calls back without the mutex. "heap-loop" is the heap of one event loop,
+ * which waits in epoll for one timerfd. "hop" is the floor of a service whose own thread tells
+ * another: one spins until each deadline and writes an eventfd, on which the other waits in epoll.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -18,20 +16,134 @@
 #include <unistd.h>
 
 #include "clocks.h"
-#include "heap4.h"
 #include "subject.h"
 
 #define HEAP_BATCH 64
+#define HEAP4_ARITY 4
 
-static struct heap4 heap; /* protected by the mutex, as `counts` */
+/* ---- the heap, by deadline ---- */
+
+struct heap4_entry {
+	uint64_t deadline_ns; /* here too, so that a comparison reads no other memory */
+	uint32_t timer;
+};
+
+struct heap4 {
+	struct heap4_entry *entries;
+	uint32_t *places; /* for each timer: the index of its entry, or UINT32_MAX */
+	uint32_t count;
+};
+
+static void heap4_open(struct heap4 *heap, uint32_t timers)
+{
+	heap->entries = subject_allocate(timers, sizeof(*heap->entries));
+	heap->places = subject_allocate(timers, sizeof(*heap->places));
+	heap->count = 0;
+	memset(heap->places, 0xff, (size_t)timers * sizeof(*heap->places));
+}
+
+static void heap4_set(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+{
+	heap->entries[place] = entry;
+	heap->places[entry.timer] = place;
+}
+
+static void heap4_sift_up(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+{
+	while (place > 0) {
+		uint32_t parent = (place - 1) / HEAP4_ARITY;
+
+		if (heap->entries[parent].deadline_ns <= entry.deadline_ns)
+			break;
+		heap4_set(heap, place, heap->entries[parent]);
+		place = parent;
+	}
+	heap4_set(heap, place, entry);
+}
+
+static uint32_t heap4_least_child(const struct heap4 *heap, uint32_t place)
+{
+	uint32_t first = place * HEAP4_ARITY + 1;
+	uint32_t least = first;
+
+	for (uint32_t i = first + 1; i < first + HEAP4_ARITY && i < heap->count; i++)
+		if (heap->entries[i].deadline_ns < heap->entries[least].deadline_ns)
+			least = i;
+	return least;
+}
+
+static void heap4_sift_down(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+{
+	while (place * HEAP4_ARITY + 1 < heap->count) {
+		uint32_t child = heap4_least_child(heap, place);
+
+		if (entry.deadline_ns <= heap->entries[child].deadline_ns)
+			break;
+		heap4_set(heap, place, heap->entries[child]);
+		place = child;
+	}
+	heap4_set(heap, place, entry);
+}
+
+static void heap4_sift(struct heap4 *heap, uint32_t place, struct heap4_entry entry)
+{
+	if (place > 0 && entry.deadline_ns < heap->entries[(place - 1) / HEAP4_ARITY].deadline_ns)
+		heap4_sift_up(heap, place, entry);
+	else
+		heap4_sift_down(heap, place, entry);
+}
+
+/* Inserts a timer, or moves it to the new deadline. */
+static void heap4_put(struct heap4 *heap, uint32_t timer, uint64_t deadline_ns)
+{
+	struct heap4_entry entry = { deadline_ns, timer };
+	uint32_t place = heap->places[timer];
+
+	if (place == UINT32_MAX)
+		heap4_sift_up(heap, heap->count++, entry);
+	else
+		heap4_sift(heap, place, entry);
+}
+
+static void heap4_remove(struct heap4 *heap, uint32_t timer)
+{
+	uint32_t place = heap->places[timer];
+	struct heap4_entry last;
+
+	if (place == UINT32_MAX)
+		return;
+	heap->places[timer] = UINT32_MAX;
+	last = heap->entries[--heap->count];
+	if (last.timer != timer)
+		heap4_sift(heap, place, last);
+}
+
+/* Returns the earliest deadline, or UINT64_MAX if the heap is empty. */
+static uint64_t heap4_next_ns(const struct heap4 *heap)
+{
+	return heap->count > 0 ? heap->entries[0].deadline_ns : UINT64_MAX;
+}
+
+/* Removes up to `max` due timers, in the order of their deadlines, and returns their number. */
+static uint32_t heap4_take(struct heap4 *heap, uint64_t now_ns, uint32_t *timers, uint32_t max)
+{
+	uint32_t taken = 0;
+
+	while (taken < max && heap4_next_ns(heap) <= now_ns) {
+		timers[taken] = heap->entries[0].timer;
+		heap4_remove(heap, timers[taken++]);
+	}
+	return taken;
+}
+
+/* ---- a thread that keeps it ---- */
+
+static struct heap4 heap; /* under the mutex, in "heap" */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t earlier;                             /* the owner sleeps on this condition */
-static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits on this condition */
-static bool (*awaited)(void);                              /* returns whether heap_run() may end */
-/* end of the owner's sleep, or 0 while it is awake; protected by the mutex */
-static uint64_t asleep_until_ns;
-static struct subject_counts counts;
-static bool has_owner;
+static pthread_cond_t earlier;                             /* the owner sleeps on this */
+static pthread_cond_t finished = PTHREAD_COND_INITIALIZER; /* heap_run() waits on this */
+static bool (*awaited)(void);                              /* whether heap_run() may end */
+static uint64_t asleep_until_ns; /* end of the owner's sleep, or 0 while it is awake */
 
 static void heap_sleep(uint64_t until_ns)
 {
@@ -43,23 +155,17 @@ static void heap_sleep(uint64_t until_ns)
 	else
 		(void)pthread_cond_timedwait(&earlier, &mutex, &time);
 	asleep_until_ns = 0;
-	counts.owner_wakeups++;
 }
 
-static bool heap_never(void)
-{
-	return false;
-}
-
-/* Take up to `batch` due timers, call back for them, and sleep, until done() returns true. */
-static void heap_serve(bool (*done)(void), uint32_t batch)
+static void *heap_owner(void *argument)
 {
 	uint32_t timers[HEAP_BATCH];
 
+	(void)argument;
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	(void)pthread_mutex_lock(&mutex);
-	while (!done()) {
-		uint32_t taken = heap4_take(&heap, now_ns(), timers, batch);
+	for (;;) {
+		uint32_t taken = heap4_take(&heap, now_ns(), timers, HEAP_BATCH);
 
 		if (taken > 0) {
 			(void)pthread_mutex_unlock(&mutex);
@@ -72,13 +178,6 @@ static void heap_serve(bool (*done)(void), uint32_t batch)
 			heap_sleep(heap4_next_ns(&heap));
 		}
 	}
-	(void)pthread_mutex_unlock(&mutex);
-}
-
-static void *heap_owner(void *argument)
-{
-	(void)argument;
-	heap_serve(heap_never, HEAP_BATCH);
 	return NULL;
 }
 
@@ -91,8 +190,7 @@ static void heap_open(const struct subject_setup *setup)
 	(void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&earlier, &attributes);
 	heap4_open(&heap, setup->timers + 1);
-	has_owner = !setup->delay_queue;
-	if (has_owner && pthread_create(&owner, NULL, heap_owner, NULL) != 0)
+	if (pthread_create(&owner, NULL, heap_owner, NULL) != 0)
 		subject_fail("pthread_create", EAGAIN);
 }
 
@@ -106,7 +204,6 @@ static int heap_arm(uint32_t timer, uint64_t delay_ns)
 	wake = deadline_ns < asleep_until_ns;
 	if (wake)
 		asleep_until_ns = deadline_ns; /* the owner is woken for this deadline */
-	counts.submit_wakes += wake;
 	(void)pthread_mutex_unlock(&mutex);
 	if (wake)
 		(void)pthread_cond_signal(&earlier);
@@ -123,10 +220,6 @@ static void heap_cancel(uint32_t timer)
 /* The owner makes the callbacks, so a consumer only waits. */
 static void heap_run(bool (*done)(void))
 {
-	if (!has_owner) {
-		heap_serve(done, 1);
-		return;
-	}
 	(void)pthread_mutex_lock(&mutex);
 	awaited = done;
 	while (!done())
@@ -135,19 +228,10 @@ static void heap_run(bool (*done)(void))
 	(void)pthread_mutex_unlock(&mutex);
 }
 
-static void heap_counts(struct subject_counts *ret_counts)
-{
-	(void)pthread_mutex_lock(&mutex);
-	*ret_counts = counts;
-	(void)pthread_mutex_unlock(&mutex);
-}
-
 SUBJECT(heap, "heap",
         "a 4-ary heap under a mutex, and a thread that only an earlier deadline wakes",
-        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES |
-                CAN_SERVE_ITSELF | HAS_OWNER | CAN_BATCH | CAN_SERVE,
-        CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run),
-        .counts = heap_counts)
+        TIMERS | CROSS | OWNER | SERVES_ITSELF | SERVER | LATE,
+        CALLS(heap_open, subject_cache_now, heap_arm, heap_arm, heap_cancel, heap_run))
 
 /* ---- one event loop's heap ---- */
 
@@ -156,22 +240,10 @@ static int timer_fd, epoll_fd;
 static void loop_open(const struct subject_setup *setup)
 {
 	heap4_open(&heap, setup->timers + 1);
-	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-}
-
-static void timerfd_loop_open(const struct subject_setup *setup)
-{
-	loop_open(setup);
 	timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (timer_fd < 0)
 		subject_fail("timerfd_create", errno);
 	epoll_fd = subject_epoll(timer_fd);
-}
-
-static void fifo_loop_open(const struct subject_setup *setup)
-{
-	timerfd_loop_open(setup);
-	subject_fifo(0);
 }
 
 static int loop_arm(uint32_t timer, uint64_t delay_ns)
@@ -195,15 +267,7 @@ static uint32_t loop_deliver(void)
 	return taken;
 }
 
-static void loop_run(bool (*done)(void))
-{
-	while (!done()) {
-		if (loop_deliver() == 0)
-			sleep_until_ns(heap4_next_ns(&heap));
-	}
-}
-
-static bool timerfd_loop_wait(uint64_t until_ns)
+static void loop_wait(void)
 {
 	struct itimerspec next = { .it_value = timespec_from_ns(heap4_next_ns(&heap)) };
 	struct epoll_event event;
@@ -211,35 +275,21 @@ static bool timerfd_loop_wait(uint64_t until_ns)
 
 	if (timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &next, NULL) < 0)
 		subject_fail("timerfd_settime", errno);
-	if (until_ns == UINT64_MAX ? epoll_wait(epoll_fd, &event, 1, -1) != 1
-	                           : !subject_poll(epoll_fd, until_ns))
-		return false;
-	if (read(timer_fd, &count, sizeof(count)) != sizeof(count))
-		subject_fail("timerfd read", errno);
-	(void)loop_deliver();
-	return true;
+	if (epoll_wait(epoll_fd, &event, 1, -1) != 1 ||
+	    read(timer_fd, &count, sizeof(count)) != sizeof(count))
+		subject_fail("epoll_wait", errno);
 }
 
-static void timerfd_loop_run(bool (*done)(void))
+static void loop_run(bool (*done)(void))
 {
-	while (!done()) {
+	while (!done())
 		if (loop_deliver() == 0)
-			(void)timerfd_loop_wait(UINT64_MAX);
-	}
+			loop_wait();
 }
 
-#define LOOP_CALLS(opens, runs)                                                                    \
-	CALLS(opens, subject_cache_now, loop_arm, loop_arm, loop_cancel, runs)
-
-SUBJECT(heap_loop, "heap-loop", "a 4-ary heap in its own loop's thread", ALL_CALLS | ONE_LOOP,
-        LOOP_CALLS(loop_open, loop_run))
-
-SUBJECT(timerfd_loop, "timerfd-loop", "a single-threaded heap with one timerfd in epoll",
-        CAN_BE_LATE | CAN_WAIT, LOOP_CALLS(timerfd_loop_open, timerfd_loop_run),
-        .wait = timerfd_loop_wait)
-
-SUBJECT(timerfd_loop_fifo, "timerfd-loop-fifo", "timerfd-loop at SCHED_FIFO", CAN_BE_LATE,
-        LOOP_CALLS(fifo_loop_open, timerfd_loop_run), .there = subject_fifo_there)
+SUBJECT(heap_loop, "heap-loop", "a 4-ary heap in its own loop's thread, with one timerfd in epoll",
+        TIMERS | SERVER | LATE,
+        CALLS(loop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, loop_run))
 
 /* ---- the floor of a hop ---- */
 
@@ -249,7 +299,7 @@ static int bell_fd;
 
 static void hop_open(const struct subject_setup *setup)
 {
-	loop_open(setup);
+	heap4_open(&heap, setup->timers + 1);
 	hops = subject_allocate(setup->timers + 1, sizeof(*hops));
 	bell_fd = eventfd(0, EFD_CLOEXEC);
 	if (bell_fd < 0)
@@ -286,5 +336,5 @@ static void hop_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(hop, "hop", "a thread that spins until a deadline, and writes another's eventfd",
-        CAN_BE_LATE, LOOP_CALLS(hop_open, hop_run))
+SUBJECT(hop, "hop", "a thread that spins until a deadline, and writes another's eventfd", LATE,
+        CALLS(hop_open, subject_cache_now, loop_arm, loop_arm, loop_cancel, hop_run))

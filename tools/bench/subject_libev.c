@@ -2,31 +2,19 @@
 /*
  * Measures libev, used as ev(3) recommends, with one embedded ev_timer for each timer. Idle
  * timeouts use `repeat` and ev_timer_again (way 2 of its manual), which counts from the loop's
- * cached time; ev_now_update is called where a loop would have begun a turn. Other threads call the
- * loop through a locked list and ev_async_send.
+ * cached time; ev_now_update is called where a loop would have begun a turn.
  */
 #include <ev.h>
 
-#include "clocks.h"
-#include "embedding_objects.h"
-#include "mailbox.h"
+#include "records.h"
 
 static struct ev_loop *loop;
-static ev_async async;
 
 static void libev_expired(struct ev_loop *owner, ev_timer *timer, int events)
 {
 	(void)events;
 	ev_timer_stop(owner, timer); /* ev_timer_again has made the timer periodic */
 	subject_expired(records_number(timer));
-}
-
-static void libev_woken(struct ev_loop *owner, ev_async *watcher, int events)
-{
-	(void)owner;
-	(void)watcher;
-	(void)events;
-	mailbox_apply();
 }
 
 static void libev_init(ev_timer *timer)
@@ -42,10 +30,6 @@ static void libev_open(const struct subject_setup *setup)
 	records_open(setup, sizeof(ev_timer));
 	for (uint32_t i = 0; i <= setup->timers; i++)
 		libev_init(records_timer(i));
-	if (setup->cross) {
-		ev_async_init(&async, libev_woken);
-		ev_async_start(loop, &async);
-	}
 }
 
 static void libev_tick(void)
@@ -83,41 +67,5 @@ static void libev_run(bool (*done)(void))
 		(void)ev_run(loop, EVRUN_ONCE);
 }
 
-static void libev_alarmed(struct ev_loop *owner, ev_timer *timer, int events)
-{
-	(void)owner;
-	(void)timer;
-	(void)events;
-}
-
-/*
- * Sleep as libev's loop does. An additional timer ends the sleep, because libev has no call that
- * returns the time until the next timer.
- */
-static bool libev_wait(uint64_t until_ns)
-{
-	uint64_t now = now_ns();
-	ev_timer alarm;
-	bool early;
-
-	if (now >= until_ns)
-		return false;
-	ev_now_update(loop);
-	ev_timer_init(&alarm, libev_alarmed, (double)(until_ns - now) * 1e-9, 0.);
-	ev_timer_start(loop, &alarm);
-	(void)ev_run(loop, EVRUN_ONCE);
-	early = ev_is_active(&alarm);
-	ev_timer_stop(loop, &alarm);
-	return early;
-}
-
-static void libev_wake(void)
-{
-	ev_async_send(loop, &async);
-}
-
-SUBJECT(libev, "libev",
-        "embedded ev_timer, ev_timer_again; across threads a locked list and ev_async",
-        ALL_CALLS | CAN_CROSS | CAN_PUSH_TAKE | CAN_BE_LATE | CAN_COUNT_WAKES | CAN_WAIT | ONE_LOOP,
-        CALLS(libev_open, libev_tick, libev_arm, libev_rearm, libev_cancel, libev_run),
-        .wake = libev_wake, .wait = libev_wait)
+SUBJECT(libev, "libev", "embedded ev_timer, ev_timer_again", TIMERS | SERVER | LATE,
+        CALLS(libev_open, libev_tick, libev_arm, libev_rearm, libev_cancel, libev_run))

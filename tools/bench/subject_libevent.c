@@ -14,7 +14,7 @@
 #include <event2/thread.h>
 
 #include "clocks.h"
-#include "embedding_objects.h"
+#include "records.h"
 
 static struct event_base *base;
 static struct common {
@@ -118,7 +118,7 @@ static void libevent_within(void (*body)(void *), void *context)
 
 SUBJECT(libevent, "libevent",
         "evtimer_add inside a callback, cached time; across threads its own lock (evthread)",
-        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE | ONE_LOOP,
+        TIMERS | CROSS | SERVER | LATE,
         CALLS(libevent_open, libevent_tick, libevent_arm, libevent_arm, libevent_cancel,
               libevent_run),
         .timers_max = PEER_TIMERS_MAX, .within = libevent_within)

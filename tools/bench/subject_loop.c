@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection.
- * tick() is a turn of the loop. "timerhub-loop" has a hub, so other threads may arm timers.
- * "timerhub-loop-alone" has no hub. Both wait on the descriptor of the loop.
+ * Measures the loops of timerhub_loop.h. Each timer is a timeout in the record of its connection,
+ * and tick() is a turn of the loop, which waits on the loop's descriptor. "timerhub-loop" has a
+ * hub, so that other threads may arm timers; "timerhub-loop-alone" has none.
  */
-#include "embedding_objects.h"
+#include <poll.h>
+
+#include "records.h"
 #include "timerhub_loop.h"
 
 static struct timerhub_loop *loop;
@@ -19,13 +21,11 @@ static void loop_start(const struct subject_setup *setup, struct timerhub *hub)
 {
 	const struct timerhub_loop_config config = { .size = sizeof(config),
 		                                     .timeouts_max = setup->timers + 1 };
-	int result = timerhub_loop_open(&loop, hub, &config);
 
+	subject_must(timerhub_loop_open(&loop, hub, &config));
 	records_open(setup, sizeof(struct timerhub_timeout));
-	for (uint32_t i = 0; i <= setup->timers && result == 0; i++)
-		result = timerhub_timeout_add(loop, records_timer(i), loop_expired);
-	if (result < 0)
-		subject_fail("timerhub_loop_open", -result);
+	for (uint32_t i = 0; i <= setup->timers; i++)
+		subject_must(timerhub_timeout_add(loop, records_timer(i), loop_expired));
 }
 
 static void loop_open_alone(const struct subject_setup *setup)
@@ -36,10 +36,8 @@ static void loop_open_alone(const struct subject_setup *setup)
 static void loop_open_hub(const struct subject_setup *setup)
 {
 	struct timerhub *hub;
-	int result = timerhub_open(&hub, NULL);
 
-	if (result < 0)
-		subject_fail("timerhub_open", -result);
+	subject_must(timerhub_open(&hub, NULL));
 	loop_start(setup, hub);
 }
 
@@ -58,27 +56,18 @@ static void loop_cancel(uint32_t timer)
 	(void)timerhub_timeout_stop(loop, records_timer(timer));
 }
 
-static bool loop_wait(uint64_t until_ns)
-{
-	loop_tick();
-	if (!subject_poll(timerhub_loop_fd(loop), until_ns))
-		return false;
-	loop_tick();
-	return true;
-}
-
 static void loop_run(bool (*done)(void))
 {
+	struct pollfd event = { .fd = timerhub_loop_fd(loop), .events = POLLIN };
+
 	for (loop_tick(); !done(); loop_tick())
-		(void)subject_poll(timerhub_loop_fd(loop), UINT64_MAX);
+		(void)poll(&event, 1, -1);
 }
 
-#define LOOP_CAN (ALL_CALLS | CAN_BE_LATE | CAN_WAIT | ONE_LOOP)
+#define LOOP(identifier, name, how, opens)                                                         \
+	SUBJECT(identifier, name, how, TIMERS | SERVER | LATE,                                     \
+	        CALLS(opens, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run))
 
-SUBJECT(timerhub_loop, "timerhub-loop", "timeouts of an event loop that has a hub", LOOP_CAN,
-        CALLS(loop_open_hub, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run),
-        .wait = loop_wait)
-
-SUBJECT(timerhub_loop_alone, "timerhub-loop-alone", "timeouts of an event loop without a hub",
-        LOOP_CAN, CALLS(loop_open_alone, loop_tick, loop_arm, loop_arm, loop_cancel, loop_run),
-        .wait = loop_wait)
+LOOP(timerhub_loop, "timerhub-loop", "timeouts of an event loop that has a hub", loop_open_hub)
+LOOP(timerhub_loop_alone, "timerhub-loop-alone", "timeouts of an event loop without a hub",
+     loop_open_alone)

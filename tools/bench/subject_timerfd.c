@@ -70,8 +70,7 @@ static void timerfd_run(bool (*done)(void))
 	}
 }
 
-SUBJECT(timerfd, "timerfd", "one timerfd a timer, all in one epoll",
-        ALL_CALLS | CAN_CROSS | CAN_ANY_THREAD | CAN_PUSH_TAKE | CAN_BE_LATE,
+SUBJECT(timerfd, "timerfd", "one timerfd a timer, all in one epoll", TIMERS | CROSS | LATE,
         CALLS(timerfd_open, subject_cache_now, timerfd_arm, timerfd_arm, timerfd_cancel,
               timerfd_run),
         .timers_max = TIMERFDS_MAX)

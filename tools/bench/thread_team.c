@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs teams of threads. See thread_team.h. The measured time starts when all members have started
- * and have waited for each other. Members are pinned to CPUs. Without pinning, two members might
- * share a CPU for a whole measurement. Other threads are not pinned.
+ * The measured time begins when all members have started and have waited for each other. Members
+ * are pinned, because two might share a CPU for a whole measurement otherwise.
  */
 #include "thread_team.h"
 
@@ -18,8 +17,6 @@ struct member {
 	uint64_t cpu_ns;
 };
 
-unsigned team_before;
-
 static pthread_barrier_t barrier;
 static void (*team_body)(unsigned member, void *context);
 static void *team_context;
@@ -32,25 +29,18 @@ unsigned cpus_count(void)
 	                                                           : (unsigned)CPU_COUNT(&allowed);
 }
 
-unsigned team_cpu(unsigned member)
+static void team_pin(unsigned member)
 {
 	unsigned left, cpu = 0;
-	cpu_set_t allowed;
+	cpu_set_t allowed, one;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-		return 0;
+		return;
 	left = member % (unsigned)CPU_COUNT(&allowed);
 	while (!CPU_ISSET(cpu, &allowed) || left-- > 0)
 		cpu++;
-	return cpu;
-}
-
-void team_pin(unsigned member)
-{
-	cpu_set_t one;
-
 	CPU_ZERO(&one);
-	CPU_SET(team_cpu(member), &one);
+	CPU_SET(cpu, &one);
 	(void)pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
@@ -59,7 +49,7 @@ static void *member_main(void *argument)
 	struct member *member = argument;
 	uint64_t cpu_ns;
 
-	team_pin(team_before + member->number);
+	team_pin(member->number);
 	(void)pthread_barrier_wait(&barrier);
 	cpu_ns = thread_cpu_ns();
 	team_body(member->number, team_context);

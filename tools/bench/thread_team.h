@@ -8,23 +8,14 @@
 #define TEAM_MAX 64
 
 struct team_times {
-	uint64_t start_ns; /* start time of all members */
+	uint64_t start_ns; /* when all members began */
 	uint64_t cpu_ns;   /* sum of the CPU times of all members */
 };
 
-/* the number of CPUs that this process may use */
+/* Returns the number of CPUs that this process may use. */
 unsigned cpus_count(void);
 
-/* Returns the CPU to which a member of a team is assigned. */
-unsigned team_cpu(unsigned member);
-
-/* Pin the calling thread to the CPU of this member. */
-void team_pin(unsigned member);
-
-/* The number of members of other processes. This one's team is pinned to the CPUs after theirs. */
-extern unsigned team_before;
-
-/* Call body(member, context) on `members` threads and wait until all have returned. */
+/* Calls body(member, context) on `members` threads, and waits until all have returned. */
 struct team_times team_run(unsigned members, void (*body)(unsigned member, void *context),
                            void *context);
 

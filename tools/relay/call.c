@@ -13,8 +13,6 @@
 
 #define CALLER_WORDS 3u
 #define US_PER_S UINT64_C(1000000)
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 
 struct reason {
 	int error;
@@ -286,7 +284,7 @@ int ask_time(struct call *call)
 		return result;
 	call->until_us = (uint64_t)reply_integer_at(reply, 0) * US_PER_S +
 	                 (uint64_t)reply_integer_at(reply, 1) + STEP_NS / NS_PER_US;
-	call->until_ns = wire_now_ns() + STEP_NS;
+	call->until_ns = clock_monotonic_ns() + STEP_NS;
 	reply_free(reply);
 	return 0;
 }
@@ -319,7 +317,7 @@ void add_caller(struct call *call)
 static int give_up(struct call *call)
 {
 	for (;;) {
-		uint64_t now_ns = wire_now_ns();
+		uint64_t now_ns = clock_monotonic_ns();
 
 		if (now_ns >= call->until_ns)
 			return -ETIMEDOUT;

@@ -16,8 +16,6 @@
 
 #include "tool.h"
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
 #define TRY_NS (UINT64_C(1000) * NS_PER_MS)
 #define US_PER_S UINT64_C(1000000)
 #define HOUR_US (UINT64_C(3600) * US_PER_S)

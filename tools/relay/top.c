@@ -13,8 +13,6 @@
 #include "tool.h"
 
 #define INTERVAL_DEFAULT_MS 1000u
-#define MS_PER_S 1000u
-#define NS_PER_MS 1000000
 #define US_PER_S 1e6
 
 enum field { NOW, WAITING, READY, TAKEN, LAG, PARKED, PROMOTED, LEASES_OVER, FIELDS };
@@ -233,8 +231,7 @@ static enum status read_all(const struct options *options, struct watched *all, 
 enum status top_run(const struct options *options, char **queues, int count)
 {
 	uint64_t ms = options->interval_ms > 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
-	struct timespec interval = { .tv_sec = (time_t)(ms / MS_PER_S),
-		                     .tv_nsec = (long)(ms % MS_PER_S) * NS_PER_MS };
+	struct timespec interval = timespec_of(ms * NS_PER_MS);
 	struct watched *all = calloc((size_t)count, sizeof(*all));
 	enum status status = GOOD;
 	bool opened;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A producer sets the bits of its slot from the bottom level to the top, even if some are set, and
+ * the owner takes words from the top down. So a producer that is stopped half-way hides nobody's
+ * slot: whoever pushes another slot in the same words sets all three bits too. A bit that is
+ * already set need not be set again, because the owner has yet to take its word, and then takes
+ * those below.
+ *
+ * The owner stores the pair of each slot that it takes, even if nothing in it changes. That is why
+ * a producer that finds its slot's bits still set may rely on them. It has changed the pair before
+ * it looked at the bits. Had the owner stored the pair first, the producer would have read that
+ * store, and would then have seen that the bits were taken. Why the accesses are seq_cst is said
+ * in inbox.c.
+ */
+#include "owner/spill_map.h"
+
+#include "base/invariant.h"
+
+uint64_t map_words(uint32_t capacity)
+{
+	uint64_t total = 0, words = capacity;
+
+	for (unsigned level = 0; level < INBOX_LEVELS; level++) {
+		words = (words + INBOX_WORD - 1) / INBOX_WORD;
+		total += words;
+	}
+	return total;
+}
+
+void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words)
+{
+	uint32_t count = capacity;
+
+	for (unsigned level = 0; level < INBOX_LEVELS; level++) {
+		count = (count + INBOX_WORD - 1) / INBOX_WORD;
+		map->words[level] = words;
+		words += count;
+	}
+	map->top_words = count;
+}
+
+bool map_set(const struct spill_map *map, uint32_t slot)
+{
+	bool fresh = false;
+
+	for (unsigned level = 0; level < INBOX_LEVELS; level++, slot /= INBOX_WORD) {
+		atomic_u64 *word = &map->words[level][slot / INBOX_WORD];
+		uint64_t bit = (uint64_t)1 << slot % INBOX_WORD;
+
+		test_point(TEST_POINT_PUSH_AT_CELL);
+		if ((u64_load_seq_cst(word) & bit) != 0)
+			continue;
+		(void)u64_fetch_or_seq_cst(word, bit);
+		fresh |= level == 0;
+	}
+	return fresh;
+}
+
+/* Removes the lowest bit that is to do on a level. Returns the index of what it stands for. */
+static uint32_t map_pop(struct spill_map *map, unsigned level)
+{
+	uint32_t index;
+
+	invariant(map->bits[level] != 0);
+	index = map->word[level] * INBOX_WORD + bits_lowest(map->bits[level]);
+	map->bits[level] &= map->bits[level] - 1;
+	return index;
+}
+
+/*
+ * Takes words until the bottom level has bits to do: it climbs to the first level that has some, or
+ * takes the next word of the top level, and comes down again. Returns false at the end of the map.
+ */
+static bool map_walk(struct spill_map *map)
+{
+	unsigned level = 0;
+
+	while (map->bits[0] == 0) {
+		atomic_u64 *word;
+
+		if (level == INBOX_LEVELS - 1) {
+			if (map->word[level] + 1 == map->top_words)
+				return false;
+			map->word[level]++;
+		} else if (map->bits[level + 1] == 0) {
+			level++;
+			continue;
+		} else {
+			map->word[level] = map_pop(map, level + 1);
+		}
+		word = &map->words[level][map->word[level]];
+		if (u64_load_seq_cst(word) != 0)
+			map->bits[level] = u64_exchange_seq_cst(word, 0);
+		if (map->bits[level] != 0 && level > 0)
+			level--;
+	}
+	return true;
+}
+
+unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
+{
+	unsigned count = 0;
+
+	while (count < max && map_walk(map))
+		slots[count++] = map_pop(map, 0);
+	return count;
+}

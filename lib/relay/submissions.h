@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes that nobody waits for: those in flight, and those that are completed and that nobody has
+ * taken yet. Any thread may call these functions.
+ */
+#ifndef RELAY_SUBMISSIONS_H
+#define RELAY_SUBMISSIONS_H
+
+#include "relay/request.h"
+
+/* The largest number of changes that are in flight or completed. */
+#define SUBMISSIONS_MAX 1024u
+
+struct submitted;
+
+struct submissions {
+	struct lock lock; /* protects all fields; taken within the relay's lock, never before it */
+	struct submitted *all;
+	struct submitted *first, *last; /* completions that nobody has taken */
+	unsigned count;                 /* of all */
+	int fd_plus_one;                /* 0: nobody has asked for the descriptor */
+};
+
+/* A submitted change with its copies of what the caller gave. */
+struct submitted {
+	struct request request;
+	struct submitted *before, *after; /* all that are not taken yet */
+	struct submitted *next;           /* completions */
+	struct submissions *submissions;
+	uint64_t tag;
+	uint32_t index;
+	char id[TIMERHUB_RELAY_ID_BYTES];
+	char delivery[TIMERHUB_RELAY_DELIVERY_BYTES];
+	char data[];
+};
+_Static_assert(offsetof(struct submitted, request) == 0,
+               "submissions_complete() casts the request");
+
+/*
+ * Takes up a list of changes, which are linked by `next`, before they are posted. Returns false,
+ * and takes none, if there is no room for `count` more.
+ */
+bool submissions_reserve(struct submissions *all, struct submitted *first, unsigned count);
+
+/* Completes a change: it is the `completed` of its request. The relay's lock may be held. */
+void submissions_complete(struct request *request);
+
+/* Takes the first completion, which the caller frees, or returns NULL if there is none. */
+struct submitted *submissions_take(struct submissions *all);
+
+/* Returns a descriptor that is readable while there are completions, or a negative errno. */
+int submissions_fd(struct submissions *all);
+
+/* Frees what is left. Of a forked child's copy only the descriptor is closed. */
+void submissions_fini(struct submissions *all, bool is_copy);
+
+#endif
