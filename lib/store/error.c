@@ -19,9 +19,10 @@ static int error_of_io(sqlite3 *db)
 	switch (sqlite3_extended_errcode(db)) {
 	case SQLITE_IOERR_NOMEM:
 		return -ENOMEM;
+	case SQLITE_IOERR_SHMSIZE: /* SQLite forgets the errno */
+		return -ENOSPC;
 	case SQLITE_IOERR_WRITE:
 	case SQLITE_IOERR_TRUNCATE:
-	case SQLITE_IOERR_SHMSIZE:
 		switch (sqlite3_system_errno(db)) {
 		case ENOSPC:
 		case EDQUOT:

@@ -245,17 +245,24 @@ bool files_have_room(const struct files *files)
 	return (off_t)files_wal_bytes(files) >= ROOM_BYTES;
 }
 
-void files_make_room(const struct files *files)
+static void file_lengthen(int fd, off_t bytes)
 {
-	static const char zeros[1 << 16];
-	ssize_t written = 1;
+	static const char zeros[1 << 15];
+	struct stat now;
+	ssize_t written = fstat(fd, &now) < 0 ? -1 : 1;
 
-	for (off_t at = (off_t)files_wal_bytes(files); at < ROOM_BYTES && written > 0;
-	     at += written) {
-		written = pwrite(files->wal_fd, zeros, sizeof(zeros), at);
+	for (off_t at = now.st_size; at < bytes && written > 0; at += written) {
+		written = pwrite(fd, zeros, sizeof(zeros), at);
 		if (written < 0 && errno == EINTR)
 			written = 1; /* skip a byte, which stays zero */
 	}
+}
+
+/* The -shm has 32 KiB for each 4,096 frames. */
+void files_make_room(const struct files *files, uint32_t frame_bytes)
+{
+	file_lengthen(files->wal_fd, ROOM_BYTES);
+	file_lengthen(files->shm_fd, (ROOM_BYTES / frame_bytes / 4096 + 1) << 15);
 }
 
 int files_sync(const struct files *files)

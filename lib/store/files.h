@@ -45,10 +45,11 @@ int files_reader(const struct files *files);
 
 /*
  * Writes zeros at the end of the WAL, whose frames never look like zeros, up to the room that it
- * should have. The caller holds the write lock. A full disk just gives it less.
+ * should have, and at the end of the -shm, up to what SQLite needs for so many frames. The caller
+ * holds the write lock. A full disk just gives it less.
  */
 bool files_have_room(const struct files *files);
-void files_make_room(const struct files *files);
+void files_make_room(const struct files *files, uint32_t frame_bytes);
 
 uint64_t files_wal_bytes(const struct files *files);
 int files_sync(const struct files *files);

@@ -306,7 +306,7 @@ static int store_begin(struct timerhub_store *store)
 	if (result < 0)
 		return result == -EAGAIN ? -EBUSY : result;
 	result = deliver_begin(store);
-	files_make_room(&store->files);
+	files_make_room(&store->files, store->keeper.frame_bytes);
 	if (store->takers.inotify_fd >= 0 && !files_is_writing(&store->files)) {
 		(void)close(store->takers.inotify_fd);
 		store->takers.inotify_fd = -1;

@@ -147,6 +147,9 @@ static int watch_look(struct timerhub_store *store, uint64_t deadline_ns, struct
 	int result = writer_do(store, &work);
 
 	*ret = work.look;
+	/* a disk without room for the take is waited for, like another writer, until a stop */
+	if (result == -ENOSPC)
+		return is_stopped(store) ? -ESHUTDOWN : -EAGAIN;
 	return result;
 }
 

@@ -338,7 +338,7 @@ static int batch_run(struct timerhub_store *store, struct batch *batch)
 		result = batch_transact_again(store, batch);
 	if (result == 0)
 		batch_count(store, batch);
-	else
+	else if (result != -ENOSPC) /* else they wait */
 		for (struct taker *taker = batch->takers; taker; taker = taker->next)
 			taker->result = result;
 	takers_settle(store, batch->takers);
@@ -504,7 +504,7 @@ static void lead_restart_wal(struct timerhub_store *store, uint64_t deadline_ns)
 	u32_store_relaxed(&store->keeper.is_held_back, result == SQLITE_BUSY);
 	/* somebody may have truncated the WAL, and thereby taken its room away */
 	if (!files_have_room(&store->files) && writer_begin(store, deadline_ns) == 0) {
-		files_make_room(&store->files);
+		files_make_room(&store->files, store->keeper.frame_bytes);
 		(void)writer_end(store, 0);
 	}
 }

@@ -59,22 +59,66 @@ static int put(void)
 	return timerhub_store_put(store, &put, NULL);
 }
 
-TEST(thousand_tasks_end_on_a_disk_without_room, 120)
+/* Writes pages that the database has in one transaction of another connection. */
+static void fill_the_wal(int bytes)
+{
+	char text[96];
+	sqlite3 *db;
+
+	expect_eq(sqlite3_open(database, &db), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, 10000);
+	(void)snprintf(text, sizeof(text),
+	               "PRAGMA wal_autocheckpoint=0; UPDATE filler SET x=randomblob(%d)", bytes);
+	expect_eq(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	expect_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+static void put_many(int count)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+	               "INSERT INTO timerhub_tasks(due_us,data) WITH RECURSIVE n(i) AS (SELECT 1"
+	               " UNION ALL SELECT i+1 FROM n LIMIT %d) SELECT 1764353000000000,"
+	               "'data of a task that must end' FROM n",
+	               count);
+	sql(text);
+}
+
+static void begin_with_page_size(int bytes)
+{
+	char text[32];
+
+	fixture_name();
+	expect_eq(sqlite3_open(database, &plain), SQLITE_OK);
+	(void)snprintf(text, sizeof(text), "PRAGMA page_size=%d;", bytes);
+	sql(text);
+	expect_eq(timerhub_store_install(plain), 0);
+	expect_eq(sqlite3_close(plain), SQLITE_OK);
+	fixture_begin(NULL);
+}
+
+TEST_LOOP(thousand_tasks_end_on_a_disk_without_room, 120, 2)
 {
 	struct timerhub_store_task tasks[1000];
 	struct timerhub_store_stats stats = { 0 };
 	uint64_t cancelled;
 	int got = 0, all = 1000;
 
-	fixture_begin(NULL);
+	begin_with_page_size(_i == 1 ? 1024 : 4096);
+	sql("CREATE TABLE filler(x); INSERT INTO filler VALUES(zeroblob(1800000))");
 	cancelled = put_in(HOUR, "to cancel", NULL);
-	for (int i = 0; i < all; i++)
-		(void)put_in(0, NULL, "data of a task that must end");
+	put_many(all);
 	while (got < all) {
 		int n = timerhub_store_take(store, tasks + got, (unsigned)(all - got), ARRIVES);
 
 		expect_lt(0, n);
 		got += n;
+	}
+	if (_i > 0) {
+		sql("BEGIN"); /* a reader, who keeps the WAL from beginning anew */
+		(void)sql_number("SELECT count(*) FROM timerhub_tasks");
+		fill_the_wal(1800000); /* so much may be in use when the disk becomes full */
 	}
 	is_full = true;
 	expect_eq(put(), -ENOSPC);
@@ -83,6 +127,7 @@ TEST(thousand_tasks_end_on_a_disk_without_room, 120)
 		             : i % 3 == 1 ? timerhub_store_park(store, &tasks[i], 1)
 		                          : timerhub_store_done(store, &tasks[i]);
 
+		expect_context("end", (uint64_t)i, 0);
 		expect_eq(result, 0);
 	}
 	expect_eq(timerhub_store_cancel(store, cancelled), 0);
@@ -90,6 +135,8 @@ TEST(thousand_tasks_end_on_a_disk_without_room, 120)
 	expect_eq(timerhub_store_stats(store, &stats), 0);
 	expect_eq(stats.disk_full, 2);
 	is_full = false;
+	if (_i > 0)
+		sql("COMMIT");
 	expect_eq(put(), 0);
 	expect_eq(sql_number("SELECT count(*) FROM timerhub_tasks"), 1000 - 333 + 1);
 	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
@@ -111,6 +158,56 @@ TEST(tasks_are_taken_on_a_disk_without_room, 120)
 	}
 	take_none();
 	is_full = false;
+	fixture_end();
+}
+
+/* A reader keeps the WAL from beginning anew, so the room that was written beforehand ends too. */
+TEST(disk_without_room_that_is_full_fails_no_handle, 120)
+{
+	struct timerhub_store_task task;
+	struct timerhub_store *second;
+	uint64_t end_ns;
+	int result = 0, ended = 0;
+
+	fixture_begin(NULL);
+	second = fixture_open(NULL);
+	sql("CREATE TABLE filler(x); INSERT INTO filler VALUES(zeroblob(13000000))");
+	put_many(2000);
+	(void)sql_number("PRAGMA wal_checkpoint(RESTART)");
+	sql("BEGIN");
+	(void)sql_number("SELECT count(*) FROM filler");
+	fill_the_wal(13000000);
+	is_full = true;
+	while (result == 0 && (result = timerhub_store_take(store, &task, 1, 20 * MS)) == 1) {
+		result = timerhub_store_done(store, &task);
+		timerhub_store_release(store, &task);
+		ended += result == 0;
+	}
+	expect(result == -ENOSPC || result == 0); /* the done, or a take that has waited */
+	expect_lt(10, ended);
+	result = timerhub_store_take(store, &task, 1, 20 * MS);
+	expect(result == 0 || result == 1);
+	if (result == 1)
+		timerhub_store_release(store, &task);
+	timerhub_store_stop(second);
+	while ((result = timerhub_store_take(second, &task, 1, ARRIVES)) == 1)
+		timerhub_store_release(second, &task);
+	expect_eq(result, -ESHUTDOWN);
+	timerhub_store_close(second);
+	sql("COMMIT");
+	/* now the WAL can begin anew, although the disk is still full */
+	for (end_ns = monotonic_ns() + ARRIVES;;) {
+		expect_lt(monotonic_ns(), end_ns);
+		result = timerhub_store_take(store, &task, 1, 20 * MS);
+		if (result == 1 && timerhub_store_done(store, &task) == 0)
+			break;
+		expect_le(0, result);
+		if (result == 1)
+			timerhub_store_release(store, &task);
+	}
+	is_full = false;
+	expect_eq(put(), 0);
+	expect_eq(strcmp(sql_text("PRAGMA integrity_check"), "ok"), 0);
 	fixture_end();
 }
 
