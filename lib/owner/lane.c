@@ -11,7 +11,14 @@
  */
 #include "owner/lane.h"
 
+#include "base/invariant.h"
 #include "base/test_point.h"
+
+/* Returns the cell of a position. Positions count over all laps. */
+static atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
+{
+	return &lane->cells[place % INBOX_LANE_CELLS];
+}
 
 /* Returns what the cell of this position holds while it is empty. */
 static uint64_t cell_empty_at(uint64_t place)
@@ -62,6 +69,24 @@ bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place)
 	}
 }
 
+void lane_begin(struct inbox_lane *lane)
+{
+	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
+
+	/*
+	 * The end is fixed now, because producers that are fast enough could otherwise keep the
+	 * owner draining while timers become overdue. A cell that was filled before this call lies
+	 * less than a cache line after the tail.
+	 */
+	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
+	invariant(u64_load_relaxed(&lane->head) <= lane->end);
+	if (spilled == u64_load_relaxed(&lane->drained))
+		return;
+	u64_store_relaxed(&lane->drained, spilled);
+	if (lane->notes)
+		u64_store_relaxed(&lane->notes->drained, spilled);
+}
+
 unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 {
 	uint64_t head = u64_load_relaxed(&lane->head); /* relaxed: the owner's own */
@@ -84,4 +109,11 @@ unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max)
 	if (count > 0 && lane->notes)
 		u64_store_relaxed(&lane->notes->head, head);
 	return count;
+}
+
+bool lane_empty(const struct inbox_lane *lane)
+{
+	const atomic_u64 *cell = lane_cell(lane, u64_load_relaxed(&lane->head));
+
+	return (u64_load_seq_cst(cell) & INBOX_FILLED) == 0;
 }

@@ -9,7 +9,6 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/counter_board.h"
-#include "base/invariant.h"
 #include "timer/pair.h"
 
 /* A cell holds a slot, above it this flag that says so, and above that the lap. */
@@ -37,45 +36,18 @@ struct inbox_lane {
 	uint64_t end;       /* where the present drain ends */
 };
 
-/* Returns the cell of a position. Positions count over all laps. */
-static inline atomic_u64 *lane_cell(const struct inbox_lane *lane, uint64_t place)
-{
-	return &lane->cells[place % INBOX_LANE_CELLS];
-}
-
 /* Puts a slot into the lane, and stores its position. Returns false if the lane is full. */
 bool lane_push(struct inbox_lane *lane, uint32_t slot, uint64_t *ret_place);
 
 /* ---- calls of the owner ---- */
 
 /* Begins a drain of what was pushed before this call. */
-static inline void lane_begin(struct inbox_lane *lane)
-{
-	uint64_t spilled = u64_load_relaxed(&lane->spilled); /* relaxed: see inbox_count() */
-
-	/*
-	 * The end is fixed now, because producers that are fast enough could otherwise keep the
-	 * owner draining while timers become overdue. A cell that was filled before this call lies
-	 * less than a cache line after the tail.
-	 */
-	lane->end = u64_load_seq_cst(&lane->tail) + INBOX_LINE;
-	invariant(u64_load_relaxed(&lane->head) <= lane->end);
-	if (spilled == u64_load_relaxed(&lane->drained))
-		return;
-	u64_store_relaxed(&lane->drained, spilled);
-	if (lane->notes)
-		u64_store_relaxed(&lane->notes->drained, spilled);
-}
+void lane_begin(struct inbox_lane *lane);
 
 /* Takes up to `max` slots from before the drain's end. Returns how many. */
 unsigned lane_take(struct inbox_lane *lane, uint32_t *slots, unsigned max);
 
 /* Tells whether the lane has no slot. */
-static inline bool lane_empty(const struct inbox_lane *lane)
-{
-	const atomic_u64 *cell = lane_cell(lane, u64_load_relaxed(&lane->head));
-
-	return (u64_load_seq_cst(cell) & INBOX_FILLED) == 0;
-}
+bool lane_empty(const struct inbox_lane *lane);
 
 #endif

@@ -15,6 +15,7 @@
 #include "owner/spill_map.h"
 
 #include "base/invariant.h"
+#include "base/test_point.h"
 
 uint64_t map_words(uint32_t capacity)
 {
@@ -54,6 +55,25 @@ bool map_set(const struct spill_map *map, uint32_t slot)
 		fresh |= level == 0;
 	}
 	return fresh;
+}
+
+/* Tells whether a bit of one level is set. */
+static bool map_has_bit(const atomic_u64 *words, uint32_t index)
+{
+	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
+
+	test_point(TEST_POINT_WAITS_READ_WORD);
+	return (word >> index % INBOX_WORD & 1) != 0;
+}
+
+bool map_has(const struct spill_map *map, uint32_t slot)
+{
+	/*
+	 * From the bottom up, because the owner takes them from the top down: if the top bit is
+	 * still set when it is asked last, the owner has yet to come by.
+	 */
+	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
+	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
 }
 
 /* Removes the lowest bit that is to do on a level. Returns the index of what it stands for. */
@@ -97,6 +117,11 @@ static bool map_walk(struct spill_map *map)
 	return true;
 }
 
+void map_begin(struct spill_map *map)
+{
+	map->word[INBOX_LEVELS - 1] = UINT32_MAX; /* before word 0 */
+}
+
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 {
 	unsigned count = 0;
@@ -104,4 +129,13 @@ unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max)
 	while (count < max && map_walk(map))
 		slots[count++] = map_pop(map, 0);
 	return count;
+}
+
+bool map_empty(const struct spill_map *map)
+{
+	/* The top level is enough: whoever has not set its bit there yet will load the promise. */
+	for (uint32_t i = 0; i < map->top_words; i++)
+		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)
+			return false;
+	return true;
 }

@@ -8,7 +8,6 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "base/test_point.h"
 #include "timer/pair.h"
 
 #define INBOX_LEVELS 3 /* so the top level of the map has at most 256 words */
@@ -39,44 +38,18 @@ void map_init(struct spill_map *map, uint32_t capacity, atomic_u64 *words);
  */
 bool map_set(const struct spill_map *map, uint32_t slot);
 
-/* Tells whether a bit of one level is set. */
-static inline bool map_has_bit(const atomic_u64 *words, uint32_t index)
-{
-	uint64_t word = u64_load_seq_cst(&words[index / INBOX_WORD]);
-
-	test_point(TEST_POINT_WAITS_READ_WORD);
-	return (word >> index % INBOX_WORD & 1) != 0;
-}
-
-/*
- * Tells whether a slot waits in the map, so that it need not be pushed. The levels are asked from
- * the bottom up; spill_map.c says why.
- */
-static inline bool map_has(const struct spill_map *map, uint32_t slot)
-{
-	return map_has_bit(map->words[0], slot) && map_has_bit(map->words[1], slot / INBOX_WORD) &&
-	       map_has_bit(map->words[2], slot / (INBOX_WORD * INBOX_WORD));
-}
+/* Tells whether a slot waits in the map, so that it need not be pushed. */
+bool map_has(const struct spill_map *map, uint32_t slot);
 
 /* ---- calls of the owner ---- */
 
 /* Begins a walk over the map. Each word is taken at most once in it, however fast producers are. */
-static inline void map_begin(struct spill_map *map)
-{
-	map->word[INBOX_LEVELS - 1] = UINT32_MAX; /* before word 0 */
-}
+void map_begin(struct spill_map *map);
 
 /* Takes up to `max` slots, and returns how many. Fewer than `max` mean that the walk has ended. */
 unsigned map_take(struct spill_map *map, uint32_t *slots, unsigned max);
 
 /* Tells whether no slot waits, except those whose thread has not set all bits yet. */
-static inline bool map_empty(const struct spill_map *map)
-{
-	/* The top level is enough: whoever has not set its bit there yet will load the promise. */
-	for (uint32_t i = 0; i < map->top_words; i++)
-		if (u64_load_seq_cst(&map->words[INBOX_LEVELS - 1][i]) != 0)
-			return false;
-	return true;
-}
+bool map_empty(const struct spill_map *map);
 
 #endif

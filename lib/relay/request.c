@@ -106,6 +106,12 @@ void requests_expire(struct requests *requests, int why, uint64_t now_ns)
 
 /* ---- to Redis ---- */
 
+enum effect {
+	NO_CHANGE,
+	CHANGE, /* of a lease: see request_is_change() */
+	FACT,   /* a change that replicas may have to confirm: see request_is_fact() */
+};
+
 /* What a kind of request is to Redis. */
 struct kind {
 	const char *function; /* of timerhub.lua; NULL: a command of Redis */
@@ -115,43 +121,40 @@ struct kind {
 	 * count. request_encode() adds those that a change, a put and a look have besides.
 	 */
 	const char *words;
-	bool is_change, is_fact; /* see request_is_change() and request_is_fact() */
-	size_t counter;          /* where timerhub_relay_stats counts it; 0: it does not */
+	enum effect effect;
+	size_t counter; /* where timerhub_relay_stats counts it; 0: it does not */
 };
 
-#define COUNTER(name) .counter = offsetof(struct timerhub_relay_stats, name)
-_Static_assert(offsetof(struct timerhub_relay_stats, put) > 0, "0 is no counter of a call");
+#define COUNTER(name) offsetof(struct timerhub_relay_stats, name)
+_Static_assert(COUNTER(put) > 0, "0 is no counter of a call");
 
 static const struct kind kinds[REQUEST_KINDS] = {
-	[REQUEST_PUT] = { "put", "due task state seats past", "", true, true, COUNTER(put) },
-	[REQUEST_CANCEL] = { "cancel", "due task ready state past", "i", true, true,
-	                     COUNTER(cancelled) },
-	[REQUEST_MOVE] = { "move", "due task ready state past seats", "iwf", true, true,
-	                   COUNTER(moved) },
-	[REQUEST_DONE] = { "done", "due task ready state past seats", "ie", true, true,
-	                   COUNTER(done) },
-	[REQUEST_PARK] = { "park", "due task ready state past dead", "ier", true, true,
+	[REQUEST_PUT] = { "put", "due task state seats past", "", FACT, COUNTER(put) },
+	[REQUEST_CANCEL] = { "cancel", "due task ready state past", "i", FACT, COUNTER(cancelled) },
+	[REQUEST_MOVE] = { "move", "due task ready state past seats", "iwf", FACT, COUNTER(moved) },
+	[REQUEST_DONE] = { "done", "due task ready state past seats", "ie", FACT, COUNTER(done) },
+	[REQUEST_PARK] = { "park", "due task ready state past dead", "ier", FACT,
 	                   COUNTER(retried) },
-	[REQUEST_RETRY] = { "retry", "due task ready state past seats dead", "iwe", true, true,
+	[REQUEST_RETRY] = { "retry", "due task ready state past seats dead", "iwe", FACT,
 	                    COUNTER(retried) },
-	[REQUEST_TOUCH] = { "touch", "task ready state", "ie", .is_change = true },
-	[REQUEST_STAT] = { "stat", "due task ready dead past state seats seen", "" },
-	[REQUEST_LOOK] = { "look", "due task ready dead past state seats seen", "" },
-	[REQUEST_LEAVE] = { "leave", "seats seen state", "i" },
-	[REQUEST_FORGET] = { "forget", "ready state", "i" },
-	[REQUEST_PAUSE] = { "pause", "due task ready state", "i" },
-	[REQUEST_RESUME] = { "resume", "state seats", "" },
-	[REQUEST_EACH] = { "each", "due task ready dead state", "fic" },
+	[REQUEST_TOUCH] = { "touch", "task ready state", "ie", CHANGE, 0 },
+	[REQUEST_STAT] = { "stat", "due task ready dead past state seats seen", "", NO_CHANGE, 0 },
+	[REQUEST_LOOK] = { "look", "due task ready dead past state seats seen", "", NO_CHANGE, 0 },
+	[REQUEST_LEAVE] = { "leave", "seats seen state", "i", NO_CHANGE, 0 },
+	[REQUEST_FORGET] = { "forget", "ready state", "i", NO_CHANGE, 0 },
+	[REQUEST_PAUSE] = { "pause", "due task ready state", "i", NO_CHANGE, 0 },
+	[REQUEST_RESUME] = { "resume", "state seats", "", NO_CHANGE, 0 },
+	[REQUEST_EACH] = { "each", "due task ready dead state", "fic", NO_CHANGE, 0 },
 };
 
 bool request_is_change(const struct request *request)
 {
-	return kinds[request->kind].is_change;
+	return kinds[request->kind].effect >= CHANGE;
 }
 
 bool request_is_fact(const struct request *request)
 {
-	return kinds[request->kind].is_fact;
+	return kinds[request->kind].effect == FACT;
 }
 
 uint64_t request_until_us(const struct client *client, const struct request *request)
@@ -272,14 +275,14 @@ static void encode_call(const struct client *client, const struct request *reque
                         struct bytes *bytes)
 {
 	const struct kind *kind = &kinds[request->kind];
-	size_t words = strlen(kind->words) + (kind->is_change ? CHANGE_WORDS : 0) +
+	size_t words = strlen(kind->words) + (request_is_change(request) ? CHANGE_WORDS : 0) +
 	               request->untaken + (request->periods > 0);
 
 	invariant(kind->function);
 	keys_call(&client->keys, bytes, kind->function, kind->keys, (unsigned)words);
 	for (const char *word = kind->words; *word; word++)
 		encode_word(request, *word, bytes);
-	if (kind->is_change) {
+	if (request_is_change(request)) {
 		bytes_number(bytes, request_until_us(client, request));
 		encode_holder(client, bytes);
 	}

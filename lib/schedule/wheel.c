@@ -171,9 +171,10 @@ void wheel_insert(struct wheel *wheel, struct timer_due due)
 	struct wheel_level *level = &wheel->levels[level_index];
 	uint32_t digit = digit_of(due.at_ns, level_index);
 	struct wheel_bucket *bucket = &level->buckets[digit];
-	uint32_t chunk = bucket->first;
+	uint32_t chunk;
 
 	invariant(level_index < WHEEL_LEVELS); /* so the wheel covers the time */
+	chunk = bucket->first;
 	if (chunk == CHUNK_NONE) {
 		bucket->bound_ns = UINT64_MAX;
 		level_mark(level, digit);

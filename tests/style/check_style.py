@@ -74,7 +74,7 @@ DESCRIPTOR_MACROS = re.compile(r"\bDESCRIPTOR(?:_ABOVE_STDIO|_BEHIND|S_FILL)\(")
 TEST_PROGRAM = re.compile(r"(?:test|fuzz)_(\w+)\.(?:c|cc|py|sh)|\w+_test\.(?:py|sh)")
 
 LABEL = re.compile(r"(?<![\w)\]])\[[a-z][a-z-]*\]")  # not an index
-CHANGES = r"(?:cas|exchange|fetch_(?:add|and))"
+CHANGES = r"(?:cas|exchange|fetch_(?:add|or))"
 RELEASES = re.compile(rf"_(store|{CHANGES})_(release|acq_rel|seq_cst)\(")
 ACQUIRES = re.compile(rf"_(load|{CHANGES})_(acquire|acq_rel|seq_cst)\(")
 PUBLIC = re.compile(r"^TIMERHUB_API\b[^(]*?\b(timerhub_\w+)\(", re.MULTILINE)
