@@ -30,6 +30,7 @@ declare -A packages_signs=(
 	[libboost-dev]=header:boost/version.hpp
 	[libc6-dev]=header:stdio.h
 	[libc6-dev-arm64-cross]=program:aarch64-linux-gnu-gcc
+	[libdw-dev]=library:libdw
 	[libev-dev]=header:ev.h
 	[libevent-dev]=library:libevent
 	[libglib2.0-dev]=library:glib-2.0
@@ -198,5 +199,5 @@ packages_aarch64=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user util-lin
 # The packages that tools/build-deb needs in addition. Every build dependency implies
 # build-essential.
 # shellcheck disable=SC2034
-packages_deb=(build-essential debhelper dpkg-dev fakeroot libhiredis-dev libncurses-dev
-	libsqlite3-dev libssl-dev systemtap-sdt-dev)
+packages_deb=(build-essential debhelper dpkg-dev fakeroot libdw-dev libhiredis-dev
+	libncurses-dev libsqlite3-dev libssl-dev systemtap-sdt-dev)
