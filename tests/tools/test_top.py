@@ -9,11 +9,13 @@ and is left out where there is none.
 """
 
 import fcntl
+import itertools
 import json
 import mmap
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import socket
@@ -243,6 +245,30 @@ class Json(unittest.TestCase):
             self.assertTrue(all(len(line) <= 80 for line in result.stdout.splitlines()))
 
 
+class Listing(unittest.TestCase):
+    def test_processes_that_can_be_watched(self):
+        with Watched() as watched, Watched() as other:
+            other.ok("hub m 0 10")
+            watched.ok(f"hub m {OBSERVABLE} 10", f"hub n {OBSERVABLE} 10")
+            self.assertEqual(watched.do("loop 1000 1"), "1")
+            result = top()
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            lines = [line.split() for line in result.stdout.splitlines()]
+            self.assertEqual(lines[0], ["PID", "COMMAND", "HUBS", "LOOPS"])
+            self.assertIn([str(watched.pid), os.path.basename(WATCHED)[:15], "2", "1"], lines)
+            self.assertNotIn(str(other.pid), [line[0] for line in lines])
+
+    def test_overview(self):
+        with Watched() as watched:
+            watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10",
+                       "queue 1", "arm 1 0 10 3", "advance 1 20")
+            self.assertEqual(watched.do("loop 1000 30"), "30")
+            told = top("-1", watched.pid).stdout
+            self.assertRegex(told, r"\n  1 one +0 +- +0 ")
+            self.assertRegex(told, r"\n  2 two +3 +- +3 ")
+            self.assertRegex(told, r"\n  3 a loop +30 ")
+
+
 class Loops(unittest.TestCase):
     def test_a_loop_is_shown_beside_a_hub(self):
         with Watched() as watched:
@@ -467,7 +493,7 @@ class Refusals(unittest.TestCase):
             self.refused("this is no terminal", watched.pid, stdin=subprocess.DEVNULL)
 
     def test_usage(self):
-        for arguments in ([], ["x"], ["0"], ["-5"], ["1", "2"], ["99999999999999999999"], ["1x"],
+        for arguments in (["-1"], ["x"], ["0"], ["-5"], ["1", "2"], ["99999999999999999999"], ["1x"],
                           ["-i", "0", "1"], ["-i", "nan", "1"], ["-i", "1e9", "1"], ["-q", "1"]):
             result = top(*arguments)
             lines = result.stderr.splitlines()
@@ -547,9 +573,9 @@ class Fake:
 class Terminal:
     """The tool in a terminal of tmux; afterwards the terminal shows how it ended."""
 
-    def __init__(self, pid, columns, lines, *options):
+    def __init__(self, pid, columns, lines, *options, environment=""):
         self.folder = tempfile.TemporaryDirectory(dir=scratch.for_sockets())
-        line = f"'{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000"
+        line = f"{environment} '{TOP}' {' '.join(options)} {pid}; echo ended with $?; exec sleep 1000"
         # In words: tmux runs a line by the user's shell, and some shells end at Ctrl-C.
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
                   "bash", "-c", line, ";", "set", "status", "off")
@@ -571,6 +597,11 @@ class Terminal:
 
     def lines(self):
         return self.tmux("capture-pane", "-p").splitlines()
+
+    def coloured_lines(self):
+        """The lines with escape sequences, but without those at the end of a line."""
+        return [re.sub("(\033\\[[0-9;]*m| )*$", "", line)
+                for line in self.tmux("capture-pane", "-p", "-e").splitlines()]
 
     def shows(self, *texts):
         """Waits until all of them are on the screen; returns its lines."""
@@ -602,7 +633,7 @@ class View(unittest.TestCase):
         with Watched() as watched:
             watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", "queue 0", "arm 0 0 100 1234")
             with Terminal(watched.pid, 80, 30, "-i", "0.1") as terminal:
-                terminal.shows('thread "m"', "1,234", "lateness", "q quit")
+                terminal.shows('thread "m"', "1,234", "taken late", "q quit")
                 watched.ok("arm 0 0 100 1111", "advance 0 300")
                 terminal.shows("<   256 ns")
                 eventually(lambda: any(line.startswith("live timers") and "2,345" in line
@@ -610,11 +641,11 @@ class View(unittest.TestCase):
                 # tmux keeps the first 40 columns of the old screen's last line. The new screen's
                 # last line has the same text, so the test also waits for a line above it.
                 terminal.resize(40, 9)
-                eventually(lambda: terminal.fits(40, 9, {3: "live timers", -1: " q quit"}))
+                eventually(lambda: terminal.fits(40, 9, {3: "queue", -1: " q quit"}))
                 terminal.resize(5, 2)
                 eventually(lambda: terminal.fits(5, 2, {-1: " q q"}))
                 terminal.resize(120, 50)
-                terminal.shows("lateness", "are not counted", "q quit  space pause")
+                terminal.shows("told late", "are not counted", "q quit  space pause")
                 terminal.press("Space")
                 terminal.shows("(paused)")
                 watched.ok(f"arm 0 0 {HOUR} 1")
@@ -623,11 +654,49 @@ class View(unittest.TestCase):
                 terminal.press("q")
                 terminal.shows("ended with 0")
 
+    def test_what_matters_fits_a_small_screen(self):
+        """The queues stand under the head, and the fullest first; the counters fit as well."""
+        for columns, lines, fitting in ((80, 24, 3), (200, 60, 20)):
+            with self.subTest(lines=lines), Watched() as watched:
+                watched.ok(f"hub m {MANUAL | OBSERVABLE} 5000", *["queue 0"] * 20,
+                           "arm 0 3 100 7", "arm 0 9 100 20", "arm 0 12 100 1", "advance 0 200")
+                with Terminal(watched.pid, columns, lines, "-i", "0.05") as terminal:
+                    shown = terminal.shows("queue signals", "taken late")
+                    self.assertTrue(all(len(line) <= columns for line in shown))
+                    self.assertRegex(shown[2], r"^latest .{60}\|$")
+                    self.assertRegex(shown[3], "^queue +fd")
+                    self.assertEqual([int(line.split()[0]) for line in shown[4:7]], [9, 3, 12])
+                    self.assertEqual("and 17 more in which less waits" in "\n".join(shown),
+                                     fitting == 3)
+                    self.assertIn("@ later", shown[4 + fitting + (fitting == 3)])
+
+    def test_what_grows_is_marked(self):
+        """With a colour, unless NO_COLOR forbids it."""
+        for forbidden in (False, True):
+            with self.subTest(forbidden=forbidden), Watched() as watched:
+                watched.ok(f"hub m {MANUAL | OBSERVABLE} 20000", "queue 0", "queue 0")
+                with Terminal(watched.pid, 80, 24, "-i", "0.5",
+                              environment="NO_COLOR=1" if forbidden else "") as terminal:
+                    terminal.shows("queue signals")
+                    times = itertools.count(1000, 1000)
+                    line = eventually(lambda: self.grown(watched, terminal, next(times)))
+                    self.assertRegex(line, r"^\[1m(\[31m)? +1 ")
+                    self.assertEqual("[31m" in line, not forbidden)
+                    terminal.press("q")
+
+    def grown(self, watched, terminal, now_ns):
+        """One more event waits. Returns the line that is marked, with its escape sequences."""
+        watched.ok("arm 0 1 1 1", f"advance 0 {now_ns}")
+        return next((line for line in terminal.coloured_lines() if line.endswith(" grows")), None)
+
     def test_several_hubs(self):
         with Watched() as watched:
             watched.ok(f"hub one {MANUAL | OBSERVABLE} 10", f"hub two {MANUAL | OBSERVABLE} 10")
             with Terminal(watched.pid, 100, 30, "-i", "0.1") as terminal:
                 terminal.shows('hub 1 of 2: thread "one"', "tab next hub")
+                terminal.press("o")
+                terminal.shows("  1 one ", "  2 two ")
+                terminal.press("o")
                 terminal.press("Tab")
                 terminal.shows('hub 2 of 2: thread "two"')
                 terminal.press("Tab")

@@ -72,6 +72,8 @@ int watch_read(struct watch *watch)
 	for (unsigned i = 0; i < watch->target.hub_count; i++) {
 		watch->serials[i] = watch->target.hubs[i].about.serial;
 		reading_take(watch->target.hubs[i].board, &watch->now[i]);
+		if (watch->before[i].at_ns > 0)
+			reading_follow(&watch->now[i], &watch->before[i]);
 	}
 	return 0;
 }

@@ -21,7 +21,8 @@
 #include "json.h"
 #include "latest_readings.h"
 #include "metrics.h"
-#include "page.h"
+#include "pages.h"
+#include "processes.h"
 #include "screen.h"
 
 #define INTERVAL_MIN_S 0.05
@@ -47,11 +48,11 @@ static void stop(int number)
 
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
-	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] PID\n"
+	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] [PID]\n"
 	"\n"
-	"Shows the counters of the timerhub hubs of process PID.\n"
-	"The tool shows only hubs that were opened with TIMERHUB_OBSERVABLE, and loops\n"
-	"that were opened with TIMERHUB_LOOP_OBSERVABLE.\n"
+	"Shows the timerhub hubs and loops of process PID, if it has opened them with\n"
+	"TIMERHUB_OBSERVABLE or TIMERHUB_LOOP_OBSERVABLE. Without PID, lists the\n"
+	"processes that have any.\n"
 	"\n"
 	"  -1, --once              print one reading and end; with -i, wait for one\n"
 	"                          interval before the reading, and print rates\n"
@@ -137,6 +138,8 @@ static int parse(int argc, char **argv, struct options *options)
 	}
 	if (options->json && options->metrics)
 		return wrong("--json and --metrics exclude each other");
+	if (argc == 1)
+		return 0;
 	if (argc - optind != 1)
 		return wrong("exactly one PID must be given");
 	return parse_pid(argv[optind], options);
@@ -163,18 +166,34 @@ static void pause_for(double seconds)
 	(void)nanosleep(&time, NULL);
 }
 
+static void print_page(const struct page *page)
+{
+	for (unsigned line = 0; line < page->count; line++)
+		puts(page->lines[line]);
+}
+
 static void print_pages(const struct watch *watch)
 {
-	struct page page;
-
 	for (unsigned i = 0; i < watch->target.hub_count; i++) {
-		page_fill(&page, &watch->target, i, &watch->now[i], watch_before(watch, i),
-		          PRINTED_COLUMNS);
-		for (unsigned line = 0; line < page.count; line++)
-			puts(page.lines[line]);
-		if (i + 1 < watch->target.hub_count)
+		struct page page = { .columns = PRINTED_COLUMNS };
+
+		if (i > 0)
 			puts("");
+		if (hub_is_loop(&watch->target.hubs[i]))
+			loop_page_fill(&page, watch, i);
+		else
+			hub_page_fill(&page, watch, i);
+		print_page(&page);
 	}
+}
+
+static void print_overview(const struct watch *watch)
+{
+	struct page page = { .columns = PRINTED_COLUMNS };
+
+	overview_fill(&page, watch);
+	print_page(&page);
+	puts("");
 }
 
 /* Print one reading of all hubs to standard output. */
@@ -186,6 +205,8 @@ static int print_reading(const struct watch *watch, const struct options *option
 	} else if (options->json) {
 		json_print(stdout, &watch->target, watch->now, watch->before);
 	} else {
+		if (watch->target.hub_count > 1)
+			print_overview(watch);
 		print_pages(watch);
 	}
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
@@ -224,6 +245,19 @@ static int show(struct watch *watch, const struct options *options)
 	return -1;
 }
 
+static int list(void)
+{
+	int count = processes_print(stdout);
+
+	if (count > 0)
+		return console_end(GOOD, REFUSED);
+	(void)complain(count == 0
+	                       ? "there is no process to watch: the programs must open their hubs"
+	                         " with TIMERHUB_OBSERVABLE, or you lack the right to look at them"
+	                       : "/proc cannot be read");
+	return REFUSED;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { .interval_s = 1 };
@@ -234,6 +268,8 @@ int main(int argc, char **argv)
 	result = parse(argc, argv, &options);
 	if (result != 0)
 		return console_end(result < 0 ? WRONG_USE : GOOD, REFUSED);
+	if (options.pid == 0)
+		return list();
 	(void)setlocale(LC_CTYPE, "");
 	catch_signals();
 	result = watch_open(&watch, options.pid);

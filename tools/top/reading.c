@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "reading.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <timerhub.h>
@@ -109,6 +110,23 @@ static uint64_t read_queue(const struct board_queue *queue, uint32_t index, stru
 	return u64_load_relaxed(&queue->retired);
 }
 
+static int compare_queues(const void *left, const void *right)
+{
+	const struct queue_reading *one = left, *other = right;
+
+	if (one->waiting != other->waiting)
+		return one->waiting < other->waiting ? 1 : -1;
+	return one->index > other->index ? 1 : -1;
+}
+
+static void sort_queues(struct reading *reading)
+{
+	uint32_t listed = reading->queue_count < READING_QUEUES_MAX ? reading->queue_count
+	                                                            : READING_QUEUES_MAX;
+
+	qsort(reading->queues, listed, sizeof(reading->queues[0]), compare_queues);
+}
+
 static void read_loop(const struct board_loop *loop, struct reading *reading)
 {
 	reading->added = u64_load_relaxed(&loop->added);
@@ -139,12 +157,61 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
 		ended += read_queue(&board->queues[i], i, ret_reading);
+	sort_queues(ret_reading);
 	read_inbox(board, ret_reading);
 	read_owner(&board->owner, ret_reading);
 	read_deliveries(board, ret_reading);
 	ret_reading->submit_wakes = u64_load_relaxed(&board->callers.submit_wakes);
 	ended += u64_load_relaxed(&board->callers.dropped) + ret_reading->live;
 	ret_reading->cancelled = reading_more(ret_reading->armed, ended);
+}
+
+const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index)
+{
+	for (uint32_t i = 0; i < reading->queue_count && i < READING_QUEUES_MAX; i++)
+		if (reading->queues[i].index == index)
+			return &reading->queues[i];
+	return NULL;
+}
+
+/* Returns the character of the rhythm for the latest event of this interval. */
+static char rhythm_of(const struct reading *now, const struct reading *before)
+{
+	static const struct {
+		uint64_t below_ns;
+		char character;
+	} steps[] = { { UINT64_C(1) << 20, '.' },
+		      { UINT64_C(1) << 24, ':' },
+		      { UINT64_C(1) << 27, '+' },
+		      { UINT64_C(1) << 30, '#' } };
+	uint64_t told = lateness_between(now->lateness, before->lateness).max_below_ns;
+	uint64_t taken =
+		lateness_between(now->delivery_lateness, before->delivery_lateness).max_below_ns;
+	uint64_t latest = told > taken ? told : taken;
+
+	if (latest == 0)
+		return ' ';
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (latest <= steps[i].below_ns)
+			return steps[i].character;
+	return '@';
+}
+
+void reading_follow(struct reading *now, const struct reading *before)
+{
+	size_t length = strlen(before->rhythm), drop = length == READING_RHYTHM;
+
+	now->inbox_grew = now->inbox > before->inbox ? before->inbox_grew + 1 : 0;
+	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++) {
+		struct queue_reading *queue = &now->queues[i];
+		const struct queue_reading *earlier = reading_queue(before, queue->index);
+
+		if (earlier && queue->waiting > earlier->waiting)
+			queue->grew = earlier->grew + 1;
+	}
+	memcpy(now->rhythm, before->rhythm + drop, length - drop);
+	now->rhythm[length - drop] = rhythm_of(now, before);
+	now->rhythm[length - drop + 1] = 0;
 }
 
 uint64_t lateness_below_ns(unsigned bucket)

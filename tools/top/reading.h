@@ -11,12 +11,19 @@
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
 #define READING_QUEUES_MAX 64
 
+/* how many readings the line of the latest ones has */
+#define READING_RHYTHM 60
+
+/* something that grew in so many readings, one after the other, is marked */
+#define READING_GREW 3
+
 struct queue_reading {
 	uint32_t index;
 	int fd;
 	uint64_t delivered;
 	uint64_t overruns;
 	uint64_t waiting; /* number of handles in the outbox; withdrawn expiries count too */
+	unsigned grew;    /* in how many readings in a row `waiting` has grown */
 };
 
 /*
@@ -35,11 +42,20 @@ struct reading {
 	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused;
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
 	uint64_t delivery_lateness[BOARD_LATENESS_BUCKETS];
-	uint32_t queue_count; /* number of open queues */
-	struct queue_reading queues[READING_QUEUES_MAX];
+	uint32_t queue_count;                            /* number of open queues */
+	struct queue_reading queues[READING_QUEUES_MAX]; /* those in which most waits come first */
+	/* from here on: what the readings before tell, see reading_follow() */
+	unsigned inbox_grew;
+	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
 
 void reading_take(const struct board *board, struct reading *ret_reading);
+
+/* Compares a reading with the one before, and continues what that has noted. */
+void reading_follow(struct reading *now, const struct reading *before);
+
+/* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
+const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
 
 /* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t reading_clock_ns(void);
