@@ -147,6 +147,11 @@ struct timerhub_config {
 	 */
 	uint64_t spin_ns;
 	const char *thread_name; /* the owner's name in ps -T, up to 15 bytes; NULL: "timerhub" */
+	/*
+	 * From which duration on an observable hub records a callback as slow, for timerhub_slow().
+	 * 0: 10 ms; UINT64_MAX: it records none.
+	 */
+	uint64_t slow_ns;
 };
 
 /* Describes a new queue. */
@@ -442,6 +447,13 @@ TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *b
  */
 TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
                                         size_t bytes);
+
+/* Where a thread is that dispatches a queue or turns a loop now and then. */
+enum timerhub_where {
+	TIMERHUB_AWAY = 0,        /* between two calls: in the program's own code, or its wait */
+	TIMERHUB_IN_CALL = 1,     /* inside the call, and in no callback */
+	TIMERHUB_IN_CALLBACK = 2, /* inside a callback */
+};
 
 /* Returns the version of the library as "MAJOR.MINOR.PATCH". Lock-free. */
 TIMERHUB_API const char *timerhub_version(void);

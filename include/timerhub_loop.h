@@ -67,6 +67,11 @@ struct timerhub_loop_config {
 	uint32_t flags;        /* TIMERHUB_LOOP_MANUAL, _OBSERVABLE, _LOCKED */
 	uint32_t timeouts_max; /* how many can be added at once, up to 67,108,862; 0: 1,048,576 */
 	uint32_t clock;        /* an enum timerhub_clock; ignored with a hub or in a manual loop */
+	/*
+	 * From which duration on an observable loop records a callback as slow, for
+	 * timerhub_loop_slow(). 0: 10 ms; UINT64_MAX: it records none.
+	 */
+	uint64_t slow_ns;
 };
 
 /*

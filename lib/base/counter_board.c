@@ -93,6 +93,7 @@ static void board_describe(struct board *board, const struct timerhub_config *co
 		.timers_max = config->timers_max,
 		.serial = u64_fetch_add_relaxed(&opened, 1), /* relaxed: only uniqueness matters */
 		.opened_ns = clock_monotonic_ns(),
+		.slow_ns = config->slow_ns,
 	};
 	(void)strncpy(header->thread_name, config->thread_name, BOARD_TEXT_BYTES - 1);
 	(void)strncpy(header->library_version, TIMERHUB_VERSION, BOARD_TEXT_BYTES - 1);

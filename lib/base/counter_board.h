@@ -15,10 +15,12 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/slow_table.h"
+#include "base/thread_cell.h"
 
 #define BOARD_NAME "timerhub" /* the memfd's name, by which tools/top knows it */
 #define BOARD_MAGIC UINT64_C(0x62756872656d6974)
-#define BOARD_VERSION 6u
+#define BOARD_VERSION 7u
 #define BOARD_SHARDS_MAX 64
 #define BOARD_LANES_MAX 16
 #ifndef BOARD_DELIVERIES_MAX
@@ -27,6 +29,8 @@
 #ifndef BOARD_QUEUES_MAX
 #define BOARD_QUEUES_MAX 65535
 #endif
+#define BOARD_CELLS_MAX 256            /* how many threads of a hub can have a cell */
+#define BOARD_SLOW_DEFAULT_NS 10000000 /* from which duration on a callback is slow */
 #define BOARD_LATENESS_BUCKETS 64
 #define BOARD_TEXT_BYTES 16
 #define BOARD_DEPTH_BITS 26
@@ -48,6 +52,7 @@ struct board_header {
 	uint64_t opened_ns;                 /* when it was opened, by CLOCK_MONOTONIC */
 	char thread_name[BOARD_TEXT_BYTES]; /* the owner thread's name, which ends with a zero */
 	char library_version[BOARD_TEXT_BYTES];
+	uint64_t slow_ns; /* from which duration on a callback is slow; UINT64_MAX: none is */
 	atomic_u32 state; /* an enum board_state, which opening and closing the hub changes */
 };
 
@@ -74,9 +79,11 @@ struct board_owner {
  */
 struct board_callers {
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 submit_wakes; /* times that a caller woke the owner */
-	atomic_u64 dropped;    /* timers that timerhub_queue_close() has cancelled */
-	atomic_u64 untaken;    /* slots taken for refused calls of timerhub_arm_many() */
-	atomic_u64 queues_end; /* the highest index that a queue has had so far, plus 1 */
+	atomic_u64 dropped;      /* timers that timerhub_queue_close() has cancelled */
+	atomic_u64 untaken;      /* slots taken for refused calls of timerhub_arm_many() */
+	atomic_u64 queues_end;   /* the highest index that a queue has had so far, plus 1 */
+	atomic_u64 without_cell; /* dispatches of threads that found all cells taken */
+	atomic_u64 looked_ns;    /* when such a thread last looked for cells of ended threads */
 };
 
 /*
@@ -106,15 +113,44 @@ struct board_lane {
  * queue's outbox has `put` - `delivered` - `passed_over` handles.
  */
 struct board_queue {
-	/* Consumers write these four. */
+	/* Consumers write these five. */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 delivered;
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
-	/* The queue's opener and the owner write `put`; its opener and closer `fd_plus_one`. */
+	atomic_u64 taken_ns;    /* when an event was last taken, on the hub's clock; 0: never */
+	/*
+	 * The queue's opener and the owner write `put`, the owner `filled_ns`, and its opener and
+	 * closer the others.
+	 */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 put; /* handles that were published */
+	atomic_u64 filled_ns;   /* when it was last empty and got an event, on the hub's clock */
 	atomic_u64 fd_plus_one; /* the eventfd plus 1, or 0 if there is no queue */
+	atomic_u64 address;     /* the queue's, as cells name it; 0 if there is no queue */
+	/* The cell of the observable loop to which the queue belongs. Without one it is unused. */
+	struct board_cell loop;
 };
+
+/* Returns how many handles wait in a queue. Those of withdrawn expiries are among them. */
+static inline uint64_t board_queue_waiting(const struct board_queue *queue)
+{
+	/* Relaxed: the numbers are only shown. What was taken is loaded first, so that an event
+	 * which is put and taken meanwhile does not count as waiting twice. */
+	uint64_t taken =
+		u64_load_relaxed(&queue->delivered) + u64_load_relaxed(&queue->passed_over);
+	uint64_t put = u64_load_relaxed(&queue->put);
+
+	return put > taken ? put - taken : 0;
+}
+
+/*
+ * Returns since when nobody has taken an event from a queue in which events wait: since it became
+ * non-empty, or since somebody last took one if that was later. It means nothing if none waits.
+ */
+static inline uint64_t board_queue_untaken_since_ns(const struct board_queue *queue)
+{
+	return u64_max(u64_load_relaxed(&queue->filled_ns), u64_load_relaxed(&queue->taken_ns));
+}
 
 /*
  * How late consumers on some of the CPUs took their events, in buckets like those of struct
@@ -141,17 +177,30 @@ struct board_loop {
 	atomic_u64 empty_wakes;
 	atomic_u64 turn_max_ns;
 	atomic_u64 refused; /* the threads whose calls are refused count this, too */
+	atomic_u64 address; /* the loop's, as cells name it */
+	/* when the loop must turn next, or was to turn if that has passed; UINT64_MAX: never */
+	atomic_u64 due_ns;
+	/*
+	 * The cell of a loop without a hub, or with one that is not observable. That of any other
+	 * loop is at its queue on the hub's board.
+	 */
+	struct board_cell cell;
 };
 
-/* The whole board. That of a loop has only the header, `loop` and owner.lateness; the rest is 0. */
+/*
+ * The whole board. That of a loop has only the header, `loop`, `slow` and owner.lateness; the rest
+ * is 0.
+ */
 struct board {
 	struct board_header header;
 	struct board_loop loop; /* 0 in a hub's board */
 	struct board_owner owner;
+	struct board_slow slow; /* slow callbacks, if the hub or the loop is observable */
 	struct board_callers callers;
 	struct board_shard shards[BOARD_SHARDS_MAX];
 	struct board_lane lanes[BOARD_LANES_MAX];
 	struct board_deliveries deliveries[BOARD_DELIVERIES_MAX]; /* by the consumer's CPU */
+	struct board_cell cells[BOARD_CELLS_MAX]; /* of the threads that dispatch, if observable */
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
 

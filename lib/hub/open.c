@@ -21,6 +21,8 @@
 #include "hub/hub.h"
 
 #define HUB_TIMERS_DEFAULT (1u << 20)
+/* The size that the config had in the first version, which callers may still have. */
+#define CONFIG_LEAST_BYTES offsetof(struct timerhub_config, slow_ns)
 
 const char *timerhub_version(void)
 {
@@ -40,6 +42,8 @@ static int config_complete(struct timerhub_config *config)
 		return -EINVAL;
 	if (config->timers_max == 0)
 		config->timers_max = HUB_TIMERS_DEFAULT;
+	if (config->slow_ns == 0)
+		config->slow_ns = BOARD_SLOW_DEFAULT_NS;
 	if (!config->thread_name)
 		config->thread_name = "timerhub";
 	if (config->sleeper == TIMERHUB_SLEEPER_AUTO && sleeper) {
@@ -166,7 +170,7 @@ int timerhub_open(struct timerhub **ret_hub, const struct timerhub_config *confi
 
 	if (!ret_hub)
 		return -EINVAL;
-	result = options_read(&known, sizeof(known), sizeof(known), config);
+	result = options_read(&known, sizeof(known), CONFIG_LEAST_BYTES, config);
 	if (result == 0)
 		result = config_complete(&known);
 	if (result < 0)

@@ -37,6 +37,7 @@ static void queue_announce(struct timerhub_queue *queue)
 	(void)u64_fetch_add_relaxed(&counts->put, u64_load_relaxed(&counts->delivered) +
 	                                                  u64_load_relaxed(&counts->passed_over) -
 	                                                  u64_load_relaxed(&counts->put));
+	u64_store_relaxed(&counts->address, (uint64_t)(uintptr_t)queue);
 	u64_store_relaxed(&counts->fd_plus_one, (uint64_t)queue->notifier.fd + 1);
 }
 
@@ -215,6 +216,7 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 		hub_wait_pass(hub);
 		queue_drop_late_expiries(queue);
 		u64_store_relaxed(&queue->counts->fd_plus_one, 0);
+		u64_store_relaxed(&queue->counts->address, 0);
 	}
 	/* [index] The next queue with this index may go on with the counts as they are now. */
 	ptr_store_release(&hub->queues[queue->index], NULL);

@@ -74,6 +74,7 @@ struct timerhub_loop {
 	uint64_t due_ns;      /* deadline of the timeout whose callback is running, or UINT64_MAX */
 	uint64_t turn_thread; /* thread that makes the current turn, or made the last one */
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
+	uint64_t slow_ns;     /* from which duration on a callback is slow; UINT64_MAX: never */
 	struct board *board;  /* where other processes see the counts; NULL: not observable */
 	int board_fd;         /* the board's memfd */
 };

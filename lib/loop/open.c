@@ -10,6 +10,9 @@
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 
+/* The size that the config had in the first version, which callers may still have. */
+#define LOOP_CONFIG_LEAST_BYTES offsetof(struct timerhub_loop_config, slow_ns)
+
 #define LOOP_TIMEOUTS_DEFAULT (1u << 20)
 /* The most timeouts that a loop can have. A hub can have as many timers. */
 #define LOOP_TIMEOUTS_MAX ((1u << 26) - 2)
@@ -34,12 +37,15 @@ static int loop_open_board(struct timerhub_loop *loop)
 		.timers_max = loop->places.max,
 		.clock = loop->clock_kind,
 		.thread_name = "loop",
+		.slow_ns = loop->slow_ns,
 	};
 	int result = board_open(&loop->board, &loop->board_fd, &about);
 
 	if (result < 0)
 		return result;
 	loop->board->header.kind = BOARD_LOOP;
+	u64_store_relaxed(&loop->board->loop.address, (uint64_t)(uintptr_t)loop);
+	u64_store_relaxed(&loop->board->loop.due_ns, UINT64_MAX);
 	loop->unquiet |= LOOP_IS_SHOWN;
 	board_announce(loop->board, true);
 	return 0;
@@ -82,6 +88,7 @@ static int loop_open(struct timerhub_loop *loop, struct timerhub *hub,
 	loop->is_manual = (config->flags & TIMERHUB_LOOP_MANUAL) != 0;
 	loop->is_locked = (config->flags & TIMERHUB_LOOP_LOCKED) != 0;
 	loop->clock_kind = config->clock;
+	loop->slow_ns = config->slow_ns > 0 ? config->slow_ns : BOARD_SLOW_DEFAULT_NS;
 	loop->is_exact = loop->is_manual || (hub && timerhub_wake_fd(hub) >= 0);
 	loop->unquiet = loop->is_manual ? LOOP_HAS_NO_CLOCK : hub ? LOOP_HAS_HUB : 0;
 	clock_init(&loop->clock, config->clock, loop->is_manual);
@@ -112,7 +119,7 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
 
 	if (!ret_loop)
 		return -EINVAL;
-	result = options_read(&known, sizeof(known), sizeof(known), config);
+	result = options_read(&known, sizeof(known), LOOP_CONFIG_LEAST_BYTES, config);
 	if (result == 0)
 		result = loop_config_check(&known, hub);
 	if (result < 0)
