@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints the addresses of three functions, which timerhub-top is to name, and waits for the end of
- * its input: of a static function, of an exported one, and of a static one of the library that it loads
- * from the path in its argument. If a line comes, it unloads that library and loads the one in the line.
+ * Prints the addresses of three functions, which timerhub-top is to name: of a static function, of
+ * an exported one, and of a static one of the library that it loads from the path in its argument.
+ * If a line of input comes, it unloads that library, loads the one in the line, and prints again.
  */
 #include <dlfcn.h>
 #include <stdint.h>

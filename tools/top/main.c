@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <console.h>
+#include <when.h>
 
 #include "json.h"
 #include "latest_readings.h"
@@ -24,9 +25,12 @@
 #include "pages.h"
 #include "processes.h"
 #include "screen.h"
+#include "stalls.h"
 
 #define INTERVAL_MIN_S 0.05
 #define INTERVAL_MAX_S 3600.0
+#define WATCH_MIN_NS UINT64_C(10000000)
+#define WATCH_MAX_NS UINT64_C(3600000000000)
 #define PRINTED_COLUMNS 80
 
 struct options {
@@ -36,6 +40,7 @@ struct options {
 	bool once;
 	bool json;
 	bool metrics;
+	uint64_t watch_ns; /* the threshold of --watch; 0: it is not given */
 };
 
 static volatile sig_atomic_t stopped;
@@ -49,6 +54,7 @@ static void stop(int number)
 const char console_tool[] = "timerhub-top";
 const char console_help[] =
 	"usage: timerhub-top [-1] [-j | -m] [-i SECONDS] [PID]\n"
+	"       timerhub-top [-j] -w TIME PID\n"
 	"\n"
 	"Shows the timerhub hubs and loops of process PID, if it has opened them with\n"
 	"TIMERHUB_OBSERVABLE or TIMERHUB_LOOP_OBSERVABLE. Without PID, lists the\n"
@@ -59,6 +65,9 @@ const char console_help[] =
 	"  -j, --json              print JSON, one object on a line for each reading\n"
 	"  -m, --metrics           print one reading as OpenMetrics text, for Prometheus\n"
 	"  -i, --interval SECONDS  time between readings, 0.05 to 3600; default 1\n"
+	"  -w, --watch TIME        print a line when events have waited longer than TIME,\n"
+	"                          such as 200ms, with the thread and function to blame,\n"
+	"                          and when that ends; until the process ends\n"
 	"  -h, --help              print this help\n"
 	"  -V, --version           print the version\n"
 	"\n"
@@ -89,6 +98,17 @@ static int parse_interval(const char *text, struct options *options)
 	return 0;
 }
 
+static int parse_watch(const char *text, struct options *options)
+{
+	struct when when;
+
+	if (!when_read(text, &when) || when.is_absolute || when.ns < WATCH_MIN_NS ||
+	    when.ns > WATCH_MAX_NS)
+		return wrong("--watch must be a time from 10ms to 1h, such as 200ms");
+	options->watch_ns = when.ns;
+	return 0;
+}
+
 static int parse_pid(const char *text, struct options *options)
 {
 	char *end;
@@ -113,6 +133,7 @@ static int parse(int argc, char **argv, struct options *options)
 		{ "json", no_argument, NULL, 'j' },
 		{ "metrics", no_argument, NULL, 'm' },
 		{ "interval", required_argument, NULL, 'i' },
+		{ "watch", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -120,7 +141,7 @@ static int parse(int argc, char **argv, struct options *options)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "1jmi:hV", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "1jmi:w:hV", names, NULL)) != -1) {
 		if (option == '1') {
 			options->once = true;
 		} else if (option == 'j') {
@@ -130,6 +151,9 @@ static int parse(int argc, char **argv, struct options *options)
 		} else if (option == 'h' || option == 'V') {
 			(void)console_answer(option == 'h' ? "-h" : "-V");
 			return 1;
+		} else if (option == 'w') {
+			if (parse_watch(optarg, options) < 0)
+				return -1;
 		} else if (option != 'i') {
 			return wrong("there is no such option, or its value is missing");
 		} else if (parse_interval(optarg, options) < 0) {
@@ -138,6 +162,9 @@ static int parse(int argc, char **argv, struct options *options)
 	}
 	if (options->json && options->metrics)
 		return wrong("--json and --metrics exclude each other");
+	if (options->watch_ns > 0 && (options->once || options->interval_given))
+		return wrong(
+			"--watch has no reading that --once, --metrics or --interval could be of");
 	if (argc == 1)
 		return 0;
 	if (argc - optind != 1)
@@ -187,6 +214,15 @@ static void print_pages(const struct watch *watch)
 	}
 }
 
+static void print_who(const struct watch *watch)
+{
+	struct page page = { .columns = PRINTED_COLUMNS };
+
+	puts("");
+	who_fill(&page, watch);
+	print_page(&page);
+}
+
 static void print_overview(const struct watch *watch)
 {
 	struct page page = { .columns = PRINTED_COLUMNS };
@@ -200,14 +236,15 @@ static void print_overview(const struct watch *watch)
 static int print_reading(const struct watch *watch, const struct options *options)
 {
 	if (options->metrics) {
-		if (metrics_print(stdout, &watch->target, watch->now) < 0)
+		if (metrics_print(stdout, watch) < 0)
 			return complain(strerror(ENOMEM));
 	} else if (options->json) {
-		json_print(stdout, &watch->target, watch->now, watch->before);
+		json_print(stdout, watch);
 	} else {
 		if (watch->target.hub_count > 1)
 			print_overview(watch);
 		print_pages(watch);
+		print_who(watch);
 	}
 	return fflush(stdout) == 0 ? 0 : complain(strerror(errno));
 }
@@ -233,6 +270,10 @@ static int print(struct watch *watch, const struct options *options)
 
 static int show(struct watch *watch, const struct options *options)
 {
+	if (options->watch_ns > 0)
+		return stalls_run(watch, options->watch_ns, options->json, &stopped) == 0
+		               ? 0
+		               : complain(strerror(errno));
 	if (options->once || options->json)
 		return print(watch, options);
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))

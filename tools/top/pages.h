@@ -10,6 +10,9 @@
 void hub_page_fill(struct page *page, const struct watch *watch, unsigned index);
 void loop_page_fill(struct page *page, const struct watch *watch, unsigned index);
 
+/* The page about the threads that dispatch or turn loops, the slow callbacks and the blame. */
+void who_fill(struct page *page, const struct watch *watch);
+
 /* The page with a line for each hub and loop of the process. */
 void overview_fill(struct page *page, const struct watch *watch);
 

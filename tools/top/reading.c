@@ -87,8 +87,9 @@ static void read_inbox(const struct board *board, struct reading *reading)
  * Add the counters of one queue to the reading. Returns the number of its one-shot timers that
  * ended by delivery.
  */
-static uint64_t read_queue(const struct board_queue *queue, uint32_t index, struct reading *reading)
+static uint64_t read_queue(const struct board *board, uint32_t index, struct reading *reading)
 {
+	const struct board_queue *queue = &board->queues[index];
 	uint64_t fd_plus_one = u64_load_relaxed(&queue->fd_plus_one);
 	struct queue_reading one = {
 		.index = index,
@@ -97,8 +98,11 @@ static uint64_t read_queue(const struct board_queue *queue, uint32_t index, stru
 	};
 	uint64_t put = u64_load_relaxed(&queue->put);
 
+	one.address = u64_load_relaxed(&queue->address);
 	one.delivered = u64_load_relaxed(&queue->delivered);
 	one.waiting = reading_more(put, one.delivered + u64_load_relaxed(&queue->passed_over));
+	if (one.waiting > 0)
+		one.untaken_ns = reading_more(reading->clock_ns, untaken_since_ns(board, index));
 	reading->delivered += one.delivered;
 	reading->overruns += one.overruns;
 	if (fd_plus_one != 0) {
@@ -129,21 +133,28 @@ static void sort_queues(struct reading *reading)
 
 static void read_loop(const struct board_loop *loop, struct reading *reading)
 {
+	uint64_t due_ns = u64_load_relaxed(&loop->due_ns);
+
 	reading->added = u64_load_relaxed(&loop->added);
 	reading->turns = u64_load_relaxed(&loop->turns);
 	reading->callbacks = u64_load_relaxed(&loop->callbacks);
 	reading->empty_wakes = u64_load_relaxed(&loop->empty_wakes);
 	reading->turn_max_ns = u64_load_relaxed(&loop->turn_max_ns);
 	reading->refused = u64_load_relaxed(&loop->refused);
+	reading->address = u64_load_relaxed(&loop->address);
+	if (due_ns != 0)
+		reading->overdue_ns = reading_more(reading->clock_ns, due_ns);
 }
 
-void reading_take(const struct board *board, struct reading *ret_reading)
+void reading_take(const struct board *board, uint64_t clock_ns, struct reading *ret_reading)
 {
 	uint64_t queues_end = u64_load_relaxed(&board->callers.queues_end);
 	uint64_t ended = 0;
 
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
+	ret_reading->clock_ns = clock_ns;
+	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
 	read_loop(&board->loop, ret_reading);
 	/*
 	 * Read the slots before the queues. The library counts an ended timer before it frees the
@@ -156,7 +167,7 @@ void reading_take(const struct board *board, struct reading *ret_reading)
 	 * unused page of the board would allocate memory in the watched process.
 	 */
 	for (uint32_t i = 0; i < queues_end && i < BOARD_QUEUES_MAX; i++)
-		ended += read_queue(&board->queues[i], i, ret_reading);
+		ended += read_queue(board, i, ret_reading);
 	sort_queues(ret_reading);
 	read_inbox(board, ret_reading);
 	read_owner(&board->owner, ret_reading);
@@ -187,8 +198,10 @@ static char rhythm_of(const struct reading *now, const struct reading *before)
 	uint64_t told = lateness_between(now->lateness, before->lateness).max_below_ns;
 	uint64_t taken =
 		lateness_between(now->delivery_lateness, before->delivery_lateness).max_below_ns;
-	uint64_t latest = told > taken ? told : taken;
+	uint64_t latest = u64_max(u64_max(told, taken), now->overdue_ns);
 
+	for (uint32_t i = 0; i < now->queue_count && i < READING_QUEUES_MAX; i++)
+		latest = u64_max(latest, now->queues[i].untaken_ns);
 	if (latest == 0)
 		return ' ';
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)

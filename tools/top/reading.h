@@ -7,6 +7,7 @@
 #define TOP_READING_H
 
 #include "base/counter_board.h"
+#include "thread.h"
 
 /* largest number of queues that a reading lists; the sums of a reading count all queues */
 #define READING_QUEUES_MAX 64
@@ -22,8 +23,10 @@ struct queue_reading {
 	int fd;
 	uint64_t delivered;
 	uint64_t overruns;
-	uint64_t waiting; /* number of handles in the outbox; withdrawn expiries count too */
-	unsigned grew;    /* in how many readings in a row `waiting` has grown */
+	uint64_t waiting;    /* number of handles in the outbox; withdrawn expiries count too */
+	uint64_t address;    /* of the queue in the process */
+	uint64_t untaken_ns; /* for how long nobody has taken what waits; 0: nothing waits */
+	unsigned grew;       /* in how many readings in a row `waiting` has grown */
 };
 
 /*
@@ -40,8 +43,14 @@ struct reading {
 	uint64_t sleeper;
 	/* of a loop; beside them `lateness` */
 	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused;
+	uint64_t address;    /* of the loop in the process */
+	uint64_t overdue_ns; /* for how long the loop has been due; 0: it is not */
 	uint64_t lateness[BOARD_LATENESS_BUCKETS];
 	uint64_t delivery_lateness[BOARD_LATENESS_BUCKETS];
+	unsigned slow_count; /* number of functions whose callbacks were slow */
+	struct slow_reading slow[SLOW_FUNCTIONS];
+	uint64_t clock_ns;   /* time of the reading on the clock of the hub or loop; 0: not known */
+	struct thread owner; /* the hub's owner thread; tid 0: it is not known */
 	uint32_t queue_count;                            /* number of open queues */
 	struct queue_reading queues[READING_QUEUES_MAX]; /* those in which most waits come first */
 	/* from here on: what the readings before tell, see reading_follow() */
@@ -49,13 +58,20 @@ struct reading {
 	char rhythm[READING_RHYTHM + 1]; /* a character for each reading, the latest is the last */
 };
 
-void reading_take(const struct board *board, struct reading *ret_reading);
+/* `clock_ns` is the time on the clock of the hub or loop, read just before; 0: it is not known. */
+void reading_take(const struct board *board, uint64_t clock_ns, struct reading *ret_reading);
 
 /* Compares a reading with the one before, and continues what that has noted. */
 void reading_follow(struct reading *now, const struct reading *before);
 
 /* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
 const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
+
+/* Returns since when nobody has taken from this queue, in which events wait, on the hub's clock. */
+static inline uint64_t untaken_since_ns(const struct board *board, uint32_t index)
+{
+	return board_queue_untaken_since_ns(&board->queues[index]);
+}
 
 /* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t reading_clock_ns(void);

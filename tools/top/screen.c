@@ -18,7 +18,7 @@
 /* the colour pair of what is marked */
 #define MARKED_COLOURS 1
 
-enum view { VIEW_ONE, VIEW_OVERVIEW };
+enum view { VIEW_ONE, VIEW_OVERVIEW, VIEW_WHO };
 
 struct screen {
 	struct watch *watch;
@@ -57,6 +57,8 @@ static void screen_fill(struct screen *screen, struct page *page)
 
 	if (screen->view == VIEW_OVERVIEW)
 		overview_fill(page, watch);
+	else if (screen->view == VIEW_WHO)
+		who_fill(page, watch);
 	else if (hub_is_loop(&watch->target.hubs[index]))
 		loop_page_fill(page, watch, index);
 	else
@@ -68,7 +70,7 @@ static void screen_draw_keys(const struct screen *screen)
 	unsigned hub_count = screen->watch->target.hub_count;
 	char keys[PAGE_COLUMNS_MAX + 1];
 
-	(void)snprintf(keys, sizeof(keys), " q quit  space %s%s%s  every %.3g s %s",
+	(void)snprintf(keys, sizeof(keys), " q quit  w who  space %s%s%s  every %.3g s %s",
 	               screen->paused ? "go on" : "pause", hub_count > 1 ? "  tab next hub" : "",
 	               hub_count > 1 ? "  o overview" : "", (double)screen->interval_ns / 1e9,
 	               screen->paused ? "(paused)" : "");
@@ -111,6 +113,9 @@ static void screen_key(struct screen *screen, int key)
 		break;
 	case 'o':
 		screen->view = screen->view == VIEW_OVERVIEW ? VIEW_ONE : VIEW_OVERVIEW;
+		break;
+	case 'w':
+		screen->view = screen->view == VIEW_WHO ? VIEW_ONE : VIEW_WHO;
 		break;
 	case '\t':
 	case 'n':

@@ -18,6 +18,7 @@
 
 #include "reading.h"
 
+#define STATUS_BYTES 4096
 #define NS_PER_S UINT64_C(1000000000)
 
 /* The system calls in which threads sleep. Others are shown by their numbers. */
@@ -82,13 +83,15 @@ static bool task_read(int proc, const char *folder, const char *name, char *text
 	return length > 0;
 }
 
-/* Returns whether the process knows the thread task/FOLDER by the number `tid`. */
-static bool task_is(int proc, const char *folder, int tid)
+/*
+ * Returns whether the process knows the thread task/FOLDER by the number `tid`, and stores the
+ * thread's `status`.
+ */
+static bool task_is(int proc, const char *folder, int tid, char status[STATUS_BYTES])
 {
-	char status[4096];
 	const char *line, *number;
 
-	if (!task_read(proc, folder, "status", status, sizeof(status)))
+	if (!task_read(proc, folder, "status", status, STATUS_BYTES))
 		return false;
 	line = strstr(status, "\nNSpid:");
 	if (!line) /* before Linux 4.1 */
@@ -101,7 +104,7 @@ static bool task_is(int proc, const char *folder, int tid)
 }
 
 /* Finds the folder of the thread. In another PID namespace it has another name than `tid`. */
-static bool task_find(int proc, int tid, char folder[24])
+static bool task_find(int proc, int tid, char folder[24], char status[STATUS_BYTES])
 {
 	struct dirent *entry;
 	bool found;
@@ -109,7 +112,7 @@ static bool task_find(int proc, int tid, char folder[24])
 	int fd;
 
 	(void)snprintf(folder, 24, "%d", tid);
-	if (task_is(proc, folder, tid))
+	if (task_is(proc, folder, tid, status))
 		return true;
 	fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	tasks = fd < 0 ? NULL : fdopendir(fd);
@@ -120,7 +123,7 @@ static bool task_find(int proc, int tid, char folder[24])
 	}
 	for (found = false; !found && (entry = readdir(tasks));) {
 		(void)snprintf(folder, 24, "%.20s", entry->d_name);
-		found = isdigit((unsigned char)*folder) && task_is(proc, folder, tid);
+		found = isdigit((unsigned char)*folder) && task_is(proc, folder, tid, status);
 	}
 	(void)closedir(tasks);
 	return found;
@@ -154,11 +157,12 @@ static void read_syscall(const char *text, struct thread *thread)
 bool thread_look(int proc, int tid, struct thread *ret_thread)
 {
 	uint64_t user_ticks, system_ticks, ran_ns;
-	char text[1024], folder[24];
-	const char *name_end;
+	char text[1024], folder[24], status[STATUS_BYTES];
+	const char *name_end, *sleeps;
 
 	*ret_thread = (struct thread){ .tid = tid };
-	if (!task_find(proc, tid, folder) || !task_read(proc, folder, "stat", text, sizeof(text)))
+	if (!task_find(proc, tid, folder, status) ||
+	    !task_read(proc, folder, "stat", text, sizeof(text)))
 		return false;
 	ret_thread->at_ns = reading_clock_ns();
 	name_end = strrchr(text, ')'); /* the name itself may contain a ')' */
@@ -168,6 +172,9 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		return false;
 	ret_thread->ran_ns =
 		(user_ticks + system_ticks) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	sleeps = strstr(status, "\nvoluntary_ctxt_switches:");
+	if (sleeps)
+		ret_thread->sleeps = strtoull(strchr(sleeps, ':') + 1, NULL, 10);
 	if (task_read(proc, folder, "comm", text, sizeof(text)))
 		copy_line(ret_thread->name, text);
 	/* The time in stat is in ticks of 10 ms. A kernel that keeps no exact one says 0 here. */
@@ -177,8 +184,11 @@ bool thread_look(int proc, int tid, struct thread *ret_thread)
 		ret_thread->ran_ns = ran_ns;
 		ret_thread->has_waited_ns = true;
 	}
-	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0)
+	if (task_read(proc, folder, "wchan", text, sizeof(text)) && strcmp(text, "0") != 0) {
+		text[strcspn(text, ".")] =
+			0; /* without what the compiler appends, as .constprop.0 */
 		copy_line(ret_thread->wchan, text);
+	}
 	if (task_read(proc, folder, "syscall", text, sizeof(text)))
 		read_syscall(text, ret_thread);
 	return true;

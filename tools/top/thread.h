@@ -17,13 +17,14 @@ struct thread {
 	uint64_t at_ns;     /* when the thread was looked at, by CLOCK_MONOTONIC */
 	uint64_t ran_ns;    /* how long it has run on a CPU */
 	uint64_t waited_ns; /* how long it has waited for a CPU, in waits that have ended */
+	uint64_t sleeps;    /* how often it has gone to sleep of its own accord */
 	char wchan[THREAD_TEXT_BYTES];   /* the kernel function in which it sleeps; "": not known */
 	char syscall[THREAD_TEXT_BYTES]; /* the system call in which it sleeps; "": not known */
 };
 
 /*
- * Looks at the thread that its process calls `tid`. `proc` is the process's folder in /proc. Returns
- * false if there is no such thread, or if it may not be looked at.
+ * Looks at the thread that its process calls `tid`. `proc` is the process's folder in /proc.
+ * Returns false if there is no such thread, or if it may not be looked at.
  */
 bool thread_look(int proc, int tid, struct thread *ret_thread);
 
