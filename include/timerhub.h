@@ -188,11 +188,18 @@ struct timerhub_stats {
 	 * 2^i ns late and less than 2^(i+1); bucket 0 begins at 0.
 	 */
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
-	uint64_t clock_jumps;  /* how often the kernel said that the wall clock had been set */
-	uint64_t reserved[15]; /* 0 */
+	uint64_t clock_jumps;    /* how often the kernel said that the wall clock had been set */
+	uint64_t slow_callbacks; /* callbacks that took slow_ns or longer; 0: not observable */
+	uint64_t slow_sum_ns;    /* how long these callbacks took together */
+	/* events that wait in queues now, with those of timers that were cancelled since */
+	uint64_t waiting;
+	/* for how long nobody has taken from a queue that has events, the longest of all queues */
+	uint64_t untaken_ns;
+	uint64_t reserved[11]; /* 0 */
 	/*
 	 * How late events were taken, with the same buckets. A drain, wait or dispatch reads the
-	 * clock once, so time spent in earlier callbacks of the same call is not seen.
+	 * clock once, so time spent in earlier callbacks of the same call is not seen. In an
+	 * observable hub a dispatch reads it after each callback, and sees that time.
 	 */
 	uint64_t delivery_lateness[TIMERHUB_LATENESS_BUCKETS];
 };
@@ -448,12 +455,60 @@ TIMERHUB_API int timerhub_stats_text(const struct timerhub_stats *stats, char *b
 TIMERHUB_API int timerhub_stats_metrics(const struct timerhub_stats *stats, char *buffer,
                                         size_t bytes);
 
+/* A callback's address without its type: cast it to timerhub_fn or timerhub_timeout_fn. */
+typedef void timerhub_any_fn(void);
+
 /* Where a thread is that dispatches a queue or turns a loop now and then. */
 enum timerhub_where {
 	TIMERHUB_AWAY = 0,        /* between two calls: in the program's own code, or its wait */
 	TIMERHUB_IN_CALL = 1,     /* inside the call, and in no callback */
 	TIMERHUB_IN_CALLBACK = 2, /* inside a callback */
 };
+
+/* What a thread does for a hub just now. */
+struct timerhub_running {
+	uint32_t size;       /* sizeof(struct timerhub_running), as the library knows it */
+	int32_t tid;         /* the kernel's id of the thread */
+	timerhub_any_fn *fn; /* the callback that runs; NULL unless `where` is IN_CALLBACK */
+	uint64_t timer; /* its timer's handle, or the address of its timeout; 0 without callback */
+	/* the queue that the thread dispatches or has dispatched, perhaps closed by now; or NULL */
+	struct timerhub_queue *queue;
+	void *loop;        /* the struct timerhub_loop whose thread it is, or NULL */
+	uint64_t since_ns; /* since when this is so, on the hub's clock */
+	uint32_t where;    /* an enum timerhub_where */
+	uint32_t reserved0;
+	uint64_t reserved[4];
+};
+
+/* What timerhub_each_running() calls for a thread. A result other than 0 ends the walk. */
+typedef int timerhub_running_fn(const struct timerhub_running *running, void *context);
+
+/*
+ * Calls `fn` for each thread that has dispatched a queue of the hub and still lives, and for each
+ * observable loop of the hub. The threads go on meanwhile, so it says what each of them did a
+ * moment ago; but a callback that it names was running. Returns 0, or what `fn` returned to end the
+ * walk, or -EOPNOTSUPP if the hub is not observable. Lock-free.
+ */
+TIMERHUB_API int timerhub_each_running(struct timerhub *hub, timerhub_running_fn *fn,
+                                       void *context);
+
+/* A function whose callbacks were slow: they took slow_ns or longer. */
+struct timerhub_slow_callback {
+	timerhub_any_fn *fn;
+	uint64_t count;      /* how many of its callbacks were slow */
+	uint64_t sum_ns;     /* how long these took together */
+	uint64_t longest_ns; /* how long the longest of them took */
+	uint64_t last_ns;    /* when the last of them ended, on the clock of the hub or the loop */
+	uint64_t reserved[3];
+};
+
+/*
+ * Stores up to `max` of the functions whose callbacks were slow since the hub was opened, the one
+ * with the longest callback first. Returns how many it has stored, or -EOPNOTSUPP if the hub is not
+ * observable. The hub remembers 32 functions. Lock-free.
+ */
+TIMERHUB_API int timerhub_slow(struct timerhub *hub, struct timerhub_slow_callback *ret,
+                               unsigned max);
 
 /* Returns the version of the library as "MAJOR.MINOR.PATCH". Lock-free. */
 TIMERHUB_API const char *timerhub_version(void);

@@ -86,6 +86,14 @@ inline std::error_code error(int result) noexcept
 	return result < 0 ? std::error_code(-result, std::system_category()) : std::error_code();
 }
 
+/* Stores the count that a call has returned, unless it has failed. */
+inline std::error_code counted(int result, unsigned *ret_count) noexcept
+{
+	if (result >= 0 && ret_count)
+		*ret_count = static_cast<unsigned>(result);
+	return error(result);
+}
+
 /*
  * The clock of time points on a hub's clock. It has no now(), because each hub chooses its clock
  * when it is opened; call that of the hub. Use from_steady() and to_steady() if the hub's clock is
@@ -571,6 +579,28 @@ class hub
 	}
 
 	/*
+	 * Calls timerhub_each_running(): callable(running) is called for each thread that
+	 * dispatches and each observable loop. A result of it other than 0 ends the walk.
+	 */
+	template <typename Callable> std::error_code each_running(Callable &&callable) const
+	{
+		using plain = std::remove_reference_t<Callable>;
+		const auto visit = [](const timerhub_running *running, void *context) -> int {
+			return (**static_cast<plain **>(context))(*running);
+		};
+		plain *at = std::addressof(callable);
+
+		return error(timerhub_each_running(hub_, visit, &at));
+	}
+
+	/* Calls timerhub_slow(): ret_count functions are stored in `ret`. */
+	std::error_code slow(timerhub_slow_callback *ret, unsigned max,
+	                     unsigned &ret_count) const noexcept
+	{
+		return counted(timerhub_slow(hub_, ret, max), &ret_count);
+	}
+
+	/*
 	 * Returns the C object of the hub, for the calls of timerhub.h; nullptr if the hub is not
 	 * open.
 	 */
@@ -738,13 +768,6 @@ class queue
 	}
 
       private:
-	static std::error_code counted(int result, unsigned *ret_count) noexcept
-	{
-		if (result >= 0 && ret_count)
-			*ret_count = static_cast<unsigned>(result);
-		return error(result);
-	}
-
 	/* timerhub_loop_close() closes a loop's queue, so class loop must clear `queue_` */
 	friend class loop;
 
@@ -1172,6 +1195,13 @@ class loop
 	std::error_code adopt() const noexcept
 	{
 		return error(timerhub_loop_adopt(loop_));
+	}
+
+	/* Calls timerhub_loop_slow(): ret_count functions are stored in `ret`. */
+	std::error_code slow(timerhub_slow_callback *ret, unsigned max,
+	                     unsigned &ret_count) const noexcept
+	{
+		return counted(timerhub_loop_slow(loop_, ret, max), &ret_count);
 	}
 
 	/* Calls timerhub_loop_stats(). */

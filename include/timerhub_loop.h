@@ -243,7 +243,9 @@ struct timerhub_loop_stats {
 	uint64_t lateness[TIMERHUB_LATENESS_BUCKETS];
 	/* calls that were refused because the loop belongs to another thread */
 	uint64_t refused;
-	uint64_t reserved[7];
+	/* callbacks that took slow_ns or longer, and how long they took; 0: not observable */
+	uint64_t slow_callbacks, slow_sum_ns;
+	uint64_t reserved[5];
 };
 
 #if defined(__cplusplus) && defined(__GNUC__)
@@ -262,6 +264,14 @@ TIMERHUB_API int timerhub_loop_stats(struct timerhub_loop *loop,
 #if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic pop
 #endif
+
+/*
+ * Stores up to `max` of the functions whose callbacks were slow since the loop was opened, those of
+ * timeouts and of the queue, the one with the longest callback first. Returns how many it has
+ * stored, or -EOPNOTSUPP if the loop is not observable. The loop remembers 32 functions.
+ */
+TIMERHUB_API int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret,
+                                    unsigned max);
 
 /*
  * Adds a timeout, whose memory must be zeroed, to a loop. It is not set yet. When it expires,

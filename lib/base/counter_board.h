@@ -119,7 +119,8 @@ struct board_queue {
 	atomic_u64 retired;     /* events after whose delivery the timer has ended */
 	atomic_u64 overruns;    /* periods that were counted in an earlier period's event */
 	atomic_u64 passed_over; /* handles of expiries that were withdrawn */
-	atomic_u64 taken_ns;    /* when an event was last taken, on the hub's clock; 0: never */
+	/* when a drain or wait last took, or a dispatch of an observable hub began; 0: never */
+	atomic_u64 taken_ns;
 	/*
 	 * The queue's opener and the owner write `put`, the owner `filled_ns`, and its opener and
 	 * closer the others.
@@ -135,22 +136,12 @@ struct board_queue {
 /* Returns how many handles wait in a queue. Those of withdrawn expiries are among them. */
 static inline uint64_t board_queue_waiting(const struct board_queue *queue)
 {
-	/* Relaxed: the numbers are only shown. What was taken is loaded first, so that an event
-	 * which is put and taken meanwhile does not count as waiting twice. */
+	/* Relaxed: the numbers are only shown. */
 	uint64_t taken =
 		u64_load_relaxed(&queue->delivered) + u64_load_relaxed(&queue->passed_over);
 	uint64_t put = u64_load_relaxed(&queue->put);
 
 	return put > taken ? put - taken : 0;
-}
-
-/*
- * Returns since when nobody has taken an event from a queue in which events wait: since it became
- * non-empty, or since somebody last took one if that was later. It means nothing if none waits.
- */
-static inline uint64_t board_queue_untaken_since_ns(const struct board_queue *queue)
-{
-	return u64_max(u64_load_relaxed(&queue->filled_ns), u64_load_relaxed(&queue->taken_ns));
 }
 
 /*
@@ -204,6 +195,34 @@ struct board {
 	struct board_cell cells[BOARD_CELLS_MAX]; /* of the threads that dispatch, if observable */
 	struct board_queue queues[BOARD_QUEUES_MAX];
 };
+
+/* Returns since when a thread is in a dispatch of the queue, or 0 if it is in none. */
+static inline uint64_t board_cell_taking_since_ns(const struct board_cell *cell, uint64_t queue)
+{
+	struct cell_reading reading;
+
+	return cell_read(cell, &reading) && reading.where != TIMERHUB_AWAY && reading.queue == queue
+	               ? reading.since_ns
+	               : 0;
+}
+
+/*
+ * Returns since when nobody has taken an event from the queue with this index, in which events
+ * wait: since it became non-empty, or since somebody last took one if that was later. A thread that
+ * dispatches has taken its last event when its callback began, which its cell says. If no event
+ * waits, it means nothing.
+ */
+static inline uint64_t board_untaken_since_ns(const struct board *board, uint64_t index)
+{
+	const struct board_queue *queue = &board->queues[index];
+	uint64_t address = u64_load_relaxed(&queue->address); /* relaxed: all this is only shown */
+	uint64_t since_ns =
+		u64_max(u64_load_relaxed(&queue->filled_ns), u64_load_relaxed(&queue->taken_ns));
+
+	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++)
+		since_ns = u64_max(since_ns, board_cell_taking_since_ns(&board->cells[i], address));
+	return u64_max(since_ns, board_cell_taking_since_ns(&queue->loop, address));
+}
 
 /*
  * Opens a board whose counters are 0 and whose header describes `config`, which must have no

@@ -29,8 +29,8 @@ static inline int options_check_rest(const void *theirs, uint32_t size, size_t k
 
 /*
  * Copies a caller's struct to `ours`, which holds the defaults and keeps them if `theirs` is NULL.
- * `least_bytes` is the size that the struct had in the first version. Returns 0, or -EINVAL if it
- * is smaller than that, or -E2BIG.
+ * `least_bytes` is the size that the struct had in an earlier version, whose callers go on to work.
+ * Returns 0, or -EINVAL if it is smaller than the present struct and not of that size, or -E2BIG.
  */
 static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes,
                                const void *theirs)
@@ -41,7 +41,7 @@ static inline int options_read(void *ours, size_t ours_bytes, size_t least_bytes
 	if (!theirs)
 		return 0;
 	memcpy(&size, theirs, sizeof(size));
-	if (size < least_bytes)
+	if (size < ours_bytes && size != least_bytes)
 		return -EINVAL;
 	result = options_check_rest(theirs, size, ours_bytes);
 	if (result == 0)

@@ -18,6 +18,8 @@
 #ifndef TIMERHUB_SLOW_TABLE_H
 #define TIMERHUB_SLOW_TABLE_H
 
+#include <timerhub.h>
+
 #include "base/atomic.h"
 #include "base/bits.h"
 
@@ -103,5 +105,17 @@ static inline unsigned slow_table_read(const struct board_slow *table, struct sl
 	}
 	return count;
 }
+
+/*
+ * Counts a slow callback of `fn` that took `took_ns` and has ended at `now_ns`. Any thread may call
+ * it.
+ */
+void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns);
+
+/*
+ * Stores up to `max` functions for the program, with the longest callback first. Returns how many.
+ */
+int slow_table_list(const struct board_slow *table, struct timerhub_slow_callback *ret,
+                    unsigned max);
 
 #endif

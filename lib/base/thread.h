@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 
 /*
  * Returns the signals that the library's threads block: all but those that the kernel raises
@@ -46,6 +47,19 @@ static inline void thread_hold_signals(sigset_t *ret_before)
 static inline void thread_release_signals(const sigset_t *before)
 {
 	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/*
+ * Returns the kernel's number of the calling thread, without a system call: the C library knows it,
+ * and the kernel's encoding of a thread's CPU clock has it above three bits, complemented.
+ */
+static inline uint32_t thread_tid(void)
+{
+	clockid_t clock;
+
+	(void)pthread_getcpuclockid(pthread_self(),
+	                            &clock); /* it cannot fail for a living thread */
+	return (uint32_t) ~(clock >> 3);
 }
 
 /* Starts a thread, whose `run` must first call thread_begin(). Returns 0 or a negative errno. */

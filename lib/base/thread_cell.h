@@ -4,14 +4,19 @@
  * one, and since when. The thread writes its cell by plain stores, while timerhub_each_running()
  * and other processes read it.
  *
- * A name must never be wrong, so a reader takes `state` before and after the rest, and takes all of
- * it again if `state` has changed. That is enough because the thread changes `fn`, `timer`, `queue`
- * and `loop` only while `state` does not say TIMERHUB_IN_CALLBACK, and `state` never has an old
- * value again. Each store is a release, so a reader that has seen a newer `fn` sees that `state`
- * has left the callback. `since_ns` can be a moment old outside callbacks.
+ * A name must never be wrong. So `state` changes with each call of the thread, `count` with each
+ * callback of a call, and `fn` is 0 between callbacks. A reader loads these three before and after
+ * the rest, and takes all of it again if one has changed. The thread stores in this order:
  *
- * Labels: [cell] cell_begin, cell_end, cell_enter, cell_leave, cell_claim → cell_read: what the
- *         cell says, or that it has changed meanwhile.
+ *   a call begins: queue, since_ns, state     a callback begins: timer, count, fn
+ *   it ends: state                            it ends: fn := 0, since_ns
+ *
+ * Each store is a release and each load an acquire. So a reader that has got anything newer than
+ * the `fn` that it loaded first finds afterwards that `fn` is 0, or, if the next callback is the
+ * same function, that `count` or `state` has changed.
+ *
+ * Labels: [cell] cell_enter, cell_begin, cell_end, cell_leave → cell_read: what the cell says, or
+ *         that it has changed.
  */
 #ifndef TIMERHUB_THREAD_CELL_H
 #define TIMERHUB_THREAD_CELL_H
@@ -23,18 +28,19 @@
 
 #define CELL_WHERE_BITS 2
 #define CELL_WHERE_MASK ((UINT64_C(1) << CELL_WHERE_BITS) - 1)
-#define CELL_CLAIMED UINT64_MAX /* as a tid: a thread is just taking the cell */
+#define CELL_CLAIMED UINT32_MAX /* as a tid: a thread is just taking the cell */
 
 struct board_cell {
-	/* how often it has changed, above CELL_WHERE_BITS bits with an enum timerhub_where */
+	/* number of the call, above CELL_WHERE_BITS bits that say TIMERHUB_AWAY or _IN_CALL */
 	_Alignas(CACHE_LINE_BYTES) atomic_u64 state;
-	atomic_u64 tid;      /* the thread, as its own namespace numbers it; 0: never used */
-	atomic_u64 thread;   /* the thread's thread_self() */
-	atomic_u64 fn;       /* the callback's address, while one runs */
+	atomic_u64 fn;       /* address of the callback that runs; 0: none does */
 	atomic_u64 timer;    /* the handle of its timer, or the address of its timeout */
+	atomic_u64 since_ns; /* since when it is so, on the clock of the hub or the loop */
 	atomic_u64 queue;    /* address of the queue that is or was dispatched; 0: none */
 	atomic_u64 loop;     /* address of the loop whose cell this is; 0: of none */
-	atomic_u64 since_ns; /* since when it is so, on the clock of the hub or the loop */
+	atomic_u64 unused;
+	atomic_u32 tid;   /* the thread, as its own namespace numbers it; 0: never used */
+	atomic_u32 count; /* number of the callback in its call */
 };
 
 /* What a cell said. */
@@ -46,6 +52,61 @@ struct cell_reading {
 	uint64_t since_ns;
 };
 
+/* ---- calls of the thread that has the cell, whose own loads are relaxed ---- */
+
+/*
+ * Returns the cell at *cell. The compiler must load it now: it would otherwise keep the addresses
+ * of all its members on the stack, and load one for each store.
+ */
+static inline struct board_cell *cell_of(struct board_cell *const *cell)
+{
+	return *(struct board_cell *const volatile *)cell;
+}
+
+/* Begins a call: the thread was away, and is inside its call since the clock said `now_ns`. */
+static inline void cell_enter(struct board_cell *cell, uint64_t now_ns)
+{
+	u64_store_release(&cell->since_ns, now_ns);
+	/* [cell] Who sees the new call sees its queue, and since when it is. */
+	u64_store_release(&cell->state, u64_load_relaxed(&cell->state) + TIMERHUB_IN_CALL);
+}
+
+/* Ends a call: the thread is away. */
+static inline void cell_leave(struct board_cell *cell)
+{
+	u64_store_release(&cell->fn, 0); /* it is 0 already, unless an exception left a callback */
+	/* [cell] Who sees what a later call stores sees that this one has ended. */
+	u64_store_release(&cell->state,
+	                  u64_load_relaxed(&cell->state) + CELL_WHERE_MASK + 1 - TIMERHUB_IN_CALL);
+}
+
+/* Makes sure that the thread is away, wherever it was. */
+static inline void cell_reset(struct board_cell *cell)
+{
+	u64_store_release(&cell->fn, 0);
+	/* [cell] Who sees what a later call stores sees that an earlier one has ended. */
+	u64_store_release(&cell->state, (u64_load_relaxed(&cell->state) | CELL_WHERE_MASK) + 1);
+}
+
+/* Says that the thread calls a callback, the `count`-th of the call. */
+static inline void cell_begin(struct board_cell *cell, uint64_t fn, uint64_t timer, uint32_t count)
+{
+	u64_store_release(&cell->timer, timer);
+	u32_store_release(&cell->count, count);
+	/* [cell] Who sees the function sees its timer and its number. */
+	u64_store_release(&cell->fn, fn);
+}
+
+/* Says that the callback has returned, and that the clock said `now_ns` then. */
+static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
+{
+	/* [cell] Who sees what is stored later sees this, or a later callback. */
+	u64_store_release(&cell->fn, 0);
+	u64_store_release(&cell->since_ns, now_ns);
+}
+
+/* ---- calls of those who read ---- */
+
 /* How often a reader tries to find a cell unchanged. */
 #define CELL_TRIES 64
 
@@ -56,28 +117,34 @@ struct cell_reading {
  */
 static inline bool cell_read(const struct board_cell *cell, struct cell_reading *ret)
 {
-	uint64_t state, tid;
 	bool same = false;
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
-		/* [cell] What is loaded next is as new as this state, or newer. */
-		state = u64_load_acquire(&cell->state);
-		tid = u64_load_acquire(&cell->tid);
+		/* [cell] What is loaded next is as new as these three, or newer. */
+		uint64_t state = u64_load_acquire(&cell->state);
+		uint32_t count = u32_load_acquire(&cell->count);
+
 		ret->fn = u64_load_acquire(&cell->fn);
 		ret->timer = u64_load_acquire(&cell->timer);
+		ret->since_ns = u64_load_acquire(&cell->since_ns);
 		ret->queue = u64_load_acquire(&cell->queue);
 		ret->loop = u64_load_acquire(&cell->loop);
-		ret->since_ns = u64_load_acquire(&cell->since_ns);
-		/* [cell] If anything of that is newer than the first state, this one is, too. */
-		same = u64_load_acquire(&cell->state) == state;
+		ret->tid = u32_load_acquire(&cell->tid);
+		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
+		/* [cell] If anything of that is newer than the three, one of them has changed. */
+		same = u64_load_acquire(&cell->fn) == ret->fn &&
+		       u32_load_acquire(&cell->count) == count &&
+		       u64_load_acquire(&cell->state) == state;
 	}
-	ret->tid = (uint32_t)tid;
-	ret->where = same ? (uint32_t)(state & CELL_WHERE_MASK) : TIMERHUB_IN_CALL;
-	if (ret->where != TIMERHUB_IN_CALLBACK) {
+	if (!same) {
+		ret->where = TIMERHUB_IN_CALL;
 		ret->fn = 0;
-		ret->timer = 0;
 	}
-	return tid != 0 && tid != CELL_CLAIMED;
+	if (ret->fn != 0)
+		ret->where = TIMERHUB_IN_CALLBACK;
+	else
+		ret->timer = 0;
+	return ret->tid != 0 && ret->tid != CELL_CLAIMED;
 }
 
 #endif

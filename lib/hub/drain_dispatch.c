@@ -14,6 +14,7 @@
 #include "base/probe.h"
 #include "base/test_point.h"
 #include "hub/hub.h"
+#include "queue/thread_cells.h"
 
 /* How long a waiter on a stopped queue sleeps before it looks whether a compaction has ended. */
 #define STOPPED_NAP_NS 50000
@@ -118,6 +119,12 @@ static void queue_count_lateness(const struct timerhub_queue *queue,
 	}
 }
 
+/* Notes when events were taken, after their lateness was counted. Relaxed: only shown. */
+static void queue_note_taken(const struct timerhub_queue *queue, uint64_t now_ns)
+{
+	u64_store_relaxed(&queue->counts->taken_ns, now_ns);
+}
+
 /*
  * Takes a batch of handles and delivers what can be delivered, behind the *count events that are
  * there already. Returns false if the outbox was empty.
@@ -144,8 +151,10 @@ static bool queue_take_batch(struct timerhub_queue *queue, struct timerhub_event
 		if (ended)
 			retired[retired_count++] = handle_slot(handles[i]);
 	}
-	if (delivered > 0)
+	if (delivered > 0) {
 		queue_count_lateness(queue, &events[*count], delivered, now_ns);
+		queue_note_taken(queue, *now_ns);
+	}
 	queue_retire(queue, taken, delivered, overruns, retired, retired_count);
 	*count += delivered;
 	return taken > 0;
@@ -228,16 +237,29 @@ int timerhub_drain(struct timerhub_queue *queue, struct timerhub_event *events, 
  */
 struct dispatching {
 	struct timerhub_queue *queue;
-	struct callback *callback; /* the thread's cell; NULL before the first event */
+	struct callback *callback; /* the thread's cell for timerhub_cancel_sync() */
 	uint64_t end;              /* position in the outbox from which on nothing is taken */
 	uint64_t now_ns;           /* the clock when the first event was found; 0: not read yet */
 	unsigned count;            /* how many events were taken so far */
-	bool running;              /* whether the thread is inside a callback */
 	bool cleared; /* whether the queue was found empty, and its descriptor cleared */
 };
 
-/* Takes the next event without calling its callback. Returns false if there is none to take. */
-static bool dispatching_take(struct dispatching *dispatching, struct timerhub_event *event)
+/*
+ * A dispatch of an observable hub or loop. Its thread says in a board's cell what it does, and
+ * reads the clock after each callback, to see how long the callback took.
+ */
+struct watching {
+	struct dispatching dispatching;
+	struct board_cell *cell; /* the loop's or the thread's */
+};
+
+/*
+ * Takes the next event without calling its callback. Returns false if there is none to take. It and
+ * the two functions that follow are always inlined, so that a dispatch that nobody can watch is
+ * compiled without a question whether it is watched.
+ */
+static inline __attribute__((always_inline)) bool dispatching_take(struct dispatching *dispatching,
+                                                                   struct timerhub_event *event)
 {
 	struct timerhub_queue *queue = dispatching->queue;
 	bool ended = false, delivered = false;
@@ -261,23 +283,55 @@ static bool dispatching_take(struct dispatching *dispatching, struct timerhub_ev
 	return delivered;
 }
 
-/* Takes the next event and calls its callback. Returns false if there is none to take. */
-static bool dispatching_call(struct dispatching *dispatching)
+/* Counts a callback that was slow for the hub, the loop, or both. */
+static __attribute__((noinline, cold)) void queue_count_slow(const struct timerhub_queue *queue,
+                                                             timerhub_fn *fn, uint64_t took_ns,
+                                                             uint64_t now_ns)
 {
-	struct timerhub_event event;
+	struct board *boards[] = { queue->hub_board, queue->loop_board };
 
-	if (!dispatching->callback)
-		dispatching->callback =
-			callbacks_enter(&dispatching->queue->hub->callbacks, cpu_current());
+	if (took_ns > now_ns) /* the wall clock was set back while it ran */
+		return;
+	for (unsigned i = 0; i < 2; i++)
+		if (boards[i] && took_ns >= boards[i]->header.slow_ns)
+			slow_table_add(&boards[i]->slow, (uint64_t)(uintptr_t)fn, took_ns, now_ns);
+}
+
+/*
+ * Takes the next event and calls its callback. Returns false if there is none to take. `watching`
+ * is NULL if nobody can watch.
+ */
+static inline __attribute__((always_inline)) bool dispatching_call(struct dispatching *dispatching,
+                                                                   struct watching *watching)
+{
+	struct timerhub_queue *queue = dispatching->queue;
+	struct timerhub_event event;
+	timerhub_timer timer;
+	unsigned count;
+	timerhub_fn *fn;
+
 	if (!dispatching_take(dispatching, &event))
 		return false;
-	dispatching->count++;
-	if (!event.fn)
+	count = ++dispatching->count;
+	timer = event.timer;
+	fn = event.fn;
+	if (!fn)
 		return true;
-	callback_begin(dispatching->callback, event.timer);
-	dispatching->running = true;
-	event.fn(&event);
-	dispatching->running = false;
+	callback_begin(dispatching->callback, timer);
+	if (watching)
+		cell_begin(cell_of(&watching->cell), (uint64_t)(uintptr_t)fn, timer, count);
+	probe2(callback_begin, event.fn, event.timer);
+	fn(&event);
+	probe2(callback_end, event.fn, event.timer);
+	if (watching) {
+		uint64_t now_ns = clock_now_ns(&queue->hub->clock);
+		uint64_t took_ns = now_ns - dispatching->now_ns;
+
+		cell_end(cell_of(&watching->cell), now_ns);
+		dispatching->now_ns = now_ns;
+		if (took_ns >= queue->slow_ns)
+			queue_count_slow(queue, event.fn, took_ns, now_ns);
+	}
 	callback_end(dispatching->callback);
 	return true;
 }
@@ -292,15 +346,94 @@ static bool dispatching_is_over(const struct dispatching *dispatching, unsigned 
  * Ends a dispatch, when it returns, or when a callback is left by an exception; glibc ends a thread
  * by one, too.
  */
-static void dispatching_end(struct dispatching *dispatching)
+static inline __attribute__((always_inline)) void dispatching_end(struct dispatching *dispatching)
 {
-	if (dispatching->running)
-		callback_end(dispatching->callback);
-	if (dispatching->callback)
-		callbacks_leave(dispatching->callback);
+	callbacks_leave(dispatching->callback);
 	/* A child that a callback has forked must leave the parent's eventfd alone. */
 	if (!dispatching->cleared && hub_alive(dispatching->queue->hub))
 		queue_leave(dispatching->queue);
+}
+
+/* Dispatches a queue. `watching` is NULL if nobody can watch. */
+static inline __attribute__((always_inline)) unsigned dispatching_run(
+	struct dispatching *dispatching, struct watching *watching, unsigned max)
+{
+	/* Events are taken one by one, because a callback may cancel the timer of the next one. */
+	do {
+		while (!dispatching_is_over(dispatching, max) &&
+		       dispatching_call(dispatching, watching)) {
+		}
+		if (dispatching_is_over(dispatching, max) || dispatching->end != UINT64_MAX)
+			break;
+		dispatching->cleared = queue_clear(dispatching->queue);
+	} while (!dispatching->cleared);
+	return dispatching->count;
+}
+
+/* Ends a watched dispatch, as dispatching_end() does. */
+static void watching_end(struct watching *watching)
+{
+	cell_leave(watching->cell);
+	dispatching_end(&watching->dispatching);
+}
+
+/* What a cell said of a callback that dispatches a queue itself. */
+struct suspended {
+	struct board_cell *cell;
+	struct cell_reading before;
+};
+
+/* Makes the cell say again what it said before the callback's dispatch. */
+static void suspended_resume(struct suspended *suspended)
+{
+	struct board_cell *cell = suspended->cell;
+
+	u64_store_release(&cell->queue, suspended->before.queue);
+	cell_enter(cell, suspended->before.since_ns);
+	cell_begin(cell, suspended->before.fn, suspended->before.timer, 0);
+}
+
+static unsigned queue_dispatch_watched(struct timerhub_queue *queue, unsigned max);
+
+/* Dispatches a queue of an observable hub or loop inside a callback whose cell is `cell`. */
+static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct timerhub_queue *queue,
+                                                                      unsigned max,
+                                                                      struct board_cell *cell)
+{
+	__attribute__((cleanup(suspended_resume))) struct suspended suspended = { .cell = cell };
+
+	(void)cell_read(cell, &suspended.before);
+	cell_leave(cell);
+	return queue_dispatch_watched(queue, max);
+}
+
+/* Dispatches a queue of an observable hub or loop. */
+static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
+                                                                 unsigned max)
+{
+	struct board_cell *cell = queue->cell;
+	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
+
+	if (__builtin_expect(!cell, 1))
+		cell = thread_cells_find(queue->hub_board, now_ns);
+	if (u64_load_relaxed(&cell->fn) != 0)
+		return queue_dispatch_inside(queue, max, cell);
+	u64_store_release(&cell->queue, (uint64_t)(uintptr_t)queue);
+	queue_note_taken(queue, now_ns);
+	cell_enter(cell, now_ns);
+	{
+		__attribute__((cleanup(watching_end))) struct watching watching = {
+			.dispatching = {
+				.queue = queue,
+				.callback = callbacks_enter(&queue->hub->callbacks, cpu_current()),
+				.end = UINT64_MAX,
+				.now_ns = now_ns,
+			},
+			.cell = cell,
+		};
+
+		return dispatching_run(&watching.dispatching, &watching, max);
+	}
 }
 
 /*
@@ -312,18 +445,11 @@ static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *
 {
 	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
 		.queue = queue,
+		.callback = callbacks_enter(&queue->hub->callbacks, cpu_current()),
 		.end = UINT64_MAX,
 	};
 
-	/* Events are taken one by one, because a callback may cancel the timer of the next one. */
-	do {
-		while (!dispatching_is_over(&dispatching, max) && dispatching_call(&dispatching)) {
-		}
-		if (dispatching_is_over(&dispatching, max) || dispatching.end != UINT64_MAX)
-			break;
-		dispatching.cleared = queue_clear(queue);
-	} while (!dispatching.cleared);
-	return dispatching.count;
+	return dispatching_run(&dispatching, NULL, max);
 }
 
 int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
@@ -334,7 +460,8 @@ int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)
 		return result;
 	if (outbox_count(&queue->outbox) == 0 && queue_clear(queue))
 		return queue_result(queue, 0);
-	result = (int)queue_dispatch(queue, max);
+	result = (int)(queue->slow_ns == 0 ? queue_dispatch(queue, max)
+	                                   : queue_dispatch_watched(queue, max));
 	/* Callbacks that ran in a child were called, so they count there too. */
 	return result > 0 ? result : queue_result(queue, result);
 }

@@ -292,6 +292,31 @@ static uint64_t stats_add_queues(const struct timerhub *hub, struct timerhub_sta
 	return retired;
 }
 
+/*
+ * Adds what waits in the queues. For how long nobody has taken is known only in an observable hub,
+ * in which dispatches say when they take.
+ */
+static void stats_add_waiting(const struct timerhub *hub, struct timerhub_stats *stats)
+{
+	uint64_t now_ns = clock_now_ns(&hub->clock);
+
+	for (uint32_t i = 0; i < u64_load_relaxed(&hub->queues_end); i++) {
+		const struct board_queue *queue = &hub->board->queues[i];
+		uint64_t waiting = board_queue_waiting(queue), since_ns;
+
+		if (waiting == 0 || u64_load_relaxed(&queue->address) == 0)
+			continue;
+		stats->waiting += waiting;
+		if (hub->board_fd < 0)
+			continue;
+		since_ns = board_untaken_since_ns(hub->board, i);
+		if (since_ns < now_ns)
+			stats->untaken_ns = u64_max(stats->untaken_ns, now_ns - since_ns);
+	}
+	stats->slow_callbacks = u64_load_relaxed(&hub->board->slow.count);
+	stats->slow_sum_ns = u64_load_relaxed(&hub->board->slow.sum_ns);
+}
+
 static void stats_add_owner(const struct owner *owner, struct timerhub_stats *stats)
 {
 	const struct board_owner *counts = owner->counts;
@@ -334,6 +359,7 @@ int timerhub_stats(struct timerhub *hub, struct timerhub_stats *ret_stats)
 	 */
 	arena = arena_count(&hub->arena);
 	ended = stats_add_queues(hub, &stats);
+	stats_add_waiting(hub, &stats);
 	stats_add_owner(&hub->owner, &stats);
 	stats_add_deliveries(hub->board, &stats);
 	/*

@@ -104,6 +104,10 @@ static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 	int result;
 
 	queue->hub = hub;
+	if (hub->board_fd >= 0) {
+		queue->hub_board = hub->board;
+		queue->slow_ns = hub->board->header.slow_ns;
+	}
 	queue->notifier.bells = &hub->living->bells;
 	queue->notifier.fd = bell_open();
 	if (queue->notifier.fd < 0)
@@ -221,6 +225,15 @@ void timerhub_queue_close(struct timerhub_queue *queue)
 	/* [index] The next queue with this index may go on with the counts as they are now. */
 	ptr_store_release(&hub->queues[queue->index], NULL);
 	queue_free(queue);
+}
+
+void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell)
+{
+	uint64_t slow_ns = loop_board->header.slow_ns;
+
+	queue->loop_board = loop_board;
+	queue->cell = cell;
+	queue->slow_ns = queue->slow_ns == 0 ? slow_ns : u64_min(queue->slow_ns, slow_ns);
 }
 
 void queue_alarm(const struct timerhub_event *event)

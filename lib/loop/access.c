@@ -5,6 +5,14 @@
  */
 #include "loop/access.h"
 
+#include "base/thread.h"
+
+void loop_show_thread(struct timerhub_loop *loop)
+{
+
+	u32_store_release(&loop->cell->tid, thread_tid());
+}
+
 int loop_check_stranger(struct timerhub_loop *loop)
 {
 	uint64_t refused;

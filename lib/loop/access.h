@@ -57,10 +57,15 @@ static inline bool loop_is_idle(const struct timerhub_loop *loop)
 	       loop_alive(loop);
 }
 
+/* Says in an observable loop's cell which thread has it. */
+void loop_show_thread(struct timerhub_loop *loop) __attribute__((cold));
+
 /* Makes the loop belong to the calling thread. */
 static inline void loop_bind(struct timerhub_loop *loop)
 {
 	loop->front.thread = thread_self();
+	if (loop->cell)
+		loop_show_thread(loop);
 }
 
 #endif

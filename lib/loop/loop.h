@@ -75,8 +75,15 @@ struct timerhub_loop {
 	uint64_t turn_thread; /* thread that makes the current turn, or made the last one */
 	uint32_t clock_kind;  /* an enum timerhub_clock, from the config */
 	uint64_t slow_ns;     /* from which duration on a callback is slow; UINT64_MAX: never */
-	struct board *board;  /* where other processes see the counts; NULL: not observable */
-	int board_fd;         /* the board's memfd */
+	/*
+	 * What the loop's thread does, if the loop is observable: on the hub's board or on its own,
+	 * or `gone_cell` when a callback has closed the loop. Else NULL.
+	 */
+	struct board_cell *cell;
+	struct board_cell gone_cell;
+	uint64_t read_ns;    /* when an observable loop last read its clock in this turn */
+	struct board *board; /* where other processes see the counts; NULL: not observable */
+	int board_fd;        /* the board's memfd */
 };
 
 /*
@@ -85,8 +92,14 @@ struct timerhub_loop {
  */
 int loop_renew_board(struct timerhub_loop *loop);
 
-/* Copies the loop's counts to its board, where timerhub-top(1) reads them. */
+/*
+ * Copies the loop's counts to its board, where timerhub-top(1) reads them, and says there when the
+ * loop must turn, and that its thread is away from now on.
+ */
 void loop_show(const struct timerhub_loop *loop);
+
+/* Says on the board when the loop must turn next, or that it must at once. */
+void loop_show_due(const struct timerhub_loop *loop);
 
 /* Frees a loop that has no timeouts any more. It may have been opened only in part. */
 void loop_free(struct timerhub_loop *loop);

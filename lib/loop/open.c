@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
+#include "queue/queue.h"
 
 /* The size that the config had in the first version, which callers may still have. */
 #define LOOP_CONFIG_LEAST_BYTES offsetof(struct timerhub_loop_config, slow_ns)
@@ -47,6 +48,12 @@ static int loop_open_board(struct timerhub_loop *loop)
 	u64_store_relaxed(&loop->board->loop.address, (uint64_t)(uintptr_t)loop);
 	u64_store_relaxed(&loop->board->loop.due_ns, UINT64_MAX);
 	loop->unquiet |= LOOP_IS_SHOWN;
+	loop->cell = &loop->board->loop.cell;
+	if (loop->wake.queue && loop->wake.queue->hub_board)
+		loop->cell = &loop->wake.queue->counts->loop;
+	u64_store_relaxed(&loop->cell->loop, (uint64_t)(uintptr_t)loop);
+	if (loop->wake.queue)
+		queue_watch(loop->wake.queue, loop->board, loop->cell);
 	board_announce(loop->board, true);
 	return 0;
 }
@@ -145,6 +152,17 @@ int timerhub_loop_open(struct timerhub_loop **ret_loop, struct timerhub *hub,
  */
 static void loop_close_wake(struct timerhub_loop *loop)
 {
+	/*
+	 * The cell can be on the hub's board, which the callback that has closed the loop may close
+	 * next. So what the turn still says goes where nobody reads it.
+	 */
+	if (loop->cell) {
+		cell_reset(loop->cell);
+		u32_store_release(&loop->cell->tid, 0);
+
+		u64_store_release(&loop->cell->loop, 0);
+		loop->cell = &loop->gone_cell;
+	}
 	if (loop->fork_check.is_opener && fork_check_goes_on(&loop->fork_check))
 		deadline_fd_disarm(&loop->wake.deadline_fd);
 	wake_close(&loop->wake);

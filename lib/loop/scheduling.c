@@ -8,8 +8,7 @@
 #include "loop/round_down_to_grid.h"
 
 /* Schedules a timeout at `at_ns`, in place of the schedule entry that it has. */
-static void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
-                         uint64_t at_ns)
+void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns)
 {
 	loop->unquiet |= LOOP_STIRRED;
 	timeout->filed_ns = at_ns;
@@ -23,41 +22,12 @@ void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uns
 	             grid_instant_ns(shift, timeout->deadline_ns, loop->front.base_ns));
 }
 
-/*
- * Schedules a timeout whose entry at `at_ns` came up too early: `rest_ns` remain to its deadline.
- * It usually keeps its grid (the step to which the time of an entry is rounded down).
- */
-static void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout,
-                            uint64_t at_ns, uint64_t rest_ns)
+void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
+                     uint64_t rest_ns)
 {
 	unsigned before = timeout->grid;
 
 	loop_file(loop, timeout, grid_next(before, !grid_holds(before, at_ns), rest_ns));
-}
-
-struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns)
-{
-	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
-	uint64_t now_ns = loop->turn_ns;
-
-	loop->unquiet |= LOOP_STIRRED;
-	if (!timeout) {
-		loop->places.table[place].filed_ns = UINT64_MAX;
-		return NULL;
-	}
-	timeout->filed_ns = UINT64_MAX;
-	/* A timeout that was set since the turn began is scheduled at the end of the turn. */
-	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
-		return NULL;
-	if (timeout->deadline_ns > now_ns) {
-		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
-		return NULL;
-	}
-	if (timeout->deadline_ns > at_ns) { /* others may have been due before it: wait its turn */
-		loop_file_at(loop, timeout, timeout->deadline_ns);
-		return NULL;
-	}
-	return timeout;
 }
 
 /* ---- before the loop blocks ---- */

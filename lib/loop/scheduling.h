@@ -16,6 +16,16 @@
  */
 void loop_file(struct timerhub_loop *loop, struct timerhub_timeout *timeout, unsigned shift);
 
+/* Schedules a timeout at `at_ns`, for which it has no entry yet. */
+void loop_file_at(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns);
+
+/*
+ * Schedules a timeout whose entry at `at_ns` came up too early: `rest_ns` remain to its deadline.
+ * It usually keeps its grid (the step to which the time of an entry is rounded down).
+ */
+void loop_file_again(struct timerhub_loop *loop, struct timerhub_timeout *timeout, uint64_t at_ns,
+                     uint64_t rest_ns);
+
 /*
  * Does the work of loop_rest() when there is some; it is a function so that loop_rest() is short.
  */
@@ -26,9 +36,33 @@ void loop_correct_first(struct timerhub_loop *loop);
  * timeout is the one that has the place (the index in the loop's table) now.
  *
  * Returns the timeout if its callback is to be called: it is due, and no other one has an earlier
- * deadline. Otherwise returns NULL, and has scheduled the timeout again if it is set.
+ * deadline. Otherwise returns NULL, and has scheduled the timeout again if it is set. The caller
+ * has set LOOP_STIRRED. It is inline because a turn does it for each entry.
  */
-struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place, uint64_t at_ns);
+static inline struct timerhub_timeout *loop_recheck(struct timerhub_loop *loop, uint32_t place,
+                                                    uint64_t at_ns)
+{
+	struct timerhub_timeout *timeout = place_timeout(&loop->places.table[place]);
+	uint64_t now_ns = loop->turn_ns;
+
+	if (!timeout) {
+		loop->places.table[place].filed_ns = UINT64_MAX;
+		return NULL;
+	}
+	timeout->filed_ns = UINT64_MAX;
+	/* A timeout that was set since the turn began is scheduled at the end of the turn. */
+	if (timeout->fresh != 0 || timeout->is_listed || timeout->deadline_ns == UINT64_MAX)
+		return NULL;
+	if (timeout->deadline_ns > now_ns) {
+		loop_file_again(loop, timeout, at_ns, timeout->deadline_ns - now_ns);
+		return NULL;
+	}
+	if (timeout->deadline_ns > at_ns) { /* others may have been due before it: wait its turn */
+		loop_file_at(loop, timeout, timeout->deadline_ns);
+		return NULL;
+	}
+	return timeout;
+}
 
 /*
  * Corrects the earliest schedule entries before the loop blocks, and finds out when it must wake.

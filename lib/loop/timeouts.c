@@ -214,6 +214,14 @@ static int each_count_set(struct timerhub_loop *loop, struct timerhub_timeout *t
 	return 0;
 }
 
+void loop_show_due(const struct timerhub_loop *loop)
+{
+	bool at_once = (loop->unquiet & LOOP_MUST_TURN) != 0;
+
+	u64_store_relaxed(&loop->board->loop.due_ns,
+	                  at_once ? loop->turn_ns : u64_max(loop->next_ns, loop->turn_ns));
+}
+
 void loop_show(const struct timerhub_loop *loop)
 {
 	struct board_loop *copy = &loop->board->loop;
@@ -227,6 +235,19 @@ void loop_show(const struct timerhub_loop *loop)
 	u64_store_relaxed(&copy->refused, u64_load_relaxed(&loop->refused));
 	for (unsigned i = 0; i < BOARD_LATENESS_BUCKETS; i++)
 		u64_store_relaxed(&loop->board->owner.lateness[i], loop->counts.lateness[i]);
+	loop_show_due(loop);
+	cell_reset(loop->cell);
+
+	u64_store_release(&loop->cell->since_ns, loop->turn_ns);
+}
+
+int timerhub_loop_slow(struct timerhub_loop *loop, struct timerhub_slow_callback *ret, unsigned max)
+{
+	int result = ret || max == 0 ? loop_check_alive(loop) : -EINVAL;
+
+	if (result == 0 && !loop->board)
+		result = -EOPNOTSUPP;
+	return result < 0 ? result : slow_table_list(&loop->board->slow, ret, max);
 }
 
 int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *ret_stats)
@@ -246,6 +267,10 @@ int timerhub_loop_stats(struct timerhub_loop *loop, struct timerhub_loop_stats *
 	stats.empty_wakes = loop->counts.empty_wakes;
 	stats.turn_max_ns = loop->counts.turn_max_ns;
 	stats.refused = u64_load_relaxed(&loop->refused); /* relaxed, because it is only shown */
+	if (loop->board) {
+		stats.slow_callbacks = u64_load_relaxed(&loop->board->slow.count);
+		stats.slow_sum_ns = u64_load_relaxed(&loop->board->slow.sum_ns);
+	}
 	for (unsigned i = 0; i < TIMERHUB_LATENESS_BUCKETS; i++)
 		stats.lateness[i] = loop->counts.lateness[i];
 	*ret_stats = stats;

@@ -18,6 +18,7 @@
  */
 #include <limits.h>
 
+#include "base/probe.h"
 #include "loop/access.h"
 #include "loop/fresh_timeouts.h"
 #include "loop/scheduling.h"
@@ -71,11 +72,53 @@ static bool turn_may_expire(const struct timerhub_loop *loop)
 	return loop->next_ns <= loop->turn_ns || (loop->unquiet & LOOP_STIRRED) != 0;
 }
 
-/* Calls the callbacks of the timeouts that are due, until the turn is over. */
-static void turn_expire(struct turn *turn)
+/* Counts a callback that was slow. */
+static __attribute__((noinline, cold)) void loop_count_slow(struct timerhub_loop *loop,
+                                                            timerhub_timeout_fn *fn,
+                                                            uint64_t took_ns, uint64_t now_ns)
+{
+	if (took_ns <=
+	    now_ns) /* else the wall clock was set back, or the callback closed the loop */
+		slow_table_add(&loop->board->slow, (uint64_t)(uintptr_t)fn, took_ns, now_ns);
+}
+
+/*
+ * Calls a callback and, if `watched`, says in the loop's cell that it runs, and reads the clock
+ * after it.
+ */
+static inline __attribute__((always_inline)) void turn_call(struct turn *turn,
+                                                            timerhub_timeout_fn *fn,
+                                                            struct timerhub_timeout *timeout,
+                                                            bool watched)
 {
 	struct timerhub_loop *loop = turn->loop;
 
+	if (watched)
+		cell_begin(loop->cell, (uint64_t)(uintptr_t)fn, (uint64_t)(uintptr_t)timeout,
+		           turn->called);
+	probe2(callback_begin, fn, timeout);
+	fn(loop, timeout);
+	probe2(callback_end, fn, timeout);
+	if (watched) {
+		uint64_t now_ns = loop_read_ns(loop);
+		uint64_t took_ns = now_ns - loop->read_ns;
+
+		cell_end(loop->cell, now_ns);
+		loop->read_ns = now_ns;
+		if (took_ns >= loop->slow_ns)
+			loop_count_slow(loop, fn, took_ns, now_ns);
+	}
+}
+
+/*
+ * Calls the callbacks of the timeouts that are due, until the turn is over. It is always inlined,
+ * so that it is compiled once without any question whether the loop is watched.
+ */
+static inline __attribute__((always_inline)) void turn_expire(struct turn *turn, bool watched)
+{
+	struct timerhub_loop *loop = turn->loop;
+
+	loop->unquiet |= LOOP_STIRRED;
 	while (!turn_is_over(turn)) {
 		uint32_t place = schedule_take(&loop->schedule, loop->turn_ns, false);
 		struct timerhub_timeout *timeout;
@@ -90,8 +133,18 @@ static void turn_expire(struct turn *turn)
 		loop->due_ns = timeout->deadline_ns;
 		timeout->deadline_ns = UINT64_MAX;
 		turn->called++;
-		loop->places.table[place].fn(loop, timeout);
+		turn_call(turn, loop->places.table[place].fn, timeout, watched);
 	}
+}
+
+/* Expires the timeouts of an observable loop. The queue's callbacks may have run before. */
+static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
+{
+	struct timerhub_loop *loop = turn->loop;
+
+	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
+	cell_enter(loop->cell, loop->read_ns);
+	turn_expire(turn, true);
 }
 
 /* ---- schedule, and say how long the program may block ---- */
@@ -235,8 +288,12 @@ static __attribute__((noinline)) void turn_run(struct timerhub_loop *loop, int *
 	loop->is_dispatching = true;
 	turn.called = wake_dispatch(&loop->wake, TURN_EVENTS_MAX);
 	loop->is_dispatching = false;
-	if (turn_may_expire(loop))
-		turn_expire(&turn);
+	if (!turn_may_expire(loop))
+		return;
+	if (loop->cell)
+		turn_expire_watched(&turn);
+	else
+		turn_expire(&turn, false);
 }
 
 /*
@@ -346,6 +403,8 @@ static __attribute__((noinline)) uint64_t loop_timeout_slowly(struct timerhub_lo
 	if (loop_has_news(loop)) {
 		loop_look(loop);
 		loop_rest(loop);
+		if (loop->board)
+			loop_show_due(loop);
 	}
 	return loop_block_ns(loop);
 }

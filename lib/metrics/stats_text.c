@@ -18,12 +18,21 @@
 /* A family with one number, and where that lies in struct timerhub_stats. */
 struct number_family {
 	struct metrics_family family;
+	const char *line; /* what the number is called in a line */
 	size_t offset;
+	unsigned decimals; /* how many of the number's digits are decimals of the family's unit */
 };
 
 #define NUMBER(type, member, help)                                                                 \
 	{                                                                                          \
-		{ PREFIX #member, type, NULL, help }, offsetof(struct timerhub_stats, member)      \
+		{ PREFIX #member, type, NULL, help }, #member,                                     \
+			offsetof(struct timerhub_stats, member), 0                                 \
+	}
+/* OpenMetrics has seconds where the statistics have ns. */
+#define SECONDS(type, name, member, help)                                                          \
+	{                                                                                          \
+		{ PREFIX name "_seconds", type, "seconds", help }, #member,                        \
+			offsetof(struct timerhub_stats, member), 9                                 \
 	}
 
 static const struct number_family numbers[] = {
@@ -45,6 +54,10 @@ static const struct number_family numbers[] = {
 	NUMBER(COUNTER, queue_signals, "Times that the owner made a queue's descriptor readable."),
 	NUMBER(COUNTER, cascaded, "Timers moved from one level of the wheel to a lower one."),
 	NUMBER(COUNTER, clock_jumps, "Times that the owner detected a change of the wall clock."),
+	NUMBER(COUNTER, slow_callbacks, "Slow callbacks."),
+	SECONDS(COUNTER, "slow_callback", slow_sum_ns, "Time that slow callbacks took."),
+	NUMBER(GAUGE, waiting, "Events that wait in queues now."),
+	SECONDS(GAUGE, "untaken", untaken_ns, "Longest time that events wait untaken in a queue."),
 };
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
@@ -129,8 +142,7 @@ int timerhub_stats_text(const struct timerhub_stats *stats, char *buffer, size_t
 	if (!stats || (!buffer && bytes > 0))
 		return -EINVAL;
 	for (size_t i = 0; i < NUMBERS; i++)
-		text_add_line(&text, numbers[i].family.name + sizeof(PREFIX) - 1,
-		              number_of(&numbers[i], stats));
+		text_add_line(&text, numbers[i].line, number_of(&numbers[i], stats));
 	text_add(&text, "sleeper ");
 	text_add(&text, sleeper_name(stats->sleeper));
 	text_add_char(&text, '\n');
@@ -159,7 +171,8 @@ void stats_metrics_add(struct text *text, const struct labelled_stats *hubs, siz
 		metrics_add_family(text, &numbers[i].family);
 		for (size_t hub = 0; hub < count; hub++)
 			metrics_add_sample(text, &numbers[i].family, hubs[hub].labels,
-			                   number_of(&numbers[i], &hubs[hub].stats), 0);
+			                   number_of(&numbers[i], &hubs[hub].stats),
+			                   numbers[i].decimals);
 	}
 	metrics_add_family(text, &sleeper_family);
 	for (size_t hub = 0; hub < count; hub++)

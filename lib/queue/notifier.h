@@ -42,6 +42,15 @@ CPU_FETCHES void notifier_fetch(const struct notifier *notifier)
  */
 bool notifier_signal(struct notifier *notifier, unsigned count);
 
+/*
+ * Tells whether consumers have found the queue empty since they were last signalled. Only the owner
+ * asks, before it publishes.
+ */
+static inline bool notifier_is_idle(const struct notifier *notifier)
+{
+	return u32_load_relaxed(&notifier->signalled) == 0; /* relaxed: for a time that is shown */
+}
+
 /* Makes the eventfd readable with a new edge, for a consumer that leaves events behind. */
 void notifier_signal_again(struct notifier *notifier);
 

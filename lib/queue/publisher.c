@@ -29,6 +29,9 @@ static void publisher_count(struct publisher *publisher, struct timerhub_queue *
 		u64_count(&publisher->counts->lateness[bucket], 1);
 	}
 	u64_count(&publisher->counts->expired, queue->unpublished);
+	/* Relaxed: only shown. It comes before the publication, after which it may be needed. */
+	if (notifier_is_idle(&queue->notifier))
+		u64_store_relaxed(&queue->counts->filled_ns, now_ns);
 	publisher->told += queue->unpublished;
 }
 

@@ -22,10 +22,18 @@ struct timerhub;
 #define QUEUE_GONE ((void *)(uintptr_t)1)
 
 struct timerhub_queue {
-	/* These three are fixed when the queue is opened. */
+	/* These are fixed when the queue, or its loop, is opened. */
 	struct timerhub *hub;
 	struct board_queue *counts; /* its counters on the hub's board, which outlive the queue */
 	uint32_t index;             /* in the hub's table, and in the records of its timers */
+	/*
+	 * From which duration on a callback is slow for the hub or the loop; UINT64_MAX: never; 0:
+	 * neither is observable, and dispatches record nothing.
+	 */
+	uint64_t slow_ns;
+	struct board *hub_board;  /* the observable hub's; NULL: the hub is not observable */
+	struct board *loop_board; /* that of the observable loop to which it belongs, or NULL */
+	struct board_cell *cell;  /* the loop's; NULL: each thread has its own */
 	struct outbox outbox;
 	struct notifier notifier;
 
@@ -48,6 +56,12 @@ struct timerhub_queue {
  * to show, because no program can have it.
  */
 void queue_alarm(const struct timerhub_event *event);
+
+/*
+ * Records what an observable loop does with its queue in the loop's cell and on its board from now
+ * on. Nobody may dispatch the queue meanwhile.
+ */
+void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct board_cell *cell);
 
 /* Tells whether handles wait in the outbox, which can all be of expiries that were withdrawn. */
 static inline bool queue_holds_events(const struct timerhub_queue *queue)

@@ -11,22 +11,12 @@
  *
  * Labels: [callback-cell] callbacks_leave → callback_claim: the cell is free again.
  *         [callback-end] callback_end → callback_wait: what the callback did.
- *         [callback-ended] callback_end → callback_wait: `now` has changed.
+ *         [callback-ended] callback_wake → callback_wait: `now` has changed.
  */
 #include "queue/running_callbacks.h"
 
 #include "base/futex.h"
 #include "base/test_point.h"
-#include "base/thread_self.h"
-
-#ifndef CALLBACKS_MAX
-#define CALLBACKS_MAX 16384
-#endif
-
-#define NOW_RUNNING ((uint64_t)1) /* the callback runs, or is about to */
-#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
-#define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
-#define NOW_SHIFT 2
 
 /* How long to sleep where nobody may wake the sleeper. */
 #define CALLBACK_NAP_NS 50000
@@ -46,17 +36,7 @@ void callbacks_close(struct callbacks *callbacks)
 
 /* ---- the dispatching thread ---- */
 
-/* Takes a cell for the calling thread. Returns false if another thread has it. */
-static bool callback_claim(struct callback *callback)
-{
-	uint64_t none = 0;
-
-	/* Relaxed: a hint. [callback-cell] Whoever takes the cell may write to it. */
-	return u64_load_relaxed(&callback->thread) == 0 &&
-	       u64_cas_acquire(&callback->thread, &none, thread_self());
-}
-
-struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
+struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu)
 {
 	/*
 	 * Each CPU begins at its own low index: low because a canceller searches all cells below
@@ -65,24 +45,13 @@ struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
 	for (uint32_t i = cpu % CALLBACKS_MAX;; i = (i + 1) % CALLBACKS_MAX) {
 		struct callback *callback = &callbacks->cells[i];
 
-		if (callback_claim(callback)) {
-			/* A canceller sees this after the CAS that delivers a timer. */
-			u64_raise(&callbacks->end, i + 1);
+		if (callback_claim(callbacks, i))
 			return callback;
-		}
 		/* All cells are taken, so sleep a little, and begin again. */
 		if ((i + 1) % CALLBACKS_MAX == cpu % CALLBACKS_MAX)
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
 	}
-}
-
-void callbacks_leave(struct callback *callback)
-{
-	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
-	u64_store_release(&callback->now, 0);
-	/* [callback-cell] Another thread may take the cell, and write to it. */
-	u64_store_release(&callback->thread, 0);
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)
@@ -97,11 +66,8 @@ void callback_begin(struct callback *callback, uint64_t handle)
 	u64_store_release(&callback->now, handle << NOW_SHIFT | NOW_RUNNING);
 }
 
-void callback_end(struct callback *callback)
+void callback_wake(struct callback *callback)
 {
-	/* [callback-end] A canceller that sees the 0 sees all that the callback has written. */
-	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) == 0)
-		return;
 	/* [callback-ended] A canceller that sees the new count finds `now` changed. */
 	(void)u32_fetch_add_release(&callback->ended, 1);
 	futex_wake(&callback->ended, UINT32_MAX);

@@ -8,7 +8,17 @@
 #define TIMERHUB_RUNNING_CALLBACKS_H
 
 #include "base/memory.h"
+#include "base/thread_self.h"
 #include "timer/timer.h"
+
+#ifndef CALLBACKS_MAX
+#define CALLBACKS_MAX 16384
+#endif
+
+#define NOW_RUNNING ((uint64_t)1) /* the callback runs, or is about to */
+#define NOW_WAITED ((uint64_t)2)  /* a canceller waits for the callback's end */
+#define NOW_FLAGS (NOW_RUNNING | NOW_WAITED)
+#define NOW_SHIFT 2
 
 /* The cell of a thread that dispatches. */
 struct callback {
@@ -27,14 +37,35 @@ struct callbacks {
 int callbacks_open(struct callbacks *callbacks);
 void callbacks_close(struct callbacks *callbacks);
 
+/* Takes a cell for the calling thread. Returns false if another thread has it. */
+static inline bool callback_claim(struct callbacks *callbacks, uint32_t index)
+{
+	struct callback *callback = &callbacks->cells[index];
+	uint64_t none = 0;
+
+	/* Relaxed: a hint. [callback-cell] Whoever takes the cell may write to it. */
+	if (u64_load_relaxed(&callback->thread) != 0 ||
+	    !u64_cas_acquire(&callback->thread, &none, thread_self()))
+		return false;
+	/* A canceller sees this after the CAS that delivers a timer. */
+	u64_raise(&callbacks->end, index + 1);
+	return true;
+}
+
+/* Does the work of callbacks_enter() if another thread has the cell at the hint. */
+struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned cpu);
+
 /*
  * Takes a cell for the calling thread, which is about to dispatch. `cpu` is a hint where to look
  * for a free one. If all are taken, it waits.
  */
-struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu);
+static inline struct callback *callbacks_enter(struct callbacks *callbacks, unsigned cpu)
+{
+	uint32_t index = cpu % CALLBACKS_MAX;
 
-/* Gives the cell back at the end of the dispatch. */
-void callbacks_leave(struct callback *callback);
+	return callback_claim(callbacks, index) ? &callbacks->cells[index]
+	                                        : callbacks_enter_elsewhere(callbacks, cpu);
+}
 
 /* Notes that the thread is about to deliver this timer, before it tries. */
 void callback_consider(struct callback *callback, uint64_t handle);
@@ -42,8 +73,31 @@ void callback_consider(struct callback *callback, uint64_t handle);
 /* Notes that the timer is delivered, and that its callback is about to run. */
 void callback_begin(struct callback *callback, uint64_t handle);
 
-/* Notes that the callback has returned, and wakes those who wait for it. */
-void callback_end(struct callback *callback);
+/* Wakes those who wait for a callback that has just returned. */
+void callback_wake(struct callback *callback) __attribute__((cold));
+
+/*
+ * Notes that the callback has returned, and wakes those who wait for it. It is inline because each
+ * callback ends with it.
+ */
+static inline void callback_end(struct callback *callback)
+{
+	/* [callback-end] A canceller that sees the 0 sees all that the callback has written. */
+	if ((u64_exchange_release(&callback->now, 0) & NOW_WAITED) != 0)
+		callback_wake(callback);
+}
+
+/* Gives the cell back at the end of the dispatch. It ends a callback that an exception has left. */
+static inline void callbacks_leave(struct callback *callback)
+{
+	/* Relaxed: only this thread sets it. It is set if an exception has left a callback. */
+	if ((u64_load_relaxed(&callback->now) & NOW_RUNNING) != 0)
+		callback_end(callback);
+	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
+	u64_store_release(&callback->now, 0);
+	/* [callback-cell] Another thread may take the cell, and write to it. */
+	u64_store_release(&callback->thread, 0);
+}
 
 /* Tells whether the calling thread is inside this timer's callback. */
 bool callbacks_inside(const struct callbacks *callbacks, uint64_t handle);

@@ -19,6 +19,7 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ static timerhub_timer timers[TIMERS];
 static struct timerhub_spec specs[TIMERS];
 static struct timerhub_event events[TIMERS];
 static struct timerhub_timeout timeouts[TIMERS];
-static int called; /* number of callbacks since the operation began */
+static bool observable; /* whether hubs and loops are opened so */
+static int called;      /* number of callbacks since the operation began */
 
 static void must(int result, int wanted, const char *what)
 {
@@ -206,6 +208,14 @@ static void dispatch_all(void)
 	must(called, TIMERS, "callbacks of a dispatch");
 }
 
+/* Dispatches as often as there are events, to show what a call costs beside its callback. */
+static void dispatch_each(void)
+{
+	for (unsigned i = 0; i < TIMERS; i++)
+		must(timerhub_dispatch(queue, 1), 1, "dispatch");
+	must(called, TIMERS, "callbacks of dispatches");
+}
+
 static void wait_all(void)
 {
 	for (unsigned i = 0; i < TIMERS; i++)
@@ -349,7 +359,10 @@ static void arm_and_expire(void)
 
 static void open_loop_with(struct timerhub *its_hub, uint32_t flags)
 {
-	struct timerhub_loop_config config = { .size = sizeof(config), .flags = flags };
+	struct timerhub_loop_config config = {
+		.size = sizeof(config),
+		.flags = flags | (observable ? TIMERHUB_LOOP_OBSERVABLE : 0),
+	};
 
 	must(timerhub_loop_open(&loop, its_hub, &config), 0, "loop_open");
 	memset(timeouts, 0, sizeof(timeouts));
@@ -390,6 +403,7 @@ static const struct operation {
 	const char *name;
 	void (*prepare)(void);
 	void (*body)(void); /* function that does the operation TIMERS times */
+	bool observable;    /* whether the hub and the loop are */
 } operations[] = {
 	{ "arm", nothing, arm_all },
 	{ "arm_periodic", make_periodic, arm_all },
@@ -410,6 +424,9 @@ static const struct operation {
 	{ "expire", arm_and_file, expire_all },
 	{ "drain", arm_and_expire, drain_all },
 	{ "dispatch", arm_and_expire, dispatch_all },
+	{ "dispatch_observable", arm_and_expire, dispatch_all, true },
+	{ "dispatch_one", arm_and_expire, dispatch_each },
+	{ "dispatch_one_observable", arm_and_expire, dispatch_each, true },
 	{ "wait", arm_and_expire, wait_all },
 	{ "timeout_set", open_loop_and_set, set_each },
 	{ "timeout_set_inline", open_loop_and_set, set_each_inline },
@@ -419,7 +436,9 @@ static const struct operation {
 	{ "timeout_stop", open_loop_and_set, stop_each },
 	{ "timeout_stop_inline", open_loop_and_set, stop_each_inline },
 	{ "timeout_expire", open_loop_and_pass, turn_until_called },
+	{ "timeout_expire_observable", open_loop_and_pass, turn_until_called, true },
 	{ "loop_turn_idle", open_loop_and_set, turn_idle },
+	{ "loop_turn_idle_observable", open_loop_and_set, turn_idle, true },
 	{ "loop_alone_turn_idle", open_loop_alone_and_set, turn_idle },
 	{ "loop_alone_settle_idle", open_loop_alone_and_set, settle_idle },
 	{ "loop_alone_update", open_loop_alone_and_set, update_each },
@@ -441,7 +460,8 @@ void counted(void (*body)(void))
 static void open_hub(void)
 {
 	struct timerhub_config config = { .size = sizeof(config),
-		                          .flags = TIMERHUB_MANUAL,
+		                          .flags = TIMERHUB_MANUAL |
+		                                   (observable ? TIMERHUB_OBSERVABLE : 0),
 		                          .timers_max = ROOM };
 
 	must(timerhub_open(&hub, &config), 0, "open");
@@ -464,6 +484,7 @@ static void fill_specs(void)
  */
 static void measure(const struct operation *operation)
 {
+	observable = operation->observable;
 	open_hub();
 	fill_specs();
 	arm_all(); /* the counted operation reuses these slots */

@@ -896,6 +896,8 @@ void errors_are_those_of_the_c_calls()
 	timerhub::hub closed;
 	expect(closed.open(wrong) == errc::invalid_argument && !closed.native());
 	expect(closed.stats(stats) == errc::invalid_argument);
+	expect(closed.slow(nullptr, 0, count) == errc::invalid_argument && count == 7);
+	expect(rig.hub.slow(nullptr, 0, count) == errc::operation_not_supported);
 	expect(closed.advance(rig.at(1s)) == errc::invalid_argument);
 	expect(rig.hub.open() == errc::device_or_resource_busy);
 	expect(rig.queue.open(rig.hub) == errc::device_or_resource_busy);
@@ -951,6 +953,32 @@ void detached_call_comes_once_and_may_be_cancelled()
 	expect(timerhub_cancel(rig.hub.native(), second) == 0);
 	expect(rig.go(1min) == 1 && calls == 1 && rig.live() == 0);
 	expect(timerhub_cancel(rig.hub.native(), first) == -ENOENT);
+}
+
+void callables_are_told_while_they_run_and_when_they_were_slow()
+{
+	timerhub_config config = manual_config();
+	std::array<timerhub_slow_callback, 2> slow{};
+	unsigned inside = 0, count = 0;
+	timerhub::queue queue;
+	timerhub::hub hub;
+
+	config.flags |= TIMERHUB_OBSERVABLE;
+	config.slow_ns = 1000000;
+	expect(!hub.open(config) && !queue.open(hub));
+	expect(!queue.call_after(1us, [&] {
+		const auto see = [&inside](const timerhub_running &running) {
+			inside += running.where == TIMERHUB_IN_CALLBACK;
+			return 1;
+		};
+
+		expect(!hub.each_running(see));
+		expect(!hub.advance(rig::at(3ms)));
+	}));
+	expect(!hub.advance(rig::at(1ms)) && !queue.dispatch());
+	expect(inside == 1);
+	expect(!hub.slow(slow.data(), 2, count) && count == 1);
+	expect(slow[0].longest_ns == 2000000);
 }
 
 void numbers_are_drained()
@@ -1051,6 +1079,7 @@ static const test tests[] = {
 	TEST(errors_are_those_of_the_c_calls),
 	TEST(full_hub_refuses_and_nothing_leaks),
 	TEST(detached_call_comes_once_and_may_be_cancelled),
+	TEST(callables_are_told_while_they_run_and_when_they_were_slow),
 	TEST(numbers_are_drained),
 	TEST(handles_are_moved_together),
 	TEST(descriptors_become_readable),

@@ -753,7 +753,7 @@ START_TEST(layout_is_that_of_the_abi)
 	EXPECT_AT(timerhub_loop_front, turning, 28, 4);
 	EXPECT_AT(timerhub_loop_front, fresh, 32, 64 * sizeof(void *));
 	expect_eq(offsetof(struct timerhub_loop, front), 0);
-	expect_eq(sizeof(struct timerhub_loop_config), 16);
+	expect_eq(sizeof(struct timerhub_loop_config), 24);
 	expect_eq(TIMERHUB_LOOP_FRESH_MAX, 64);
 }
 END_TEST

@@ -41,15 +41,17 @@ static uint64_t number_of(const char *text, const char *name)
 
 START_TEST(text_is_a_line_for_each_counter)
 {
-	static const char wanted[] = "armed 1\nrefiled 2\ncancelled 3\nexpired 4\ndelivered 5\n"
-				     "overruns 6\nlive 7\nlive_max 8\ninbox_max 9\n"
-				     "owner_wakeups 10\nsubmit_wakes 11\nqueue_signals 12\n"
-				     "cascaded 13\nclock_jumps 18446744073709551615\n"
-				     "sleeper io_uring\nlateness_p50_below_ns 2048\n"
-				     "lateness_p99_below_ns 4096\nlateness_max_below_ns 4096\n"
-				     "delivery_lateness_p50_below_ns 64\n"
-				     "delivery_lateness_p99_below_ns 64\n"
-				     "delivery_lateness_max_below_ns 128\n";
+	static const char wanted[] =
+		"armed 1\nrefiled 2\ncancelled 3\nexpired 4\ndelivered 5\n"
+		"overruns 6\nlive 7\nlive_max 8\ninbox_max 9\n"
+		"owner_wakeups 10\nsubmit_wakes 11\nqueue_signals 12\n"
+		"cascaded 13\nclock_jumps 18446744073709551615\n"
+		"slow_callbacks 14\nslow_sum_ns 15\nwaiting 16\nuntaken_ns 17\n"
+		"sleeper io_uring\nlateness_p50_below_ns 2048\n"
+		"lateness_p99_below_ns 4096\nlateness_max_below_ns 4096\n"
+		"delivery_lateness_p50_below_ns 64\n"
+		"delivery_lateness_p99_below_ns 64\n"
+		"delivery_lateness_max_below_ns 128\n";
 	struct timerhub_stats stats = {
 		.armed = 1,
 		.refiled = 2,
@@ -65,6 +67,10 @@ START_TEST(text_is_a_line_for_each_counter)
 		.queue_signals = 12,
 		.cascaded = 13,
 		.clock_jumps = UINT64_MAX,
+		.slow_callbacks = 14,
+		.slow_sum_ns = 15,
+		.waiting = 16,
+		.untaken_ns = 17,
 		.sleeper = TIMERHUB_SLEEPER_URING,
 		.lateness = { [10] = 3, [11] = 2 },
 		.delivery_lateness = { [5] = 199, [6] = 1 },

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/slow_table.h"
+
+#include <stddef.h>
+
+/* ---- entries ---- */
+
+/*
+ * Begins to use an entry if it is of `fn`. Only if it returns true, slow_entry_leave() must follow.
+ */
+static bool slow_entry_enter(struct board_slow_entry *entry, uint64_t fn)
+{
+	/* Relaxed: a hint, so that other functions' entries are passed over quickly. */
+	if (u64_load_relaxed(&entry->fn) != fn)
+		return false;
+	/*
+	 * Seq_cst: whoever gives the entry away changes the gate only from a number without users,
+	 * so either it sees this user, or this thread sees that the entry is being given away.
+	 */
+	if ((u64_fetch_add_seq_cst(&entry->gate, 1) & SLOW_GIVING) == 0 &&
+	    u64_load_acquire(&entry->fn) == fn)
+		return true;
+	(void)u64_fetch_add_seq_cst(&entry->gate, UINT64_MAX);
+	return false;
+}
+
+static void slow_entry_leave(struct board_slow_entry *entry)
+{
+	(void)u64_fetch_add_seq_cst(&entry->gate, UINT64_MAX);
+}
+
+static void slow_entry_count(struct board_slow_entry *entry, uint64_t took_ns, uint64_t now_ns)
+{
+	/* Relaxed: the numbers are only shown. */
+	(void)u64_fetch_add_relaxed(&entry->count, 1);
+	(void)u64_fetch_add_relaxed(&entry->sum_ns, took_ns);
+	u64_raise(&entry->longest_ns, took_ns);
+	u64_raise(&entry->last_ns, now_ns);
+}
+
+/* ---- the table ---- */
+
+/*
+ * Counts in the function's entry or, if `claims`, in an unused entry that becomes the function's.
+ * Returns false if there is none.
+ */
+static bool slow_table_count(struct board_slow *table, uint64_t fn, bool claims, uint64_t took_ns,
+                             uint64_t now_ns)
+{
+	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++) {
+		struct board_slow_entry *entry = &table->entries[i];
+		uint64_t none = 0;
+
+		/*
+		 * Relaxed: the numbers of an unused entry are 0. If another thread has just made
+		 * the entry this function's, the swap fails, and entering succeeds.
+		 */
+		if (claims)
+			(void)u64_cas_relaxed(&entry->fn, &none, fn);
+		if (!slow_entry_enter(entry, fn))
+			continue;
+		slow_entry_count(entry, took_ns, now_ns);
+		slow_entry_leave(entry);
+		return true;
+	}
+	return false;
+}
+
+/* Returns the entry whose last slow callback is the longest ago, or NULL if all are in use. */
+static struct board_slow_entry *slow_table_oldest(struct board_slow *table, uint64_t *ret_gate)
+{
+	struct board_slow_entry *oldest = NULL;
+	uint64_t oldest_ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++) {
+		struct board_slow_entry *entry = &table->entries[i];
+		uint64_t gate = u64_load_acquire(&entry->gate);
+		uint64_t last_ns = u64_load_relaxed(&entry->last_ns); /* relaxed: a choice */
+
+		if ((gate & (SLOW_USERS_MASK | SLOW_GIVING)) == 0 && last_ns < oldest_ns) {
+			oldest = entry;
+			oldest_ns = last_ns;
+			*ret_gate = gate;
+		}
+	}
+	return oldest;
+}
+
+/*
+ * Gives the oldest entry to `fn`, with this callback as its first one. If other threads give away
+ * and use all entries at this moment, the callback counts only in the sums of all functions.
+ */
+static void slow_table_replace(struct board_slow *table, uint64_t fn, uint64_t took_ns,
+                               uint64_t now_ns)
+{
+	uint64_t gate;
+
+	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++) {
+		struct board_slow_entry *entry = slow_table_oldest(table, &gate);
+
+		if (!entry)
+			return;
+		/* [slow-entry] A reader that sees a number of the new function sees this gate. */
+		if (!u64_cas_seq_cst(&entry->gate, &gate, gate | SLOW_GIVING))
+			continue;
+		u64_store_release(&entry->fn, fn);
+		u64_store_release(&entry->count, 1);
+		u64_store_release(&entry->sum_ns, took_ns);
+		u64_store_release(&entry->longest_ns, took_ns);
+		u64_store_release(&entry->last_ns, now_ns);
+		(void)u64_fetch_add_relaxed(&table->replaced, 1); /* relaxed: only shown */
+		/* [slow-entry] Whoever sees this gate sees the new function and its numbers. */
+		(void)u64_fetch_add_seq_cst(&entry->gate, SLOW_GIVEN_ONE - SLOW_GIVING);
+		return;
+	}
+}
+
+void slow_table_add(struct board_slow *table, uint64_t fn, uint64_t took_ns, uint64_t now_ns)
+{
+	/* Relaxed: only shown. */
+	(void)u64_fetch_add_relaxed(&table->count, 1);
+	(void)u64_fetch_add_relaxed(&table->sum_ns, took_ns);
+	if (!slow_table_count(table, fn, false, took_ns, now_ns) &&
+	    !slow_table_count(table, fn, true, took_ns, now_ns))
+		slow_table_replace(table, fn, took_ns, now_ns);
+}
+
+int slow_table_list(const struct board_slow *table, struct timerhub_slow_callback *ret,
+                    unsigned max)
+{
+	struct slow_reading readings[SLOW_FUNCTIONS];
+	unsigned count = slow_table_read(table, readings);
+
+	if (count > max)
+		count = max;
+	for (unsigned i = 0; i < count; i++)
+		ret[i] = (struct timerhub_slow_callback){
+			.fn = (timerhub_any_fn *)(uintptr_t)readings[i].fn,
+			.count = readings[i].count,
+			.sum_ns = readings[i].sum_ns,
+			.longest_ns = readings[i].longest_ns,
+			.last_ns = readings[i].last_ns,
+		};
+	return (int)count;
+}

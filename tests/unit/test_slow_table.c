@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests the table of slow functions: which it keeps, and that numbers never get to another function
+ * while threads add, replace and read at the same time.
+ */
+#include "harness.h"
+
+#include <string.h>
+#include <timerhub.h>
+
+#include "base/slow_table.h"
+
+#define ADDERS 3
+
+static struct board_slow table;
+
+/* Returns what the table says of a function; its count is 0 if the table does not have it. */
+static struct slow_reading reading_of(uint64_t fn)
+{
+	struct slow_reading readings[SLOW_FUNCTIONS];
+	unsigned count = slow_table_read(&table, readings);
+
+	for (unsigned i = 0; i < count; i++)
+		if (readings[i].fn == fn)
+			return readings[i];
+	return (struct slow_reading){ .fn = fn };
+}
+
+START_TEST(a_function_has_its_count_sum_longest_and_last)
+{
+	struct slow_reading reading;
+
+	slow_table_add(&table, 7, 30, 100);
+	slow_table_add(&table, 8, 10, 110);
+	slow_table_add(&table, 7, 20, 150);
+	reading = reading_of(7);
+	expect_eq(reading.count, 2);
+	expect_eq(reading.sum_ns, 50);
+	expect_eq(reading.longest_ns, 30);
+	expect_eq(reading.last_ns, 150);
+	expect_eq(u64_load_relaxed(&table.count), 3);
+	expect_eq(u64_load_relaxed(&table.sum_ns), 60);
+}
+END_TEST
+
+START_TEST(the_slowest_come_first)
+{
+	static const uint64_t took_ns[] = { 5, 9, 1, 7 };
+	struct timerhub_slow_callback list[COUNT_OF(took_ns)];
+
+	memset(list, 0xff, sizeof(list));
+	for (unsigned i = 0; i < COUNT_OF(took_ns); i++)
+		slow_table_add(&table, 100 + i, took_ns[i], 1000);
+	expect_eq(slow_table_list(&table, list, 3), 3);
+	expect_eq(list[0].longest_ns, 9);
+	expect_eq(list[1].longest_ns, 7);
+	expect_eq(list[2].longest_ns, 5);
+	expect_eq(list[2].reserved[2], 0);
+	expect((uintptr_t)list[0].fn == 101);
+	expect_eq(slow_table_list(&table, list, COUNT_OF(list)), COUNT_OF(list));
+	expect_eq(slow_table_list(&table, NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(a_function_too_many_replaces_the_one_that_is_longest_ago)
+{
+	for (unsigned i = 0; i < SLOW_FUNCTIONS; i++)
+		slow_table_add(&table, 1 + i, 10, 1000 + i);
+	slow_table_add(&table, 1, 10, 2000); /* 2 is the longest ago now */
+	expect_eq(u64_load_relaxed(&table.replaced), 0);
+	slow_table_add(&table, 99, 11, 2001);
+	expect_eq(u64_load_relaxed(&table.replaced), 1);
+	expect_eq(reading_of(2).count, 0);
+	expect_eq(reading_of(99).sum_ns, 11);
+	expect_eq(reading_of(99).count, 1);
+	for (unsigned i = 3; i <= SLOW_FUNCTIONS; i++)
+		expect_eq(reading_of(i).count, 1);
+	expect_eq(reading_of(1).count, 2);
+	expect_eq(u64_load_relaxed(&table.count), SLOW_FUNCTIONS + 2);
+}
+END_TEST
+
+static atomic_int adders;
+static unsigned functions; /* how many functions the adders add */
+static unsigned rounds;
+
+/* Each callback of function f takes f ns, so every number of a function can be checked. */
+static void *add(void *arg)
+{
+	struct dice dice = dice_new((uintptr_t)arg);
+
+	for (unsigned i = 1; i <= rounds; i++) {
+		uint64_t fn = 1 + dice_below(&dice, functions);
+
+		slow_table_add(&table, fn, fn, i);
+	}
+	atomic_fetch_sub(&adders, 1);
+	return NULL;
+}
+
+static uint64_t check_readings(void)
+{
+	struct slow_reading readings[SLOW_FUNCTIONS];
+	unsigned count = slow_table_read(&table, readings);
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		expect_le(1, readings[i].fn);
+		expect_le(readings[i].fn, functions);
+		/* a count can be read before its sum is added, and the other way round */
+		expect_eq(readings[i].sum_ns % readings[i].fn, 0);
+		expect(readings[i].longest_ns == readings[i].fn || readings[i].longest_ns == 0);
+		for (unsigned k = 0; k < i; k++)
+			expect(readings[k].fn != readings[i].fn);
+		sum += readings[i].count;
+	}
+	return sum;
+}
+
+static void add_and_read(unsigned of)
+{
+	pthread_t threads[ADDERS];
+
+	functions = of;
+	rounds = scaled(100000);
+	atomic_store(&adders, ADDERS);
+	for (uintptr_t i = 0; i < ADDERS; i++)
+		thread_start(&threads[i], add, (void *)i);
+	while (atomic_load(&adders) > 0)
+		(void)check_readings();
+	for (unsigned i = 0; i < ADDERS; i++)
+		thread_join(threads[i]);
+	expect_eq(u64_load_relaxed(&table.count), (uint64_t)ADDERS * rounds);
+}
+
+START_TEST(nothing_is_lost_while_threads_add)
+{
+	add_and_read(SLOW_FUNCTIONS);
+	expect_eq(check_readings(), (uint64_t)ADDERS * rounds);
+	expect_eq(u64_load_relaxed(&table.replaced), 0);
+}
+END_TEST
+
+START_TEST(no_number_gets_to_another_function_while_threads_replace)
+{
+	add_and_read(2 * SLOW_FUNCTIONS);
+	(void)check_readings();
+	expect_lt(0, u64_load_relaxed(&table.replaced));
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	tests_begin("slow_table", argc, argv);
+	tests_add(a_function_has_its_count_sum_longest_and_last, 20);
+	tests_add(the_slowest_come_first, 20);
+	tests_add(a_function_too_many_replaces_the_one_that_is_longest_ago, 20);
+	tests_add(nothing_is_lost_while_threads_add, 60);
+	tests_add(no_number_gets_to_another_function_while_threads_replace, 60);
+	return tests_run();
+}
