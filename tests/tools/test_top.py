@@ -37,7 +37,7 @@ SEED = int(os.environ.get("TIMERHUB_TEST_SEED", "0"), 0) or random.getrandbits(3
 
 COUNTERS = ("armed", "refiled", "cancelled", "expired", "delivered", "overruns", "live", "live_max",
             "inbox_max", "owner_wakeups", "submit_wakes", "queue_signals", "cascaded",
-            "clock_jumps")
+            "clock_jumps", "slow_callbacks", "slow_sum_ns")
 
 
 class Watched:
@@ -330,7 +330,8 @@ class Metrics(unittest.TestCase):
 
     def check_numbers(self, families, labels, stats):
         for name in COUNTERS:
-            self.assertEqual(self.value(families, name, labels), stats[name], name)
+            told = name if name != "slow_sum_ns" else "slow_callback_seconds"
+            self.assertEqual(self.value(families, told, labels), stats[name], name)
 
     def check_lateness(self, family, labels, stats):
         self.assertEqual((family["type"], family["unit"]), ("histogram", "seconds"))

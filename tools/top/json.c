@@ -64,6 +64,9 @@ static void json_counters(FILE *out, const struct reading *now)
 	json_number(out, "queue_signals", now->queue_signals);
 	json_number(out, "cascaded", now->cascaded);
 	json_number(out, "clock_jumps", now->clock_jumps);
+	json_number(out, "slow_callbacks", now->slow_callbacks);
+	json_number(out, "slow_sum_ns", now->slow_sum_ns);
+	json_number(out, "untaken_ns", now->untaken_ns);
 }
 
 static void json_rates(FILE *out, const struct reading *now, const struct reading *before)
@@ -181,6 +184,8 @@ static void json_loop(FILE *out, const struct hub *loop, const struct reading *n
 	json_number(out, "turn_max_ns", now->turn_max_ns);
 	json_number(out, "refused", now->refused);
 	json_number(out, "overdue_ns", now->overdue_ns);
+	json_number(out, "slow_callbacks", now->slow_callbacks);
+	json_number(out, "slow_sum_ns", now->slow_sum_ns);
 	json_lateness(out, "lateness", &lateness);
 	if (before && before->at_ns > 0) {
 		lateness = lateness_between(now->lateness, before->lateness);

@@ -100,6 +100,10 @@ static struct timerhub_stats stats_of(const struct reading *reading)
 		.cascaded = reading->cascaded,
 		.clock_jumps = reading->clock_jumps,
 		.sleeper = (uint32_t)reading->sleeper,
+		.slow_callbacks = reading->slow_callbacks,
+		.slow_sum_ns = reading->slow_sum_ns,
+		.waiting = reading->outbox,
+		.untaken_ns = reading->untaken_ns,
 	};
 
 	memcpy(stats.lateness, reading->lateness, sizeof(stats.lateness));

@@ -102,10 +102,12 @@ static uint64_t read_queue(const struct board *board, uint32_t index, struct rea
 	one.delivered = u64_load_relaxed(&queue->delivered);
 	one.waiting = reading_more(put, one.delivered + u64_load_relaxed(&queue->passed_over));
 	if (one.waiting > 0)
-		one.untaken_ns = reading_more(reading->clock_ns, untaken_since_ns(board, index));
+		one.untaken_ns =
+			reading_more(reading->clock_ns, board_untaken_since_ns(board, index));
 	reading->delivered += one.delivered;
 	reading->overruns += one.overruns;
 	if (fd_plus_one != 0) {
+		reading->untaken_ns = u64_max(reading->untaken_ns, one.untaken_ns);
 		reading->outbox += one.waiting;
 		if (reading->queue_count < READING_QUEUES_MAX)
 			reading->queues[reading->queue_count] = one;
@@ -154,6 +156,8 @@ void reading_take(const struct board *board, uint64_t clock_ns, struct reading *
 	memset(ret_reading, 0, sizeof(*ret_reading));
 	ret_reading->at_ns = reading_clock_ns();
 	ret_reading->clock_ns = clock_ns;
+	ret_reading->slow_callbacks = u64_load_relaxed(&board->slow.count);
+	ret_reading->slow_sum_ns = u64_load_relaxed(&board->slow.sum_ns);
 	ret_reading->slow_count = slow_table_read(&board->slow, ret_reading->slow);
 	read_loop(&board->loop, ret_reading);
 	/*

@@ -41,6 +41,7 @@ struct reading {
 	uint64_t outbox; /* number of waiting handles in the outboxes of all queues */
 	uint64_t owner_wakeups, submit_wakes, queue_signals, cascaded, clock_jumps;
 	uint64_t sleeper;
+	uint64_t slow_callbacks, slow_sum_ns, untaken_ns;
 	/* of a loop; beside them `lateness` */
 	uint64_t added, turns, callbacks, empty_wakes, turn_max_ns, refused;
 	uint64_t address;    /* of the loop in the process */
@@ -66,12 +67,6 @@ void reading_follow(struct reading *now, const struct reading *before);
 
 /* Returns what is known of the queue in this reading, or NULL if the queue is not listed. */
 const struct queue_reading *reading_queue(const struct reading *reading, uint32_t index);
-
-/* Returns since when nobody has taken from this queue, in which events wait, on the hub's clock. */
-static inline uint64_t untaken_since_ns(const struct board *board, uint32_t index)
-{
-	return board_queue_untaken_since_ns(&board->queues[index]);
-}
 
 /* Returns the time of CLOCK_MONOTONIC in nanoseconds. */
 uint64_t reading_clock_ns(void);

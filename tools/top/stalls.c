@@ -5,7 +5,7 @@
  *
  * The boards are read ten times in the threshold. When something has waited for half of it, the
  * threads are looked at, so that there is something to compare with when it has waited for all of
- * it. A stall must be seen twice, because the numbers of one reading can be of different moments.
+ * it. What is seen of a thread counts only if its stall still goes on after the look.
  */
 #define _GNU_SOURCE
 #include "stalls.h"
@@ -34,7 +34,7 @@ struct stall {
 	uint64_t since_ns;          /* on the clock of the hub or loop */
 	uint64_t for_ns;            /* how long it has waited, or had waited when it ended */
 	uint64_t waiting;           /* how many events wait */
-	unsigned seen;              /* in how many readings */
+	uint64_t found_ns;          /* when it was first seen, by CLOCK_MONOTONIC */
 	bool is_there;              /* in the latest reading */
 	bool is_told;               /* the line of its begin is printed */
 	/* what was known of the thread when it was last looked at; tid 0: no thread is known */
@@ -71,7 +71,8 @@ static struct stall *stall_of(struct stalls *stalls, const struct hub *hub, uint
 	*stall = (struct stall){ .serial = hub->about.serial,
 		                 .is_loop = hub_is_loop(hub),
 		                 .queue = queue,
-		                 .since_ns = since_ns };
+		                 .since_ns = since_ns,
+		                 .found_ns = reading_clock_ns() };
 	memcpy(stall->hub, hub->about.thread_name, sizeof(stall->hub));
 	return stall;
 }
@@ -87,7 +88,6 @@ static void note(struct stalls *stalls, const struct hub *hub, uint32_t queue, u
 	if (!stall)
 		return;
 	stall->is_there = true;
-	stall->seen++;
 	stall->waiting = waiting;
 	stall->for_ns = now_ns - since_ns;
 }
@@ -103,7 +103,8 @@ static void note_queues(struct stalls *stalls, const struct hub *hub)
 		uint64_t waiting = board_queue_waiting(queue);
 
 		if (waiting > 0 && u64_load_relaxed(&queue->fd_plus_one) != 0)
-			note(stalls, hub, i, waiting, untaken_since_ns(hub->board, i), now_ns);
+			note(stalls, hub, i, waiting, board_untaken_since_ns(hub->board, i),
+			     now_ns);
 	}
 }
 
@@ -327,6 +328,16 @@ static void end(struct stalls *stalls, struct stall *stall)
 	print_line(stalls, stall, false);
 }
 
+/*
+ * A stall must have been seen for a third of the threshold, because the numbers of one reading can
+ * be of different moments.
+ */
+static bool is_long_enough(const struct stalls *stalls, const struct stall *stall)
+{
+	return stall->for_ns > stalls->threshold_ns &&
+	       reading_clock_ns() - stall->found_ns > stalls->threshold_ns / 3;
+}
+
 /* Prints what begins and what ends, and forgets what has ended. */
 static void tell(struct stalls *stalls)
 {
@@ -341,7 +352,7 @@ static void tell(struct stalls *stalls)
 			continue;
 		}
 		look_at(stalls, stall);
-		if (!stall->is_told && stall->seen > 1 && stall->for_ns > stalls->threshold_ns) {
+		if (!stall->is_told && is_long_enough(stalls, stall)) {
 			print_line(stalls, stall, true);
 			stall->is_told = true;
 		}
@@ -365,8 +376,10 @@ static int stalls_loop(struct stalls *stalls, const volatile sig_atomic_t *stop)
 		if (watch_find(stalls->watch) < 0)
 			is_alive = target_alive(&stalls->watch->target);
 		note_all(stalls, is_alive);
-		if (stalls->count > 0)
+		if (stalls->count > 0) {
 			runnings_take(&stalls->running, NULL, &stalls->watch->target);
+			note_all(stalls, is_alive);
+		}
 		tell(stalls);
 		if (fflush(stdout) != 0 || ferror(stdout))
 			return -1;

@@ -353,5 +353,5 @@ int target_check(struct target *target)
 		return refuse(target, "process %d has ended", (int)target->pid);
 	for (unsigned i = 0; i < target->hub_count; i++)
 		there += hub_there(target, &target->hubs[i]);
-	return there == target->hub_count ? 0 : target_find_hubs(target);
+	return there > 0 && there == target->hub_count ? 0 : target_find_hubs(target);
 }

@@ -58,8 +58,8 @@ int target_find_hubs(struct target *target);
 bool target_alive(const struct target *target);
 
 /*
- * Check quickly that the process and all known hubs still exist. If the process or a hub is gone,
- * call target_find_hubs() and return its result.
+ * Check quickly that the process and all known hubs still exist. If a hub is gone, or none is
+ * known, call target_find_hubs() and return its result.
  */
 int target_check(struct target *target);
 
