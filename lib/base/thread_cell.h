@@ -28,7 +28,7 @@
 
 #define CELL_WHERE_BITS 2
 #define CELL_WHERE_MASK ((UINT64_C(1) << CELL_WHERE_BITS) - 1)
-#define CELL_CLAIMED UINT32_MAX /* as a tid: a thread is just taking the cell */
+#define CELL_CLAIMED UINT32_MAX /* as a clock: a thread is just taking the cell */
 
 struct board_cell {
 	/* number of the call, above CELL_WHERE_BITS bits that say TIMERHUB_AWAY or _IN_CALL */
@@ -39,13 +39,13 @@ struct board_cell {
 	atomic_u64 queue;    /* address of the queue that is or was dispatched; 0: none */
 	atomic_u64 loop;     /* address of the loop whose cell this is; 0: of none */
 	atomic_u64 unused;
-	atomic_u32 tid;   /* the thread, as its own namespace numbers it; 0: never used */
+	atomic_u32 clock; /* the thread's thread_clock(); 0: never used */
 	atomic_u32 count; /* number of the callback in its call */
 };
 
 /* What a cell said. */
 struct cell_reading {
-	uint32_t tid;
+	uint32_t tid;       /* the thread, as its own namespace numbers it */
 	uint32_t where;     /* an enum timerhub_where */
 	uint64_t fn, timer; /* 0 unless a callback runs */
 	uint64_t queue, loop;
@@ -63,12 +63,21 @@ static inline struct board_cell *cell_of(struct board_cell *const *cell)
 	return *(struct board_cell *const volatile *)cell;
 }
 
-/* Begins a call: the thread was away, and is inside its call since the clock said `now_ns`. */
-static inline void cell_enter(struct board_cell *cell, uint64_t now_ns)
+/* Returns the state, which says TIMERHUB_IN_CALL in a call and its callbacks, else _AWAY. */
+static inline uint64_t cell_state(const struct board_cell *cell)
+{
+	return u64_load_relaxed(&cell->state);
+}
+
+/*
+ * Begins a call: the thread was away, with this state, and is inside its call since the clock said
+ * `now_ns`.
+ */
+static inline void cell_enter(struct board_cell *cell, uint64_t state, uint64_t now_ns)
 {
 	u64_store_release(&cell->since_ns, now_ns);
 	/* [cell] Who sees the new call sees its queue, and since when it is. */
-	u64_store_release(&cell->state, u64_load_relaxed(&cell->state) + TIMERHUB_IN_CALL);
+	u64_store_release(&cell->state, state + TIMERHUB_IN_CALL);
 }
 
 /* Ends a call: the thread is away. */
@@ -107,6 +116,15 @@ static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
 
 /* ---- calls of those who read ---- */
 
+/*
+ * Returns the number of the thread that has this CPU clock: the kernel has it above three bits,
+ * complemented.
+ */
+static inline uint32_t cell_tid(uint32_t clock)
+{
+	return ~(clock >> 3 | UINT32_C(7) << 29);
+}
+
 /* How often a reader tries to find a cell unchanged. */
 #define CELL_TRIES 64
 
@@ -117,6 +135,7 @@ static inline void cell_end(struct board_cell *cell, uint64_t now_ns)
  */
 static inline bool cell_read(const struct board_cell *cell, struct cell_reading *ret)
 {
+	uint32_t clock = 0;
 	bool same = false;
 
 	for (unsigned i = 0; i < CELL_TRIES && !same; i++) {
@@ -129,7 +148,7 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		ret->since_ns = u64_load_acquire(&cell->since_ns);
 		ret->queue = u64_load_acquire(&cell->queue);
 		ret->loop = u64_load_acquire(&cell->loop);
-		ret->tid = u32_load_acquire(&cell->tid);
+		clock = u32_load_acquire(&cell->clock);
 		ret->where = (uint32_t)(state & CELL_WHERE_MASK);
 		/* [cell] If anything of that is newer than the three, one of them has changed. */
 		same = u64_load_acquire(&cell->fn) == ret->fn &&
@@ -144,7 +163,8 @@ static inline bool cell_read(const struct board_cell *cell, struct cell_reading 
 		ret->where = TIMERHUB_IN_CALLBACK;
 	else
 		ret->timer = 0;
-	return ret->tid != 0 && ret->tid != CELL_CLAIMED;
+	ret->tid = cell_tid(clock);
+	return clock != 0 && clock != CELL_CLAIMED;
 }
 
 #endif

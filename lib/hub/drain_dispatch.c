@@ -13,6 +13,7 @@
 #include "base/futex.h"
 #include "base/probe.h"
 #include "base/test_point.h"
+#include "base/thread.h"
 #include "hub/hub.h"
 #include "queue/thread_cells.h"
 
@@ -370,6 +371,22 @@ static inline __attribute__((always_inline)) unsigned dispatching_run(
 	return dispatching->count;
 }
 
+/*
+ * Dispatches a queue that is not empty. The library is built with -fexceptions, so that an
+ * exception runs the cleanup. It is not inlined, because timerhub_dispatch() would then save
+ * registers for an empty queue too.
+ */
+static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
+{
+	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
+		.queue = queue,
+		.callback = callbacks_enter(&queue->hub->callbacks, cpu_current()),
+		.end = UINT64_MAX,
+	};
+
+	return dispatching_run(&dispatching, NULL, max);
+}
+
 /* Ends a watched dispatch, as dispatching_end() does. */
 static void watching_end(struct watching *watching)
 {
@@ -389,7 +406,7 @@ static void suspended_resume(struct suspended *suspended)
 	struct board_cell *cell = suspended->cell;
 
 	u64_store_release(&cell->queue, suspended->before.queue);
-	cell_enter(cell, suspended->before.since_ns);
+	cell_enter(cell, cell_state(cell), suspended->before.since_ns);
 	cell_begin(cell, suspended->before.fn, suspended->before.timer, 0);
 }
 
@@ -407,20 +424,46 @@ static __attribute__((noinline, cold)) unsigned queue_dispatch_inside(struct tim
 	return queue_dispatch_watched(queue, max);
 }
 
+/*
+ * Finds the thread's cell. It is left in the queue for the next dispatch if the queue has none yet,
+ * or if the thread had none, because then it may have come in place of one that has ended.
+ */
+static __attribute__((noinline)) struct board_cell *queue_find_cell(struct timerhub_queue *queue,
+                                                                    uint32_t clock, uint64_t now_ns)
+{
+	const struct board_cell *last = ptr_load_relaxed(&queue->cell);
+	struct board_cell *cell;
+	bool taken = false;
+
+	if (!queue->hub_board)
+		return NULL;
+	cell = thread_cells_find(queue->hub_board, clock, now_ns, &taken);
+	if (cell && !queue->loop_board && (taken || u32_load_relaxed(&last->clock) == 0))
+		ptr_store_relaxed(&queue->cell, cell); /* relaxed: a hint */
+	return cell;
+}
+
 /* Dispatches a queue of an observable hub or loop. */
 static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub_queue *queue,
                                                                  unsigned max)
 {
-	struct board_cell *cell = queue->cell;
 	uint64_t now_ns = clock_now_ns(&queue->hub->clock);
+	uint32_t clock = thread_clock();
+	/* Relaxed: only this thread stores its clock in a cell. */
+	struct board_cell *cell = ptr_load_relaxed(&queue->cell);
+	uint64_t state;
 
-	if (__builtin_expect(!cell, 1))
-		cell = thread_cells_find(queue->hub_board, now_ns);
-	if (u64_load_relaxed(&cell->fn) != 0)
+	if (__builtin_expect(u32_load_relaxed(&cell->clock) != clock, 0)) {
+		cell = queue_find_cell(queue, clock, now_ns);
+		if (!cell) /* the thread cannot be watched */
+			return queue_dispatch(queue, max);
+	}
+	state = cell_state(cell);
+	if ((state & CELL_WHERE_MASK) != TIMERHUB_AWAY)
 		return queue_dispatch_inside(queue, max, cell);
 	u64_store_release(&cell->queue, (uint64_t)(uintptr_t)queue);
 	queue_note_taken(queue, now_ns);
-	cell_enter(cell, now_ns);
+	cell_enter(cell, state, now_ns);
 	{
 		__attribute__((cleanup(watching_end))) struct watching watching = {
 			.dispatching = {
@@ -434,22 +477,6 @@ static __attribute__((noinline)) unsigned queue_dispatch_watched(struct timerhub
 
 		return dispatching_run(&watching.dispatching, &watching, max);
 	}
-}
-
-/*
- * Dispatches a queue that is not empty. The library is built with -fexceptions, so that an
- * exception runs the cleanup. It is not inlined, because timerhub_dispatch() would then save
- * registers for an empty queue too.
- */
-static __attribute__((noinline)) unsigned queue_dispatch(struct timerhub_queue *queue, unsigned max)
-{
-	__attribute__((cleanup(dispatching_end))) struct dispatching dispatching = {
-		.queue = queue,
-		.callback = callbacks_enter(&queue->hub->callbacks, cpu_current()),
-		.end = UINT64_MAX,
-	};
-
-	return dispatching_run(&dispatching, NULL, max);
 }
 
 int timerhub_dispatch(struct timerhub_queue *queue, unsigned max)

@@ -99,11 +99,15 @@ static void queue_free(struct timerhub_queue *queue)
 	free(ptr_exchange_acq_rel(&graves[grave], queue));
 }
 
+/* No thread has this cell, so whoever finds it in a queue looks for its own. */
+static struct board_cell nobodys_cell;
+
 static int queue_open(struct timerhub *hub, struct timerhub_queue *queue)
 {
 	int result;
 
 	queue->hub = hub;
+	ptr_store_relaxed(&queue->cell, &nobodys_cell); /* relaxed: nobody knows the queue yet */
 	if (hub->board_fd >= 0) {
 		queue->hub_board = hub->board;
 		queue->slow_ns = hub->board->header.slow_ns;
@@ -232,7 +236,7 @@ void queue_watch(struct timerhub_queue *queue, struct board *loop_board, struct 
 	uint64_t slow_ns = loop_board->header.slow_ns;
 
 	queue->loop_board = loop_board;
-	queue->cell = cell;
+	ptr_store_relaxed(&queue->cell, cell); /* relaxed: nobody dispatches the queue yet */
 	queue->slow_ns = queue->slow_ns == 0 ? slow_ns : u64_min(queue->slow_ns, slow_ns);
 }
 

@@ -10,7 +10,7 @@
 void loop_show_thread(struct timerhub_loop *loop)
 {
 
-	u32_store_release(&loop->cell->tid, thread_tid());
+	u32_store_release(&loop->cell->clock, thread_clock());
 }
 
 int loop_check_stranger(struct timerhub_loop *loop)

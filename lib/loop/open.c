@@ -158,7 +158,7 @@ static void loop_close_wake(struct timerhub_loop *loop)
 	 */
 	if (loop->cell) {
 		cell_reset(loop->cell);
-		u32_store_release(&loop->cell->tid, 0);
+		u32_store_release(&loop->cell->clock, 0);
 
 		u64_store_release(&loop->cell->loop, 0);
 		loop->cell = &loop->gone_cell;

@@ -143,7 +143,7 @@ static __attribute__((noinline)) void turn_expire_watched(struct turn *turn)
 	struct timerhub_loop *loop = turn->loop;
 
 	loop->read_ns = turn->called > 0 ? u64_load_relaxed(&loop->cell->since_ns) : loop->turn_ns;
-	cell_enter(loop->cell, loop->read_ns);
+	cell_enter(loop->cell, cell_state(loop->cell), loop->read_ns);
 	turn_expire(turn, true);
 }
 

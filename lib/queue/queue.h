@@ -33,7 +33,11 @@ struct timerhub_queue {
 	uint64_t slow_ns;
 	struct board *hub_board;  /* the observable hub's; NULL: the hub is not observable */
 	struct board *loop_board; /* that of the observable loop to which it belongs, or NULL */
-	struct board_cell *cell;  /* the loop's; NULL: each thread has its own */
+	/*
+	 * The cell of an observable loop, or of a thread that has dispatched the queue, so that a
+	 * queue with one consumer finds it at once. Never NULL.
+	 */
+	atomic_ptr cell;
 	struct outbox outbox;
 	struct notifier notifier;
 

@@ -9,7 +9,7 @@
  *
  * It is tested by tests/service/test_cancel_sync.c.
  *
- * Labels: [callback-cell] callbacks_leave → callback_claim: the cell is free again.
+ * Labels: [callback-cell] callback_free → callback_claim: the cell is free again.
  *         [callback-end] callback_end → callback_wait: what the callback did.
  *         [callback-ended] callback_wake → callback_wait: `now` has changed.
  */
@@ -52,6 +52,12 @@ struct callback *callbacks_enter_elsewhere(struct callbacks *callbacks, unsigned
 			futex_wait(&callback->ended, u32_load_relaxed(&callback->ended),
 			           CALLBACK_NAP_NS);
 	}
+}
+
+void callback_leave(struct callback *callback)
+{
+	callback_end(callback);
+	callback_free(callback);
 }
 
 void callback_consider(struct callback *callback, uint64_t handle)

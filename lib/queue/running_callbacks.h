@@ -87,16 +87,26 @@ static inline void callback_end(struct callback *callback)
 		callback_wake(callback);
 }
 
+/* Lets another thread take the cell. */
+static inline void callback_free(struct callback *callback)
+{
+	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
+	u64_store_release(&callback->now, 0);
+	/* [callback-cell] Another thread may take the cell, and write to it. */
+	u64_store_release(&callback->thread, 0);
+}
+
+/* Does the work of callbacks_leave() if the thread is still inside a callback. */
+void callback_leave(struct callback *callback) __attribute__((cold));
+
 /* Gives the cell back at the end of the dispatch. It ends a callback that an exception has left. */
 static inline void callbacks_leave(struct callback *callback)
 {
 	/* Relaxed: only this thread sets it. It is set if an exception has left a callback. */
 	if ((u64_load_relaxed(&callback->now) & NOW_RUNNING) != 0)
-		callback_end(callback);
-	/* [callback-end] A canceller that sees the 0 may free what the last callback used. */
-	u64_store_release(&callback->now, 0);
-	/* [callback-cell] Another thread may take the cell, and write to it. */
-	u64_store_release(&callback->thread, 0);
+		callback_leave(callback);
+	else
+		callback_free(callback);
 }
 
 /* Tells whether the calling thread is inside this timer's callback. */

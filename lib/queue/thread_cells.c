@@ -18,8 +18,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/thread.h"
-
 #define CELLS_LOOK_NS 1000000000u /* how often the kernel is asked which threads have ended */
 
 bool thread_lives(uint32_t tid)
@@ -27,25 +25,31 @@ bool thread_lives(uint32_t tid)
 	return syscall(SYS_tgkill, getpid(), (pid_t)tid, 0) == 0 || errno != ESRCH;
 }
 
+/* Returns where to look next for a thread's cell. The thread's number is above 3 bits. */
+static inline unsigned cell_index(uint32_t clock, unsigned after)
+{
+	return ((clock >> 3) + after) % BOARD_CELLS_MAX;
+}
+
 /*
- * Takes a cell that the thread `before` had, which has ended; 0: that nobody had. Returns false if
- * another thread has taken it.
+ * Takes a cell that the thread with the clock `before` had, which has ended; 0: that nobody had.
+ * Returns false if another thread has taken it.
  */
-static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t tid, uint64_t now_ns)
+static bool cell_take(struct board_cell *cell, uint32_t before, uint32_t clock, uint64_t now_ns)
 {
 	/* [cell-taken] From here on the cell is this thread's, and nobody reads it as another's. */
-	if (!u32_cas_acquire(&cell->tid, &before, CELL_CLAIMED))
+	if (!u32_cas_acquire(&cell->clock, &before, CELL_CLAIMED))
 		return false;
 	cell_reset(cell);
 	u64_store_release(&cell->queue, 0);
 	u64_store_release(&cell->since_ns, now_ns);
 	/* [cell-taken] Whoever takes the cell next sees what this thread has stored. */
-	u32_store_release(&cell->tid, tid);
+	u32_store_release(&cell->clock, clock);
 	return true;
 }
 
 /* Asks the kernel whose threads have ended, and takes a cell of one. Returns NULL if none has. */
-static struct board_cell *cells_take_ended(struct board *board, uint32_t tid, uint64_t now_ns)
+static struct board_cell *cells_take_ended(struct board *board, uint32_t clock, uint64_t now_ns)
 {
 	uint64_t looked_ns = u64_load_relaxed(&board->callers.looked_ns);
 
@@ -53,47 +57,39 @@ static struct board_cell *cells_take_ended(struct board *board, uint32_t tid, ui
 	if (looked_ns != 0 && now_ns - looked_ns < CELLS_LOOK_NS)
 		return NULL;
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
-		struct board_cell *cell = &board->cells[(tid + i) % BOARD_CELLS_MAX];
-		uint32_t before = u32_load_relaxed(&cell->tid); /* relaxed: the swap confirms it */
+		struct board_cell *cell = &board->cells[cell_index(clock, i)];
+		uint32_t before =
+			u32_load_relaxed(&cell->clock); /* relaxed: the swap confirms it */
 
-		if (before != CELL_CLAIMED && !thread_lives(before) &&
-		    cell_take(cell, before, tid, now_ns))
+		if (before != CELL_CLAIMED && !thread_lives(cell_tid(before)) &&
+		    cell_take(cell, before, clock, now_ns))
 			return cell;
 	}
-	u64_store_relaxed(&board->callers.looked_ns, now_ns | 1);
+	u64_store_relaxed(&board->callers.looked_ns, now_ns | 1); /* 0 would mean never */
 	return NULL;
 }
 
-/* Finds the thread's cell if it is not where it is looked for first, or takes one. */
-static __attribute__((noinline)) struct board_cell *cells_search(struct board *board, uint32_t tid,
-                                                                 uint64_t now_ns)
+struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
+                                     bool *ret_taken)
 {
-	/* The cell of threads that have none. They store in it at once, and nobody reads it. */
-	static struct board_cell nobodys;
 	struct board_cell *cell;
 
 	for (unsigned i = 0; i < BOARD_CELLS_MAX; i++) {
 		uint32_t holder;
 
-		cell = &board->cells[(tid + i) % BOARD_CELLS_MAX];
-		/* Relaxed: only this thread stores its number, and the swap confirms a 0. */
-		holder = u32_load_relaxed(&cell->tid);
-		if (holder == tid || (holder == 0 && cell_take(cell, 0, tid, now_ns)))
+		cell = &board->cells[cell_index(clock, i)];
+		/* Relaxed: only this thread stores its clock, and the swap confirms a 0. */
+		holder = u32_load_relaxed(&cell->clock);
+		if (holder == clock)
 			return cell;
+		if (holder == 0 && cell_take(cell, 0, clock, now_ns)) {
+			*ret_taken = true;
+			return cell;
+		}
 	}
-	cell = cells_take_ended(board, tid, now_ns);
-	if (cell)
-		return cell;
-	(void)u64_fetch_add_relaxed(&board->callers.without_cell, 1); /* relaxed: only shown */
-	u64_store_relaxed(&nobodys.fn, 0);
-	return &nobodys;
-}
-
-struct board_cell *thread_cells_find(struct board *board, uint64_t now_ns)
-{
-	uint32_t tid = thread_tid();
-	struct board_cell *cell = &board->cells[tid % BOARD_CELLS_MAX];
-
-	/* Relaxed: only this thread stores its number. */
-	return u32_load_relaxed(&cell->tid) == tid ? cell : cells_search(board, tid, now_ns);
+	cell = cells_take_ended(board, clock, now_ns);
+	*ret_taken = cell != NULL;
+	if (!cell)
+		(void)u64_fetch_add_relaxed(&board->callers.without_cell, 1); /* only shown */
+	return cell;
 }

@@ -9,10 +9,12 @@
 #include "base/counter_board.h"
 
 /*
- * Returns the calling thread's cell. If 256 other living threads have one, that is counted, and the
- * cell that is returned is on no board. `now_ns` is a reading of the hub's clock.
+ * Returns the cell of the calling thread, whose thread_clock() is `clock`. If 256 other living
+ * threads have one, that is counted, and it returns NULL. `now_ns` is a reading of the hub's clock.
+ * Sets *ret_taken to true if the thread had none until now.
  */
-struct board_cell *thread_cells_find(struct board *board, uint64_t now_ns);
+struct board_cell *thread_cells_find(struct board *board, uint32_t clock, uint64_t now_ns,
+                                     bool *ret_taken);
 
 /* Tells whether the thread with this number exists in the process. */
 bool thread_lives(uint32_t tid);
