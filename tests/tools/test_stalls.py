@@ -222,6 +222,28 @@ class Who(unittest.TestCase):
         self.assertEqual([(sample[1]["function"], sample[2]) for sample in slow],
                          [("callback_blocks", 1)])
 
+    def test_what_came_late_is_blamed_on_what_is_known(self):
+        """A slow callback is, and a handler of the program's own is not."""
+        for kind, blamed in (("callback_blocks", r"callback_blocks was slow once, \d+ ms"),
+                             ("handler_blocks", r'(not known why|thread \d+ "\w+" waited)')):
+            with self.subTest(kind=kind), Program(STALLING) as program:
+                tool = subprocess.Popen([TOP, "-j", "-i", "0.05", str(program.pid)], text=True,
+                                        stdout=subprocess.PIPE)
+                tool.stdout.readline()
+                program.do(f"{kind} 300 queue")
+                late = self.taken_late(itertools.islice(tool.stdout, 100))
+                self.assertRegex(late, rf'^hub 1 "owner" taken late \(p99 below \d+ ms\): {blamed}')
+                tool.terminate()
+                tool.communicate()
+
+    def taken_late(self, lines):
+        """The sentence about what was taken at least 268 ms late."""
+        for line in lines:
+            hub, = json.loads(line)["hubs"]
+            if hub.get("delivery_lateness_lately", {}).get("max_below_ns", 0) > 2**28:
+                return next(text for text in hub["blame"] if "taken late" in text)
+        raise AssertionError("nothing was late")
+
     @unittest.skipUnless(shutil.which("tmux"), "no tmux")
     def test_the_page_in_a_terminal(self):
         """All of it is on the smallest screen, and the longest callback is the first row."""

@@ -143,8 +143,11 @@ static bool tell_slow(char text[BLAME_BYTES], const struct watch *watch, const s
 		if (count == 0 || sum_ns < late_ns / 4)
 			continue;
 		function_name(watch->names, slow->fn, name);
-		tell(text, "%s %s was slow %s times, %s in all", found ? "," : "", name,
-		     number(count).text, span(sum_ns).text);
+		tell(text, "%s %s was slow ", found ? "," : "", name);
+		if (count == 1)
+			tell(text, "once, %s", span(sum_ns).text);
+		else
+			tell(text, "%s times, %s in all", number(count).text, span(sum_ns).text);
 		found = true;
 	}
 	return found;
