@@ -957,27 +957,33 @@ void detached_call_comes_once_and_may_be_cancelled()
 
 void callables_are_told_while_they_run_and_when_they_were_slow()
 {
+	struct {
+		timerhub::hub hub;
+		unsigned inside = 0;
+	} watched;
 	timerhub_config config = manual_config();
 	std::array<timerhub_slow_callback, 2> slow{};
-	unsigned inside = 0, count = 0;
 	timerhub::queue queue;
-	timerhub::hub hub;
+	unsigned count = 0;
 
 	config.flags |= TIMERHUB_OBSERVABLE;
 	config.slow_ns = 1000000;
-	expect(!hub.open(config) && !queue.open(hub));
-	expect(!queue.call_after(1us, [&] {
-		const auto see = [&inside](const timerhub_running &running) {
-			inside += running.where == TIMERHUB_IN_CALLBACK;
-			return 1;
+	expect(!watched.hub.open(config) && !queue.open(watched.hub));
+	expect(!queue.call_after(1us, [&watched] {
+		const auto see = [](const timerhub_running &running) {
+			return running.where == TIMERHUB_IN_CALLBACK ? 1 : 0;
 		};
 
-		expect(!hub.each_running(see));
-		expect(!hub.advance(rig::at(3ms)));
+		expect(!watched.hub.each_running(see));
+		expect(!watched.hub.each_running([&](const timerhub_running &running) {
+			watched.inside += running.where == TIMERHUB_IN_CALLBACK;
+			return 0;
+		}));
+		expect(!watched.hub.advance(rig::at(3ms)));
 	}));
-	expect(!hub.advance(rig::at(1ms)) && !queue.dispatch());
-	expect(inside == 1);
-	expect(!hub.slow(slow.data(), 2, count) && count == 1);
+	expect(!watched.hub.advance(rig::at(1ms)) && !queue.dispatch());
+	expect(watched.inside == 1);
+	expect(!watched.hub.slow(slow.data(), 2, count) && count == 1);
 	expect(slow[0].longest_ns == 2000000);
 }
 

@@ -149,12 +149,75 @@ START_TEST(no_number_gets_to_another_function_while_threads_replace)
 }
 END_TEST
 
+/* ---- between any two steps ---- */
+
+void (*step_hook)(void);
+
+static unsigned steps_left; /* how many atomic steps there are until the other thread comes */
+
+/* What another thread does between two steps: it gives all entries to other functions, and on. */
+static void replace_all(void)
+{
+	if (steps_left-- != 0)
+		return;
+	step_hook = NULL;
+	for (unsigned i = 1; i <= 3 * SLOW_FUNCTIONS; i++)
+		slow_table_add(&table, i, i, 1000 + i);
+}
+
+static void prepare_steps(unsigned steps)
+{
+	memset(&table, 0, sizeof(table));
+	functions = 3 * SLOW_FUNCTIONS;
+	for (unsigned i = 1; i <= SLOW_FUNCTIONS; i++)
+		slow_table_add(&table, i, i, i);
+	steps_left = steps;
+	step_hook = replace_all;
+}
+
+START_TEST(an_entry_may_be_given_away_at_any_step_of_an_add)
+{
+	unsigned steps = 0;
+
+	/* functions that have an entry, the oldest one first, and one that has none */
+	for (unsigned fn = 1; fn <= SLOW_FUNCTIONS + 1; fn += SLOW_FUNCTIONS / 2)
+		for (unsigned i = 0;; i++, steps++) {
+			prepare_steps(i);
+			slow_table_add(&table, fn, fn, 5000);
+			if (step_hook)
+				break;
+			expect_context("function and step", fn, i);
+			(void)check_readings();
+		}
+	step_hook = NULL;
+	expect_lt(30, steps);
+}
+END_TEST
+
+START_TEST(an_entry_may_be_given_away_at_any_step_of_a_reader)
+{
+	unsigned i = 0;
+
+	for (;; i++) {
+		prepare_steps(i);
+		expect_context("step", i, 0);
+		(void)check_readings();
+		if (step_hook)
+			break;
+	}
+	step_hook = NULL;
+	expect_lt(100, i);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	tests_begin("slow_table", argc, argv);
 	tests_add(a_function_has_its_count_sum_longest_and_last, 20);
 	tests_add(the_slowest_come_first, 20);
 	tests_add(a_function_too_many_replaces_the_one_that_is_longest_ago, 20);
+	tests_add(an_entry_may_be_given_away_at_any_step_of_an_add, 60);
+	tests_add(an_entry_may_be_given_away_at_any_step_of_a_reader, 60);
 	tests_add(nothing_is_lost_while_threads_add, 60);
 	tests_add(no_number_gets_to_another_function_while_threads_replace, 60);
 	return tests_run();
